@@ -472,6 +472,7 @@ class Outcome(Part):
 
     loss: Loss | None = None
     reason: str = ""
+    least: Fraction | None = None
 
 
 class DesignPart(Part):

@@ -20,7 +20,7 @@ NAMES = (
     *("noothigattu_baseline", "wang_algorithm_1", "wang_algorithm_2", "wang_algorithm_3"),
     *("random_dictatorship", "dp_random_dictatorship", "dp_random_dictatorship_compulsory", "borda_lottery"),
     *("private_plurality", "correlated_readings"),
-    "secure_sum_or_noise",
+    *("secure_sum_or_noise", "shared_budget"),
     *("two_studies", "pay_study", "work_study", "yearly_releases", "yearly_survey"),
     "hospital_network",
 )

@@ -81,7 +81,7 @@ def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
     found = []
     names = [choice.name for choice in design.problem.choices]
     for number, (one, came) in enumerate(zip(design.problem.alternatives, design.outcomes, strict=True)):
-        own, least = came.loss, None
+        own, least = came.loss, known(came.least, LOSS_DIGITS, DOWN)
         if own is not None and own.lower_bound is not None:
             least = rounded(Fraction(own.lower_bound) + one.cost, LOSS_DIGITS, DOWN)
         found.append(

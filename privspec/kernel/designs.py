@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Case, Rules
+from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused, canonical, read
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 
-OWN = ("status", "loss", "alternatives")
-"""What a plan says of the whole design, and the alternative that is chosen says of itself elsewhere."""
+LOSSES = ("linear", "statistics", "table", "votes", "priced", "chain", "system")
+"""Forms of problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,16 @@ class NoPlan:
 
     reason: str
     infeasible: bool
+    least: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The loss of an alternative with its cost, and what no mechanism of it is below; of what class, in words."""
 
-    total: Fraction
+    total: Fraction | None
     least: Fraction | None
-    words: tuple[str, str, str]
+    words: tuple[str, str, str] = ("", "", "")
 
 
 def judge_design(case: Case, said: Item, forms: dict[str, Rules]) -> tuple[Case, object]:
@@ -95,15 +98,14 @@ def judge_design(case: Case, said: Item, forms: dict[str, Rules]) -> tuple[Case,
     assert isinstance(design, Design)
     number = picked.integer(0, len(design.alternatives) - 1)
     executed: object = None
-    figures: list[Figures | None] = []
+    figures: list[Figures] = []
     own = case
     for i, (one, came) in enumerate(zip(design.alternatives, outcomes.items(len(design.alternatives)), strict=True)):
         form = came.form("chosen", "solved", "none")
         if (form == "chosen") != (i == number) or (one.problem.absent and form != "none"):
             raise came.wrong("is not what came of its alternative")
         if form == "none":
-            _without_plan(case, design, one, came)
-            figures.append(None)
+            figures.append(_without_plan(case, design, one, came))
             continue
         alone = _case(case, one, came, chosen=i == number)
         found = forms[alone.block.form(*forms)].judge(alone)
@@ -136,13 +138,28 @@ def _case(case: Case, one: Alternative, came: Item, *, chosen: bool) -> Case:
     return alone
 
 
-def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> None:
-    """An alternative without a plan is named; nothing is proved of it."""
+def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
+    """What no mechanism of a problem can be below with its cost: weighted squares are none below 0; else not known."""
+    if problem.absent:
+        return None
+    frame = read_frame(problem)
+    if frame.blocks[0].form(*LOSSES) != Linear.FORM:
+        return None
+    return cost if min(read_linear(frame.blocks[0], frame).errors.weights, default=0) >= 0 else None
+
+
+def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> Figures:
+    """An alternative without a plan is named; of squared errors it is known that they are none below 0."""
     found = read(NoPlan, came)
     assert isinstance(found, NoPlan)
     if one.problem.absent and (found.reason != one.refused or found.infeasible):
         raise came.wrong("is not why its alternative was refused")
-    case.says("alternatives", True, f"{design.name(one)} was not computed: {found.reason}", derived=False)
+    floor = floor_of(one.problem, one.cost)
+    if found.least != floor:
+        raise came.wrong("does not state what its alternative cannot be below")
+    tail = "" if floor is None else f"; its loss and cost are at least {float(floor):.8g}"
+    case.says("alternatives", True, f"{design.name(one)} was not computed: {found.reason}{tail}", derived=False)
+    return Figures(None, floor)
 
 
 def _figures(alone: Case, one: Alternative) -> Figures:
@@ -153,22 +170,22 @@ def _figures(alone: Case, one: Alternative) -> Figures:
     return Figures(value + one.cost, least, words)
 
 
-def _compared(case: Case, design: Design, number: int, figures: list[Figures | None]) -> None:
+def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -> None:
     """What is chosen costs least, and what is said of all alternatives follows from what was derived of each."""
-    mine = figures[number]
-    if mine is None:
+    mine, best = figures[number], figures[number].total
+    if best is None:
         raise case.loss.wrong("is that of an alternative without a plan")
     value, low, gap, said, units, among, kind = case.loss.fields(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
     )
-    total = nearest_double(mine.total)
+    total = nearest_double(best)
     for item, known in ((value, total), (said, design.expression), (units, mine.words[0]), (kind, mine.words[2])):
         item.same(known)
     others = [
         {
             "name": design.name(one),
-            "loss": None if figure is None else nearest_double(figure.total),
-            "admissible": figure is not None,
+            "loss": None if figure.total is None else nearest_double(figure.total),
+            "admissible": figure.total is not None,
         }
         for i, (one, figure) in enumerate(zip(design.alternatives, figures, strict=True))
         if i != number
@@ -180,24 +197,22 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures | N
             item.same(expected)
     name = design.name(design.alternatives[number])
     case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].cost):.10g}, {total:.10g}")
-    better = [i for i, figure in enumerate(figures) if figure is not None and figure.total < mine.total]
+    better = [one for one in figures if one.total is not None and one.total < best]
     found = "no alternative with a plan costs less" if not better else "another alternative costs less"
     case.says("alternatives", not better, f"{name}: {found}")
-    least = [figure.least for figure in figures if figure is not None and figure.least is not None]
+    least = [figure.least for figure in figures if figure.least is not None]
     if len(least) < len(figures):
         for item, expected in ((low, None), (gap, None), (among, "")):
             item.same(expected)
         unknown = [
-            design.name(one)
-            for one, figure in zip(design.alternatives, figures, strict=True)
-            if figure is None or figure.least is None
+            design.name(one) for one, figure in zip(design.alternatives, figures, strict=True) if figure.least is None
         ]
         holds = case.status == "feasible"
         case.says(
             "bound", holds, f"the best of those that could be computed; no bound is known of {'; '.join(unknown)}"
         )
         return
-    among.same(" or ".join(dict.fromkeys(figure.words[1] for figure in figures if figure is not None)))
+    among.same(" or ".join(dict.fromkeys(figure.words[1] for figure in figures if figure.total is not None)))
     stated_low = Fraction(low.double())
     apart = (Fraction(total) - stated_low) / (Fraction(abs(total)) or 1)
     gap.same(nearest_double(apart))

@@ -11,10 +11,10 @@ from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, un
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.quality.linear import LinearRules
+from privspec.kernel.placed import PlacedRules
 
 
-class PartyRules(LinearRules):
+class PartyRules(PlacedRules):
     """The rules of linear answers, and lines with a figure for each party."""
 
     def judge(self, case: Case) -> object:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec
 from privspec.templates import template_text
-from tests.plans import solved_text
+from tests.plans import resign, solved_text
 
 REPORTS = """\
 spec reports
@@ -115,7 +116,7 @@ privacy: O is budget-DP wrt x
 """
     plan = Problem(text).solve()
     assert plan.status == "feasible"
-    assert plan.loss.lower_bound is None
+    assert plan.loss.lower_bound == 0.5  # what the other one costs: no squared error is below 0
     assert plan.document["spec"]["choices"] == {"budget": "2"}
     none = plan.document["design"]["outcomes"][0]
     assert none["form"] == "none"
@@ -127,6 +128,41 @@ privacy: O is budget-DP wrt x
         assert "optimal among" not in page
     assert "the best of the 1 of 2 alternatives that could be computed" in plan.summary(200)
     assert plan.model().requirements[0].measure.amounts == {"epsilon": Fraction(2)}
+
+
+def test_a_shared_budget_is_a_knapsack() -> None:
+    """Each figure is released at its cost, or left out at a price: all 32 alternatives beside their closed form."""
+    plan = Problem(template_text("shared_budget")).solve()
+    costs, prices = range(1, 6), (40, 40, 60, 60, 100)
+    totals = {
+        kept: sum(c ** (1 / 3) for c, take in zip(costs, kept, strict=True) if take) ** 3
+        + sum(price for price, take in zip(prices, kept, strict=True) if not take)
+        for kept in product((0, 1), repeat=5)
+    }
+    best = min(totals, key=lambda kept: totals[kept])
+    assert plan.document["spec"]["choices"] == {"keep": str(list(best))}
+    assert plan.loss.value == pytest.approx(totals[best], rel=1e-8)
+    assert round(plan.loss.value, 3) == 171.322
+    assert plan.status == "optimal"
+    outcomes = plan.document["design"]["outcomes"]
+    for total, one, stated in zip(
+        totals.values(), outcomes, plan.document["design"]["problem"]["alternatives"], strict=True
+    ):
+        if one["form"] == "none":
+            assert Fraction(one["least"]) == total == 300
+        else:
+            assert one["loss"]["value"] + float(Fraction(stated["cost"])) == pytest.approx(total, rel=1e-8)
+    none = copy.deepcopy(plan.document)
+    none["design"]["outcomes"][0]["least"] = "400"
+    assert not Plan(resign(none)).verify().ok
+
+
+def test_what_is_chosen_is_never_split() -> None:
+    """The relaxation, in which a figure may be released in part, is no plan."""
+    text = template_text("shared_budget").replace("{0, 1}^5", "[0, 1]^5")
+    with pytest.raises(SpecError) as caught:
+        Problem(text).solve()
+    assert caught.value.diagnostics[0].code.startswith("PS05")
 
 
 def test_a_run_takes_the_chosen_alternative(tmp_path: Path) -> None:

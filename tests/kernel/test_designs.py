@@ -112,7 +112,7 @@ def _no_design(plan: Any) -> None:
 
 
 def _dropped_plan(plan: Any) -> None:
-    plan["design"]["outcomes"][0] = {"form": "none", "reason": "too hard", "infeasible": False}
+    plan["design"]["outcomes"][0] = {"form": "none", "reason": "too hard", "infeasible": False, "least": None}
     plan["alternatives"][0] |= {"loss": None, "admissible": False}
 
 

@@ -19,11 +19,12 @@ from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.designs import floor_of
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.model.alternatives import described
 from privspec.model.graph import Model
-from privspec.problem.designs import KEY, Design, blocks, name_of, reason
+from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 
@@ -55,10 +56,14 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class Unsolved:
-    """Why an alternative has no plan; `infeasible`: its lines cannot hold together, as far as the compiler knows."""
+    """Why an alternative has no plan; `infeasible`: its lines cannot hold together, as far as the compiler knows.
+
+    `least`: what no mechanism of it can be below with its cost, where that is known all the same.
+    """
 
     why: str
     infeasible: bool
+    least: Fraction | None = None
 
 
 Outcome = Solved | Unsolved
@@ -86,7 +91,7 @@ class DesignDecision:
     @property
     def lower_bound(self) -> float | None:
         """The least that any alternative may reach; None where that of one is not known."""
-        bounds = [one.least if isinstance(one, Solved) else None for one in self.outcomes]
+        bounds = [one.least for one in self.outcomes]
         known = [one for one in bounds if one is not None]
         return float_down(min(known)) if len(known) == len(bounds) else None
 
@@ -132,7 +137,8 @@ class DesignDecision:
 
     def _outcome(self, one: Outcome) -> dict[str, Any]:
         if isinstance(one, Unsolved):
-            return {"form": "none", "reason": one.why, "infeasible": one.infeasible}
+            least = None if one.least is None else str(one.least)
+            return {"form": "none", "reason": one.why, "infeasible": one.infeasible, "least": least}
         if one is self.chosen:
             return {"form": "chosen", **{key: one.plan[key] for key in ("status", "loss", "alternatives")}}
         return {"form": "solved", **{key: value for key, value in one.plan.items() if key not in OUTSIDE}}
@@ -166,12 +172,13 @@ class Designs:
                 outcomes.append(Unsolved(stated.refused, infeasible=False))
                 continue
             found = self._solved(design.at(values), settings)
+            least = None if isinstance(found, Solved) else _floor(stated)
             if isinstance(found, Infeasible):
                 infeasible.append(found)
-                outcomes.append(Unsolved(found.reason, infeasible=True))
+                outcomes.append(Unsolved(found.reason, infeasible=True, least=least))
             elif isinstance(found, Exception):
                 failed.append(found)
-                outcomes.append(Unsolved(_why(found), infeasible=False))
+                outcomes.append(Unsolved(_why(found), infeasible=False, least=least))
             else:
                 outcomes.append(found)
         solved = [one for one in outcomes if isinstance(one, Solved)]
@@ -210,6 +217,10 @@ def _confirmed(document: dict[str, Any]) -> dict[str, Any]:
     except Refused:
         return document
     return without_bound(document) if failed and failed <= ABOUT_BETTER_ONES else document
+
+
+def _floor(stated: Alternative) -> Fraction | None:
+    return floor_of(Item(problem_document(stated.problem), "problem"), stated.cost)
 
 
 def _why(error: Exception) -> str:

@@ -6,6 +6,7 @@ helps the kernel to bound what observers see is not believed by it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,12 +28,15 @@ from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import nearest_double, sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.placed import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, proved, together
 from privspec.kernel.quality.linear_figures import Figures, covariance, doubles
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, box_scaling
 
+Judge = Callable[[Frame, Release, Item], tuple[Fraction, tuple[str, ...]]]
+"""What a witness proves of the loss, and of which mechanisms."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
 
@@ -165,15 +169,37 @@ class Stated:
         return None
 
     def bound(self) -> Bound | None:
-        """The lower bound of the solver's dual point; None where it proves none."""
-        if self.mechanism.dual is None:
-            return None
-        witness = bound_witness(self.problem, self.mechanism, self.mechanism.dual)
+        """The largest lower bound: of the solver's dual point, or of Laplace noise at places; None if none is known."""
+        tried: list[tuple[Judge, dict[str, Any]]] = []
+        if self.mechanism.dual is not None:
+            tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
+        if self.release.noise.shape == "laplace":
+            tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
+        found = []
+        for judge, stated in tried:
+            try:
+                derived, words = judge(self.frame, self.release, Item(stated, "claims.bound"))
+            except Refused:
+                continue
+            found.append(Bound(stated, min(max(float_down(derived), 0.0), self.loss()), words[0]))
+        return max(found, key=lambda one: one.value, default=None)
+
+
+def placed_witnesses(frame: Frame, release: Release) -> Iterator[dict[str, Any]]:
+    """For each line, weights of its units under which a mixture of them asks for the most Laplace noise.
+
+    Of units that move different numbers, each weighs as the cube of what it asks for alone.
+    """
+    for line in range(len(frame.obligations)):
         try:
-            derived, words = proved(self.frame, self.release, Item(witness, "claims.bound"))
+            costs, moves = loads(frame, release, line)
         except Refused:
-            return None
-        return Bound(witness, min(max(float_down(derived), 0.0), self.loss()), words[0])
+            continue
+        prices = np.array([float(cost) for cost in costs])
+        alone = [float(np.cbrt(prices * np.array(list(map(float, move))) ** 2).sum()) ** 3 for move in moves]
+        if any(alone):
+            weights = shares_of(np.array(alone))
+            yield {"scope": SCOPE, "requirement": line, "weights": [str(weight) for weight in weights]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+"""Laplace noise at places that are named: no scales that keep a line cost less than the witness shows.
+
+Whoever sees an output that shows one noisy number alone knows that number. Independent noise of scales b keeps a line
+of pure epsilon only if the sum of |v_j| / b_j is at most epsilon for how far v each difference moves the numbers, and
+so for mixtures s of them; sum c_j 2 b_j^2 is then at least 2 (sum (c_j s_j^2)^(1/3))^3 / epsilon^2 (Hölder).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from privspec.kernel.core.case import Case
+from privspec.kernel.core.linear import Release
+from privspec.kernel.core.linear_privacy import units_of
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.quality.linear import LinearRules, listed
+from privspec.kernel.quality.linear_figures import error_rows, row_squares, stacked, turned
+from privspec.kernel.quality.stated import judge_loss
+
+SCOPE = "laplace"
+BITS = 72
+"""Binary digits of cube roots."""
+NONE = Fraction(0)
+
+
+class PlacedRules(LinearRules):
+    """The rules of linear answers, and this bound on what noise at their places can be worth."""
+
+    def judge(self, case: Case) -> object:
+        bound = case.claims.fields("views", "bound")[1]
+        if not isinstance(bound.value, dict) or bound.value.get("scope") != SCOPE:
+            return super().judge(case)
+        release, value, words = self.measured(case)
+        derived, names = placed(case.frame, release, bound)
+        judge_loss(case, value, derived, names, "such mechanism", words)
+        return release
+
+
+def placed(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+    """What the weights of the units of a line prove of the loss, and the words for the mechanisms that it is about."""
+    _, number, weights = item.fields("scope", "requirement", "weights")
+    line = number.integer(0, len(frame.obligations) - 1)
+    costs, moves = loads(frame, release, line)
+    shares = [one.exact(0) for one in weights.items(len(moves))]
+    if sum(shares) > 1:
+        raise weights.wrong("are more than one together")
+    moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), NONE) for j in range(len(costs))]
+    total = sum((cbrt_down(cost * size**2) for cost, size in zip(costs, moved, strict=True)), NONE)
+    epsilon = frame.obligations[line].measure.figures({})["epsilon"]
+    names = listed([name for name, _ in release.problem.sites or ()])
+    return 2 * total**3 / epsilon**2, (f"independent Laplace noise at {names}, unbiased",)
+
+
+def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], list[list[Fraction]]]:
+    """What the squared noise in each number costs, and how far each unit moves each number that shows by itself.
+
+    Raises: Refused where a number that costs something does not show by itself, or units are not made of numbers.
+    """
+    block, asked = release.problem, frame.obligations[line]
+    if not block.sites or block.worst or frame.trust.kind != "curator" or asked.measure.name != "epsilon-DP":
+        raise Refused("the problem does not confine noise to places under one line of pure epsilon")
+    if any(copies != 1 for _, one in block.sites for copies in one.copies):
+        raise Refused("numbers that are added up have no place of their own")
+    noise = turned(stacked([turned(one) for _, one in block.sites]))
+    costs = row_squares(turned(error_rows(block.errors.terms, noise)), list(block.errors.weights))
+    shows: dict[int, tuple[int, Fraction]] = {}
+    for i in block.rows_of(asked.seen):
+        used = [(j, v) for j, v in enumerate(noise.rows[i]) if v]
+        if len(used) == 1:
+            shows[used[0][0]] = i, abs(used[0][1]) * noise.unit
+    if any(cost and j not in shows for j, cost in enumerate(costs)):
+        raise Refused("some noise does not show by itself")
+    units = [pieces for one in block.differences[line] for pieces, _ in units_of(one, block.places)[0]]
+    if any(piece.shape != "box" for pieces in units for piece in pieces):
+        raise Refused("units are not made of numbers that move by themselves")
+    target, found = block.target, list[list[Fraction]]()
+    for pieces in units:
+        step = {k: piece.amount for piece in pieces for k in piece.at}
+        own = {j: sum((target.rows[i][k] * v for k, v in step.items()), NONE) / a for j, (i, a) in shows.items()}
+        found.append([abs(own.get(j, NONE)) * target.unit for j in range(len(costs))])
+    return costs, found
+
+
+def cbrt_down(value: Fraction) -> Fraction:
+    """At most the cube root of a number from 0 on, within about 2^-70 of it relatively."""
+    if not value:
+        return NONE
+    shift = max(0, BITS + (value.denominator.bit_length() - value.numerator.bit_length()) // 3 + 2)
+    whole = (value.numerator << 3 * shift) // value.denominator
+    root = 1 << -(-whole.bit_length() // 3)
+    while (step := (2 * root + whole // root**2) // 3) < root:
+        root = step
+    return Fraction(root, 1 << shift)
