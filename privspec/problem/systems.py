@@ -452,9 +452,10 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
     for component in (one for one in model.components if not one.plain):
         outputs, condition = _outputs_of(model, component), component.only_if
         if not outputs or not any(set(part.outputs) == outputs for part in parts):
-            yield at(
-                component.span, f"{component.name} apart: other outputs share a term or a line of accuracy with it"
-            )
+            said = f"{component.name} apart: other outputs share a term or a line of accuracy with it"
+            yield at(component.span, said)
+        for after in (one for one in model.computed if set(one.sources) & outputs):
+            yield at(component.span, f"{after.name} from a part that runs several times or on a condition")
         if condition is None:
             continue
         first = next((part for part in parts if condition in part.outputs), None)
