@@ -13,6 +13,6 @@ from privspec.kernel.systems import SystemRules
 
 LINEAR = PartyRules()
 FORMS: dict[str, Rules] = {"linear": LINEAR, "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
-FORMS["priced"] = PricedRules({"linear": LINEAR})
+FORMS["priced"] = PricedRules()
 FORMS["chain"] = ChainRules()
 FORMS["system"] = SystemRules(FORMS)

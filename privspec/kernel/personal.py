@@ -17,15 +17,14 @@ from privspec.kernel.placed import PlacedRules
 class PartyRules(PlacedRules):
     """The rules of linear answers, and lines with a figure for each party."""
 
-    def judge(self, case: Case) -> object:
-        release = super().judge(case)
-        assert isinstance(release, Release)
+    def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
+        release, value, words = super().measured(case)
         views, _ = case.claims.fields("views", "bound")
         lines = zip(read_guarantees(case.guarantees, case.frame), views.items(), strict=True)
         for guarantee, view in lines:
             if guarantee.obligation.measure.each:
                 _conclude(case, release, guarantee, view)
-        return release
+        return release, value, words
 
 
 def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...]) -> list[Fraction]:

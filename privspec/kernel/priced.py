@@ -11,10 +11,13 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import Amounts, Frame, Share, View
+from privspec.kernel.core.problem import Amounts, Frame, Guarantee, Share, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
-from privspec.kernel.quality.linear import LinearRules, prove, shown
+from privspec.kernel.personal import PartyRules
+from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.quality.tables import Executed, Tables, among, contrasts, lower_bound
+from privspec.kernel.quality.tables_forms import Task
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
@@ -58,55 +61,147 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
     return replace(frame, obligations=tuple(lines))
 
 
-class PricedRules(Rules):
-    """How such plans are judged; `forms`: the rules of blocks that can be priced."""
+class Shown:
+    """A proof of what the loss is at least."""
 
-    def __init__(self, forms: dict[str, LinearRules]) -> None:
-        self.forms = dict(forms)
+    def at(self, frame: Frame, stated: Item) -> Fraction:
+        """What it shows at the amounts of a frame, with the mu that is stated."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class LinearShown(Shown):
+    """Of linear answers: it holds at all amounts, with the mu that lines allow."""
+
+    release: Release
+    proof: Proof
+
+    def at(self, frame: Frame, stated: Item) -> Fraction:
+        return shown(frame, self.release, self.proof, stated.items(len(self.proof[2])))
+
+
+@dataclass(frozen=True, slots=True)
+class TableShown(Shown):
+    """Of a table: multipliers, for the ratios at the amounts of the frame."""
+
+    task: Task
+    executed: Executed
+    proof: Item
+
+    def at(self, frame: Frame, stated: Item) -> Fraction:
+        stated.same([])
+        lines = [Guarantee(one, k, one.measure.figures({}), {}, ()) for k, one in enumerate(frame.obligations)]
+        return lower_bound(self.proof, self.task, contrasts(self.task, self.executed.table, lines))
+
+
+class Priceable:
+    """How a form of block is priced: `rules` judges it, `claims` are the keys of its proofs, the bound last."""
+
+    rules: LinearRules | Tables
+    claims: tuple[str, ...]
+
+    def free(self, block: Item, executed: object) -> bool:
+        """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
+        raise NotImplementedError
+
+    def proofs(self, frame: Frame, block: Item, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+        """What each of some proofs shows, and the words for the mechanisms that they are about."""
+        raise NotImplementedError
+
+
+class PriceableLinear(Priceable):
+    """Linear answers."""
+
+    rules = PartyRules()
+    claims = ("views", "bound")
+
+    def free(self, block: Item, executed: object) -> bool:
+        assert isinstance(executed, Release)
+        return not executed.problem.errors.terms
+
+    def proofs(self, frame: Frame, block: Item, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+        assert isinstance(executed, Release)
+        made = [prove(frame, executed, one) for one in items.items()]
+        if len({said for *_, said in made}) != 1 or any(not mu.absent for *_, masses, _ in made for *_, mu in masses):
+            raise items.wrong("are not about the same mechanisms, or state a mu outside of a cell")
+        return [LinearShown(executed, one) for one in made], made[0][3]
+
+
+class PriceableTable(Priceable):
+    """Tables."""
+
+    rules = Tables()
+    claims = ("bound",)
+
+    def free(self, block: Item, executed: object) -> bool:
+        task = read(Task, block)
+        assert isinstance(task, Task)
+        nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
+        return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
+
+    def proofs(self, frame: Frame, block: Item, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+        task = read(Task, block)
+        assert isinstance(executed, Executed) and isinstance(task, Task)
+        return [TableShown(task, executed, one) for one in items.items()], (among(task),)
+
+
+FORMS: dict[str, Priceable] = {"linear": PriceableLinear(), "table": PriceableTable()}
+"""The forms of block that can be priced."""
+
+
+class PricedRules(Rules):
+    """How such plans are judged."""
 
     def judge(self, case: Case) -> object:
         """The number, then the plan at it, then that no other number costs less."""
-        asked, own = self._inner(case)
-        scalars = dict(case.mechanism.entries()).get("scalars", Item(None, "mechanism.scalars"))
-        (picked,) = (item.exact(0) for item in scalars.fields(asked.name))
+        asked, form, scalars, own = self._inner(case)
+        picked = scalars.exact(0)
         inside = picked >= asked.low and (asked.high is None or picked <= asked.high)
-        case.says(
-            "choices", inside, f"{asked.name} = {float(picked):.10g} is in the range that the problem leaves open"
-        )
+        where = "in the range that the problem leaves open"
+        case.says("choices", inside, f"{asked.name} = {float(picked):.10g} is {where}")
         own.frame = at(replace(case.frame, blocks=(asked.block,)), asked.name, picked)
         own.found = case.found
-        executed, rest, (_, _, kind) = self._rules(asked).measured(own)
-        bound = case.claims.fields("views", "bound")[1]
-        derived, classes = (None, ("",)) if bound.absent else least(case.frame, asked, executed, bound)
+        executed, rest, (*_, kind) = form.rules.measured(own)
+        bound, classes = case.claims.fields(*form.claims)[-1], tuple[str, ...]()
+        derived = None
+        if not bound.absent:
+            derived, classes = least(case.frame, asked, form, executed, bound)
         words = [asked.loss, "units of the loss expression", kind]
-        judge_loss(case, asked.cost(picked) + rest, derived, classes, "such mechanism", words)
+        judge_loss(case, asked.cost(picked) + rest, derived, classes or ("",), "such mechanism", words)
         return executed
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
-        asked, _ = self._inner(case)
-        return self._rules(asked).reach(case, executed, view, outputs, witness)
+        _, form, _, own = self._inner(case)
+        return form.rules.reach(own, executed, view, outputs, witness)
 
-    def _rules(self, asked: Priced) -> LinearRules:
-        return self.forms[asked.block.form(*self.forms)]
-
-    def _inner(self, case: Case) -> tuple[Priced, Case]:
-        asked = read(Priced, case.block)
+    def _inner(self, case: Case) -> tuple[Priced, Priceable, Item, Case]:
+        """What is asked, the form of its block, the number that is stated, and the plan without it."""
+        asked, mechanism = read(Priced, case.block), dict(case.mechanism.entries())
         assert isinstance(asked, Priced)
-        mechanism = {key: item.value for key, item in case.mechanism.entries() if key != "scalars"}
-        return asked, replace(case, mechanism=Item(mechanism, case.mechanism.place))
+        kind, nothing = asked.block.form(*FORMS), Item(None, "mechanism.scalars")
+        scalars = dict(mechanism.pop("scalars", nothing).entries())
+        if asked.name not in scalars:
+            raise case.mechanism.wrong(f"does not have {asked.name} among its scalars")
+        picked, rest = scalars.pop(asked.name), {key: item.value for key, item in scalars.items()}
+        plain = {key: item.value for key, item in mechanism.items()}
+        if kind == "table":
+            plain["scalars"] = rest
+        elif rest:
+            raise case.mechanism.wrong(f"picks more than {asked.name}")
+        return asked, FORMS[kind], picked, replace(case, mechanism=Item(plain, case.mechanism.place))
 
 
-def least(frame: Frame, asked: Priced, executed: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+def least(
+    frame: Frame, asked: Priced, form: Priceable, executed: object, item: Item
+) -> tuple[Fraction, tuple[str, ...]]:
     """What no mechanism costs less than, at any number of the range, and the words for these mechanisms.
 
     `cells` cut the range: up to the end of each but the last, whose end is that of the range, a proof is taken at the
     largest amounts; where the loss has no other terms, errors that cannot be paid for rule the cell out.
     """
     proofs, cells = item.fields("proofs", "cells")
-    low, made = asked.low, [prove(frame, executed, one) for one in proofs.items()]
-    words, found, listed = {said for *_, said in made}, list[Fraction](), cells.items()
-    if len(words) != 1 or any(not mu.absent for *_, masses, _ in made for *_, mu in masses):
-        raise proofs.wrong("are not about the same mechanisms, or state a mu outside of a cell")
+    made, words = form.proofs(frame, asked.block, executed, proofs)
+    low, free, found, listed = asked.low, form.free(asked.block, executed), list[Fraction](), cells.items()
     for place, cell in enumerate(listed, 1):
         upto, which, stated = cell.fields("upto", "proof", "mu")
         high = asked.high if upto.absent else upto.exact()
@@ -117,11 +212,10 @@ def least(frame: Frame, asked: Priced, executed: Release, item: Item) -> tuple[F
             stated.same([])
             which.same(None)
         else:
-            proof = made[which.integer(0, len(made) - 1)]
-            value = shown(at(frame, asked.name, high), executed, proof, stated.items(len(proof[2])))
-        if value <= 0 or executed.problem.errors.terms:
+            value = made[which.integer(0, len(made) - 1)].at(at(frame, asked.name, high), stated)
+        if value <= 0 or not free:
             found.append(asked.cost(low) + max(value, NONE))
         low = high if high is not None else low
     if not found:
         raise cells.wrong("leave nothing of the range")
-    return min(found), words.pop()
+    return min(found), words

@@ -17,7 +17,7 @@ from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import GivenTheModel, NeighbourRelation, ReplacingEverything
 from privspec.model.requirements import Chain
 from privspec.model.values import show
-from privspec.registry import block_of, family_of_plan
+from privspec.registry import block_of, family_of
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
 DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
@@ -42,7 +42,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Args: plan, its document or the parts of it that a family has written: mechanism, guarantees and claims.
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
-    own = OF_FORM[family_of_plan(plan).form](model, plan)
+    own = OF_FORM[family_of(model).form](model, plan)
     return [_trust(model), *_parts(model), *own, *_correlations(model), *_units(model)]
 
 
@@ -263,6 +263,12 @@ def _system(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     yield from said
 
 
+def _priced(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    from privspec.problem.priced import inner, inner_family
+
+    return OF_FORM[inner_family(model).form](inner(model), plan)
+
+
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
     "chain": _chain,
     "table": _table,
@@ -270,5 +276,6 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "votes": _votes,
     "linear": _linear,
     "system": _system,
+    "priced": _priced,
 }
 """By the form of the problem."""

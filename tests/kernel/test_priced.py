@@ -154,7 +154,7 @@ FORGERIES: tuple[tuple[Callable[[Document], None], str], ...] = (
     (inverse, "does not grow with epsilon"),
     (cheaper, "is not what the problem and the mechanism say"),
     (reward, "is less than 0"),
-    (unread, "a key 'delta' that is not known"),
+    (unread, "picks more than epsilon"),
     (missing, "scalars"),
     (prices, "bound"),
     (other_mu, "state a mu outside of a cell"),

@@ -36,7 +36,7 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.priced import Priced, least
+from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.quality.linear import Proof, prove, shown
 from privspec.kernel.quality.linear_figures import Figures
@@ -419,7 +419,7 @@ class PricedDecision:
             shows = Shows(self, frame, release, proof, prove(frame, release, Item(proof, "claims.bound")))
             cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
             witness = {"proofs": [proof], "cells": cells}
-            derived, words = least(frame, asked, release, Item(witness, "claims.bound"))
+            derived, words = least(frame, asked, PriceableLinear(), release, Item(witness, "claims.bound"))
         except Refused:
             return None
         return witness, min(max(float_down(derived), 0.0), loss), words[0]

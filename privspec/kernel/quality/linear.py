@@ -52,14 +52,13 @@ class LinearRules(Rules):
 
     def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
-        *parts, shown = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
-        family, sites, executed = parts
-        release = judge(case, family, executed, case.claims.fields("views", "bound")[0])
+        law, sites, run, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
+        release = judge(case, law, run, case.claims.fields("views", "bound")[0])
         block, found = release.problem, Figures.of(release)
         averages(case, block, found)
         grids(case, release, found)
-        small = block.size <= COVARIANCE_LIMIT
-        shown.same(figures.doubles(figures.covariance(found.noise, found.variances)) if small else None)
+        whole = figures.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
+        spread.same(None if whole is None else figures.doubles(whole))
         places(case, release, found, sites)
         lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)

@@ -14,7 +14,7 @@ from math import ceil, floor
 
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import BITS, exp_up, sqrt_up
-from privspec.kernel.core.problem import Guarantee, View
+from privspec.kernel.core.problem import Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
 from privspec.kernel.divergences import MEASURES, support
@@ -42,6 +42,19 @@ class Tables(Rules):
     """A table drawn exactly: privacy first, then what it costs and the lines that it obeys."""
 
     def judge(self, case: Case) -> Executed:
+        executed, value, words = self.measured(case)
+        task, lines = read(Task, case.block), read_guarantees(case.guarantees, case.frame, executed.scalars)
+        assert isinstance(task, Task)
+        try:
+            empty = case.claims.value == {}
+            derived = None if empty else lower_bound(case.claims, task, contrasts(task, executed.table, lines))
+            judge_loss(case, value, derived, (among(task),), "table", words)
+        except Refused as reason:
+            case.says("bound", False, str(reason))
+        return executed
+
+    def measured(self, case: Case) -> tuple[Executed, Fraction, list[str]]:
+        """What is executed, its loss, and how that is said; all but the bound is judged."""
         task = read(Task, case.block)
         assert isinstance(task, Task)
         *same, law, scalars, laws, rounds = case.mechanism.fields(*SAID, optional=("rounds",))
@@ -63,18 +76,15 @@ class Tables(Rules):
             text = f"does not hold at {table.rows[wrong[0]]}" if wrong else "holds at every row"
             case.says("conditions", not wrong, f"line {line.line} {text}: {line.text}", number)
         limits = [(line, text, most, one.value(table, prior, chosen)) for line, text, one, most in task.accuracy]
-        gains = [max([NONE, *one.contrast().gaps(table).values()]) for one in task.manipulation]
-        lies = [(one.line, one.text, one.limit, gain) for one, gain in zip(task.manipulation, gains, strict=True)]
+        lies = [(v.line, v.text, v.limit, max([NONE, *v.contrast().gaps(table).values()])) for v in task.manipulation]
         judge_lines(case, limits + lies, NONE, stated=False)
         _fairness(case, task, table)
-        try:
-            empty = case.claims.value == {}
-            derived = None if empty else lower_bound(case.claims, task, contrasts(task, table, guarantees))
-            _loss(case, task, task.loss.value(table, prior, chosen) + task.errors(table, chosen), derived)
-        except Refused as reason:
-            case.says("bound", False, str(reason))
         drawn = {name: {label: chosen[f"{name}:{label}"] for label in labels} for name, labels, _ in task.laws}
-        return Executed(table, {name: chosen[name] for name, *_ in task.choices}, drawn)
+        loss, worth = task.loss, task.loss.value(table, prior, chosen) + task.errors(table, chosen)
+        averaged = loss.average is not None or loss.variations or loss.prices or task.estimates is not None
+        kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
+        picked = {name: chosen[name] for name, *_ in task.choices}
+        return Executed(table, picked, drawn), worth, [task.expression, "units of the loss expression", kind]
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         """What the columns that look alike to an observer tell of the rows that a unit compares."""
@@ -127,13 +137,10 @@ def _fairness(case: Case, task: Task, table: Table) -> None:
         case.says("fairness", holds, words, number)
 
 
-def _loss(case: Case, task: Task, exact: Fraction, derived: Fraction | None) -> None:
-    loss = task.loss
-    averaged = loss.average is not None or loss.variations or loss.prices or task.estimates is not None
+def among(task: Task) -> str:
+    """What a bound is about."""
     counted = " (its order is not looked at)" if task.counted else ""
-    among = f"all tables Pr({', '.join(task.outputs)} | {', '.join(task.of)}){counted}"
-    kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
-    judge_loss(case, exact, derived, (among,), "table", [task.expression, "units of the loss expression", kind])
+    return f"all tables Pr({', '.join(task.outputs)} | {', '.join(task.of)}){counted}"
 
 
 def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
