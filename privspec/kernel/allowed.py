@@ -8,7 +8,7 @@ from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.problem import Measure
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import Item, Refused
 
 NONE = Fraction(0)
 
@@ -36,8 +36,10 @@ def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
     return Fraction(squares[name])
 
 
-def quantile_up(variance: Fraction, probability: Fraction) -> Fraction:
-    """At least the size that normal noise of a variance does not pass, with a probability."""
+def size_up(shape: str, errors: int, variance: Fraction, probability: Fraction) -> Fraction:
+    """At least the size that an error of a variance does not pass, with a probability; of one normal error."""
+    if shape != "gaussian" or errors > 1:
+        raise Refused("no tail is known of other noise than one normal error")
     with ctx.workprec(256):
         return end((ball(probability).erfinv() * (2 * ball(variance)).sqrt()).upper())
 

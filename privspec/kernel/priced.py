@@ -17,7 +17,6 @@ from privspec.kernel.personal import PartyRules
 from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.quality.tables import Executed, Tables, among, contrasts, lower_bound
-from privspec.kernel.quality.tables_forms import Task
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
@@ -84,14 +83,14 @@ class LinearShown(Shown):
 class TableShown(Shown):
     """Of a table: multipliers, for the ratios at the amounts of the frame."""
 
-    task: Task
     executed: Executed
     proof: Item
 
     def at(self, frame: Frame, stated: Item) -> Fraction:
         stated.same([])
         lines = [Guarantee(one, k, one.measure.figures({}), {}, ()) for k, one in enumerate(frame.obligations)]
-        return lower_bound(self.proof, self.task, contrasts(self.task, self.executed.table, lines))
+        task = self.executed.task
+        return lower_bound(self.proof, task, contrasts(task, self.executed.table, lines))
 
 
 class Priceable:
@@ -100,11 +99,11 @@ class Priceable:
     rules: LinearRules | Tables
     claims: tuple[str, ...]
 
-    def free(self, block: Item, executed: object) -> bool:
+    def free(self, executed: object) -> bool:
         """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
         raise NotImplementedError
 
-    def proofs(self, frame: Frame, block: Item, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
         """What each of some proofs shows, and the words for the mechanisms that they are about."""
         raise NotImplementedError
 
@@ -115,11 +114,11 @@ class PriceableLinear(Priceable):
     rules = PartyRules()
     claims = ("views", "bound")
 
-    def free(self, block: Item, executed: object) -> bool:
+    def free(self, executed: object) -> bool:
         assert isinstance(executed, Release)
         return not executed.problem.errors.terms
 
-    def proofs(self, frame: Frame, block: Item, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
         assert isinstance(executed, Release)
         made = [prove(frame, executed, one) for one in items.items()]
         if len({said for *_, said in made}) != 1 or any(not mu.absent for *_, masses, _ in made for *_, mu in masses):
@@ -133,16 +132,15 @@ class PriceableTable(Priceable):
     rules = Tables()
     claims = ("bound",)
 
-    def free(self, block: Item, executed: object) -> bool:
-        task = read(Task, block)
-        assert isinstance(task, Task)
+    def free(self, executed: object) -> bool:
+        assert isinstance(executed, Executed)
+        task = executed.task
         nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
         return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
 
-    def proofs(self, frame: Frame, block: Item, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
-        task = read(Task, block)
-        assert isinstance(executed, Executed) and isinstance(task, Task)
-        return [TableShown(task, executed, one) for one in items.items()], (among(task),)
+    def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+        assert isinstance(executed, Executed)
+        return [TableShown(executed, one) for one in items.items()], (among(executed.task),)
 
 
 FORMS: dict[str, Priceable] = {"linear": PriceableLinear(), "table": PriceableTable()}
@@ -200,8 +198,8 @@ def least(
     largest amounts; where the loss has no other terms, errors that cannot be paid for rule the cell out.
     """
     proofs, cells = item.fields("proofs", "cells")
-    made, words = form.proofs(frame, asked.block, executed, proofs)
-    low, free, found, listed = asked.low, form.free(asked.block, executed), list[Fraction](), cells.items()
+    made, words = form.proofs(frame, executed, proofs)
+    low, free, found, listed = asked.low, form.free(executed), list[Fraction](), cells.items()
     for place, cell in enumerate(listed, 1):
         upto, which, stated = cell.fields("upto", "proof", "mu")
         high = asked.high if upto.absent else upto.exact()

@@ -147,8 +147,9 @@ def _chosen(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]
 
 def outputs_of(case: Case) -> tuple[str, ...]:
     """What a part gives, by the words of its form."""
-    found = [item for key, item in case.block.entries() if key in ("outputs", "output", "released")]
-    (names,) = found
+    block = dict(case.block.entries())
+    block = dict(block["block"].entries()) if block["form"].value == "priced" else block
+    (names,) = (block[key] for key in ("outputs", "output", "released") if key in block)
     if isinstance(names.value, str):
         return (names.text(),)
     return tuple(

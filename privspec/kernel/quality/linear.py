@@ -37,7 +37,6 @@ COUNT = 1000
 COVARIANCE_LIMIT = 512
 """Up to so many outputs a plan states their covariance."""
 COMBINED = "combinations of the inputs"
-BEST = "Gaussian noise of any covariance, unbiased"
 
 
 class LinearRules(Rules):
@@ -245,7 +244,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     differences, vectors, slack = others
     terms, weights, paid = _priced(block, shares, prices)
     image, sites = error_rows(terms, block.target), block.sites or ()
-    words = _pure_words(block) if pure else (BEST,)
+    words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
     needs, confined = [set(term) for term in terms], None
     if scope.value == "errors":

@@ -12,10 +12,9 @@ from math import lcm
 
 from flint import ctx, fmpz_mat
 
-from privspec.kernel.allowed import quantile_up
+from privspec.kernel.allowed import size_up
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.reading import Refused
 from privspec.kernel.quality.stated import whole_numbers
 
 VARIANCE_BITS = 128
@@ -143,8 +142,6 @@ class Figures:
 
         own, terms = squares(block.errors)
         chances = [(sum(squares(errors)[1], NONE), len(errors.terms), chance) for errors, *_, chance in block.accuracy]
-        if any(chance is not None and (count > 1 or law.shape != "gaussian") for _, count, chance in chances):
-            raise Refused("no tail is known of other noise than one normal error")
-        lines = [value if chance is None else quantile_up(value, chance) for value, _, chance in chances]
+        lines = [value if chance is None else size_up(law.shape, n, value, chance) for value, n, chance in chances]
         value, spread = max(terms) if block.worst else sum(terms, NONE), row_squares(noise, variances)
         return cls(noise, noise @ release.strategy, variances, spread, own, value, lines)

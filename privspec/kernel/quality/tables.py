@@ -33,6 +33,7 @@ SAID = ("family", "of", "counted", "releases", "inputs", "outputs", "prior", "pr
 class Executed:
     """What `run` draws from, as the kernel read it."""
 
+    task: Task
     table: Table
     scalars: dict[str, Fraction]
     laws: dict[str, dict[str, Fraction]]
@@ -43,8 +44,7 @@ class Tables(Rules):
 
     def judge(self, case: Case) -> Executed:
         executed, value, words = self.measured(case)
-        task, lines = read(Task, case.block), read_guarantees(case.guarantees, case.frame, executed.scalars)
-        assert isinstance(task, Task)
+        task, lines = executed.task, read_guarantees(case.guarantees, case.frame, executed.scalars)
         try:
             empty = case.claims.value == {}
             derived = None if empty else lower_bound(case.claims, task, contrasts(task, executed.table, lines))
@@ -83,8 +83,8 @@ class Tables(Rules):
         loss, worth = task.loss, task.loss.value(table, prior, chosen) + task.errors(table, chosen)
         averaged = loss.average is not None or loss.variations or loss.prices or task.estimates is not None
         kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
-        picked = {name: chosen[name] for name, *_ in task.choices}
-        return Executed(table, picked, drawn), worth, [task.expression, "units of the loss expression", kind]
+        executed = Executed(task, table, {name: chosen[name] for name in task.ends()}, drawn)
+        return executed, worth, [task.expression, "units of the loss expression", kind]
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         """What the columns that look alike to an observer tell of the rows that a unit compares."""
