@@ -236,6 +236,13 @@ class PaperRemark(Part):
     text: str = ""
 
 
+class Relaxed(Part):
+    """What choices between whole things would cost if they could be made in part, and that they cannot."""
+
+    value: float
+    choices: tuple[float, ...]
+
+
 class Remarks(Part):
     """What the compiler reports and nobody certified."""
 
@@ -247,6 +254,7 @@ class Remarks(Part):
     figures: RuleFigures = RuleFigures()
     compared: str = ""
     paper: tuple[PaperRemark, ...] = ()
+    relaxation: Relaxed | None = None
 
 
 class Site(Part):

@@ -21,7 +21,7 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, Quantity, count, known, rounded
-from privspec.stated import DesignPart, Loss, Stated
+from privspec.stated import DesignPart, Loss, Relaxed, Stated
 
 MOST_SHOWN = 24
 """Alternatives that pages list: those of least loss with cost, then those without a plan."""
@@ -51,6 +51,7 @@ class DesignFact:
     value: Quantity
     lower_bound: Quantity | None
     gap: Quantity | None
+    relaxed: str = ""
 
     @property
     def chosen(self) -> AlternativeTotal:
@@ -102,7 +103,16 @@ def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
         rounded(loss.value, LOSS_DIGITS),
         known(loss.lower_bound, LOSS_DIGITS, DOWN),
         None if loss.relative_gap is None else rounded(max(loss.relative_gap, 0.0), 1, UP),
+        relaxed_words(Stated.of(document).remarks.relaxation),
     )
+
+
+def relaxed_words(found: Relaxed | None) -> str:
+    """The relaxation, and that it is no plan; empty where there is none."""
+    if found is None:
+        return ""
+    shares = ", ".join(str(rounded(share)) for share in found.choices)
+    return f"{rounded(found.value, LOSS_DIGITS)} if choices could be made in part, as in [{shares}]; that is no plan"
 
 
 def summary_rows(design: DesignFact) -> list[tuple[str, str]]:
@@ -114,7 +124,8 @@ def summary_rows(design: DesignFact) -> list[tuple[str, str]]:
     words = [f"{one.name}: {one.total if one.total is not None else 'not computed'}" for one in others[:MOST_ROWS]]
     if len(others) > MOST_ROWS:
         words.append(f"{count(len(others) - MOST_ROWS)} more")
-    return [*rows, ("Instead", " · ".join(words))] if words else rows
+    rows += [("Instead", " · ".join(words))] if words else []
+    return [*rows, ("Relaxed", design.relaxed)] if design.relaxed else rows
 
 
 MOST_ROWS = 6
@@ -139,6 +150,7 @@ def _blocks(design: DesignFact, *, public: bool) -> list[Block]:
     if not public:
         text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
         said.append(proved(text, Judged("alternatives"), _BOUND))
+        said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
         said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
     listed = _best_first(design)[:MOST_SHOWN]
     rows = (

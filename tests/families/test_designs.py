@@ -144,6 +144,11 @@ def test_a_shared_budget_is_a_knapsack() -> None:
     assert plan.loss.value == pytest.approx(totals[best], rel=1e-8)
     assert round(plan.loss.value, 3) == 171.322
     assert plan.status == "optimal"
+    relaxed = plan.stated.remarks.relaxation
+    assert relaxed is not None
+    assert round(relaxed.value, 3) == 168.716
+    assert "168.716 if choices could be made in part" in plan.summary(400)
+    assert "that is no plan" in plan.explain("auditor")
     outcomes = plan.document["design"]["outcomes"]
     for total, one, stated in zip(
         totals.values(), outcomes, plan.document["design"]["problem"]["alternatives"], strict=True

@@ -13,6 +13,7 @@ from typing import Any
 from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.families.designs.relaxation import relaxation
 from privspec.families.document import float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible
@@ -113,9 +114,12 @@ class DesignDecision:
             for values, one in zip(design.alternatives(), self.outcomes, strict=True)
             if one is not self.chosen
         ]
+        losses = [one.plan["loss"]["value"] if isinstance(one, Solved) else None for one in self.outcomes]
+        relaxed = relaxation(design, losses, [one.cost for one in self.block.alternatives])
         return sealed(
             {
                 **{key: value for key, value in plan.items() if key != "digest"},
+                "remarks": plan["remarks"] | ({} if relaxed is None else {"relaxation": relaxed}),
                 "status": "optimal" if apart is not None and apart <= OPTIMAL_GAP else "feasible",
                 "loss": {
                     "value": value,
