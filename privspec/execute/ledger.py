@@ -549,8 +549,7 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
         unit = Unit.of_guarantee(guarantee)
         index = int(guarantee.get("requirement", place))
         units.setdefault(unit, index)
-        # one order of Rényi divergences is no amount that adds up with others
-        if exposure.covers(index, frozenset(names_of(guarantee["outputs"]))) and "order" not in guarantee["achieved"]:
+        if exposure.covers(index, frozenset(names_of(guarantee["outputs"]))):
             whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
     for unit, index in units.items():
         joint = None if unit in whole or model is None else exposure.joint_spend(model, index)

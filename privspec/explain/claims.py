@@ -267,9 +267,11 @@ def claim(guarantee: Guarantee) -> Claim:
         return found
     # the amounts are those of the strictest person, so the statement gives no curve for the others
     statement = f"{found.statement} (for the strictest person)"
-    return replace(
+    found = replace(
         found, variant=f"personalised {found.variant}", statement=statement, promised=None, epsilon=None, delta=None
     )
+    # what a table reaches for the strictest person is not what it reaches for everybody
+    return replace(found, achieved=None, achieved_parameter=None) if "tables" in guarantee.because else found
 
 
 def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Quantity] | None]:

@@ -17,6 +17,7 @@ from privspec.core.rounding import root
 from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Power
 from privspec.model.graph import Model
+from privspec.model.measures import Personalised
 from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -81,6 +82,8 @@ class Adjacency:
         count = max(self.world_rows, default=-1) + 1
         if takes_distance(requirement):
             return self._measured(requirement, count)
+        if isinstance(requirement.measure, Personalised):
+            return self._personal(requirement, requirement.measure, count)
         rows = self.world_rows
         found = {tuple(sorted({rows[w] for w in worlds})) for worlds in self._alike(requirement)}
         cliques = tuple(sorted(clique for clique in found if len(clique) > 1))
@@ -91,6 +94,32 @@ class Adjacency:
         if 2 * len(moved.union(*(combinations(clique, 2) for clique in cliques))) == count * (count - 1) > 0:
             cliques, moved = (tuple(range(count)),), set()
         return Neighbours(count, cliques, np.array([(*p, 0) for p in sorted(moved)], dtype=np.intp).reshape(-1, 3))
+
+    def _personal(self, requirement: Requirement, measure: Personalised, count: int) -> Neighbours:
+        """Pairs of rows by whose data differ: the square of a person's epsilon in units of the least one.
+
+        Raises: Failure PS0501 for figures beside epsilon, PS0516 if the number of people changes.
+        """
+        if set(measure.amounts) != {"epsilon"} or not isinstance(requirement.neighbours, ReplacingVoter):
+            text = f"solve takes an epsilon for each {measure.party} in tables, and no other figure"
+            raise Failure("PS0501", requirement.span, text, help=f"as in O is epsilon[{measure.party}]-DP wrt x")
+        if requirement.neighbours.adding or requirement.neighbours.group > 1:
+            raise Failure("PS0516", requirement.span, "tables take people with a figure of their own one at a time")
+        least = measure.amounts["epsilon"]
+        shares = [one.amounts["epsilon"] / least for one in measure.each]
+        known, found = sorted(set(shares)), dict[tuple[int, int], int]()
+        for person, share in enumerate(shares):
+            parts = []
+            for i in self._named(requirement):
+                each = _size_of_one(self.spaces[i])
+                parts.append((self._strides[i] * each ** (len(shares) - 1 - person), each))
+            for worlds in self._agreeing(parts):
+                rows = sorted({self.world_rows[w] for w in worlds})
+                for pair in combinations(rows, 2):
+                    found[pair] = min(found.get(pair, len(known)), known.index(share))
+        self._few(len(found), requirement)
+        triples = np.array([(*pair, level) for pair, level in sorted(found.items())], dtype=np.intp).reshape(-1, 3)
+        return Neighbours(count, (), triples, tuple(share**2 for share in known))
 
     def _measured(self, requirement: Requirement, count: int) -> Neighbours:
         """Pairs of rows with the least distance of two of their worlds."""

@@ -19,6 +19,7 @@ from privspec.model.distances import takes_distance
 from privspec.model.domains import Domain, PartialRankingOf, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.library import library
+from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEntry,
@@ -70,7 +71,8 @@ def order_matters(model: Model, name: str) -> bool:
     """Whether anything looks at the order of the records of an input.
 
     `f(name)` and `f(e for voter)` do not where f is symmetric and e uses only `name[voter]` of what belongs to the
-    voter. Distances look at it, and so do joint laws and a line about all that one person holds in several inputs.
+    voter. Distances look at it, and so do joint laws, a line about all that one person holds in several inputs, and
+    figures of people's own.
     """
     if any(getattr(line, "of", None) == name or getattr(line, "given", None) == name for line in model.fairness):
         return True
@@ -79,7 +81,7 @@ def order_matters(model: Model, name: str) -> bool:
     for line in (*model.requirements, *model.fairness):
         if isinstance(line, Requirement) and name in line.wrt:
             joined = isinstance(line.neighbours, ReplacingVoter | ReplacingOneOf) and len(line.wrt) > 1
-            if joined or takes_distance(line):
+            if joined or takes_distance(line) or isinstance(line.measure, Personalised):
                 return True
     definitions = [node.definition for node in model.nodes.values() if node.definition is not None]
     looks = _Looks(name, model.nodes[name].index)

@@ -93,6 +93,8 @@ def measure_words(measure: Measure) -> str:
     """A measure with its exact amounts."""
     amounts = ", ".join(f"{name} = {amount}" for name, amount in measure.amounts)
     distance = f" times the {measure.distance} distance" if measure.distance else ""
+    if distance and len(measure.amounts) > 1:
+        distance = f", epsilon{distance}"
     if measure.each:
         return f"{measure.name} ({len(measure.each)} amounts, one for each party; the least is {amounts}){distance}"
     return f"{measure.name} with {amounts}{distance}" if amounts else measure.name

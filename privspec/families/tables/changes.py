@@ -17,7 +17,7 @@ from privspec.families.tables.system import edited
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
-from privspec.model.measures import LDP, EpsilonDelta, Lipschitz, Measure, PureDP
+from privspec.model.measures import LDP, EpsilonDelta, Lipschitz, Measure, Personalised, PureDP
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.values import show
 from privspec.model.worlds import worlds
@@ -341,6 +341,9 @@ class PrivacyLine(Line):
 
 
 def _with(measure: Measure, name: str, amount: Fraction) -> Measure:
+    if isinstance(measure, Personalised):
+        share = amount / measure.amounts[name]
+        return replace(measure, each=tuple(_with(one, name, share * one.amounts[name]) for one in measure.each))
     return replace(measure, **{name: amount})  # type: ignore[type-var]
 
 

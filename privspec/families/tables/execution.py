@@ -152,7 +152,10 @@ class TableExposure(Exposure):
         return Rounds.of_plan(self.plan)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        return self.outputs <= outputs
+        """Divergences of one order add up with nothing else, and figures of people's own are not everybody's."""
+        measures = {g["measure"] for g in self.plan["guarantees"] if g.get("requirement") == requirement}
+        own = any("RDP" in one or one.startswith("personalised") for one in measures)
+        return self.outputs <= outputs and not own
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """The least pure epsilon of the joint output over the rows that the requirement compares."""

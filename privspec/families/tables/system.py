@@ -125,9 +125,9 @@ def per_atom(measure: Measure) -> bool:
 
 
 def computed(measure: Measure) -> bool:
-    """Whether tables can be computed for it: its figures are known, and the same for everybody."""
+    """Whether tables can be computed for it: its figures are known."""
     known = figures(measure)
-    return not measure.each and len(known) == len(measure.amounts)
+    return len(known) == len(measure.amounts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,7 @@ class TableSystem:
                     self.shape[0],
                     compared.cliques,
                     np.array(compared.pairs.entries, dtype=np.intp).reshape(-1, 3),
-                    compared.squares if one.measure.distance is not None else (),
+                    compared.squares if one.measure.distance is not None or one.measure.each else (),
                 ),
                 view_of(self.table, one.seen),
                 compared.inputs,

@@ -157,7 +157,7 @@ def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str
         holds = set(line.outputs) <= seen <= every and (seen == every or not local)
         case.says("view", holds, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
         figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
-        text, within = f"line {line.line}, {line.neighbours}: {name} with {figures}", _within(guarantee)
+        text, within = f"line {line.line}, {line.neighbours}: {name} with {figures}", _within(guarantee, asked)
         if within:
             laws, delta, whole = table.seen(table.view(list(line.seen))), reached.get("delta", NONE), table.denominator
             if set(reached) <= {"epsilon", "delta"}:
@@ -174,12 +174,12 @@ def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str
     return guarantees
 
 
-def _within(guarantee: Guarantee) -> bool:
-    """Whether the figures that a plan says are achieved are those of the measure, and imply what the line asks."""
+def _within(guarantee: Guarantee, asked: Compared) -> bool:
+    """Whether a plan's figures are those of the measure and at most what is asked; levels are people's own epsilons."""
     measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
-    if measure.each or not set(limits) - {"delta"} <= set(reached) <= set(limits):
-        return False
-    least = all(
-        amount <= limits[key] for key, amount in reached.items() if key != "delta" or "atom" not in measure.name
+    own = {(one.figures({})["epsilon"] / limits["epsilon"]) ** 2 for one in measure.each if len(limits) == 1}
+    fits = set(limits) - {"delta"} <= set(reached) <= set(limits) and (not measure.each or set(asked.squares) <= own)
+    free = {"delta"} if "per-atom" in measure.name else set[str]()
+    return (
+        fits and limits.get("order") == reached.get("order") and all(reached[k] <= limits[k] for k in {*reached} - free)
     )
-    return least and reached.get("order") == limits.get("order")
