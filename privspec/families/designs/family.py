@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from time import perf_counter
 from typing import Any
 
 from numpy.linalg import LinAlgError
@@ -78,6 +79,7 @@ class DesignDecision:
     block: Design
     outcomes: tuple[Outcome, ...]
     chosen: Solved
+    seconds: float
 
     @property
     def name(self) -> str:
@@ -119,7 +121,11 @@ class DesignDecision:
         return sealed(
             {
                 **{key: value for key, value in plan.items() if key != "digest"},
-                "remarks": plan["remarks"] | ({} if relaxed is None else {"relaxation": relaxed}),
+                "remarks": {
+                    **plan["remarks"],
+                    "solver": plan["remarks"]["solver"] | {"seconds": self.seconds},
+                    **({} if relaxed is None else {"relaxation": relaxed}),
+                },
                 "status": "optimal" if apart is not None and apart <= OPTIMAL_GAP else "feasible",
                 "loss": {
                     "value": value,
@@ -171,6 +177,7 @@ class Designs:
         """
         design, outcomes, infeasible, failed = model.design, list[Outcome](), list[Infeasible](), list[Exception]()
         assert design is not None
+        begun = perf_counter()
         for values, stated in zip(design.alternatives(), system.alternatives, strict=True):
             if stated.problem is None:
                 outcomes.append(Unsolved(stated.refused, infeasible=False))
@@ -187,7 +194,8 @@ class Designs:
                 outcomes.append(found)
         solved = [one for one in outcomes if isinstance(one, Solved)]
         if solved:
-            return DesignDecision(model, system, tuple(outcomes), min(solved, key=lambda one: one.total))
+            best = min(solved, key=lambda one: one.total)
+            return DesignDecision(model, system, tuple(outcomes), best, perf_counter() - begun)
         if failed and len(failed) == len(outcomes) and len({str(error) for error in failed}) == 1:
             raise failed[0]
         if len(infeasible) == len(outcomes):
