@@ -315,6 +315,16 @@ def check(
         if not model.requirements and not model.fairness:
             print("  privacy: none is asked for and none is given: whatever is released may reveal the data")
         print(f"  trust: {model.trust.describe()}")
+        for name, words in _left_open(model).items():
+            print(f"  left open: {name} is one of {', '.join(words)}; the lines above are those of {words[0]}")
+
+
+def _left_open(model: Model) -> dict[str, list[str]]:
+    """What solving will choose among finitely many values."""
+    from privspec.model.alternatives import value_text
+
+    choices = model.design.choices if model.open and model.design is not None else ()
+    return {choice.name: [value_text(value) for value in choice.values] for choice in choices}
 
 
 def _check_json(model: Model) -> dict[str, Any]:
@@ -326,6 +336,7 @@ def _check_json(model: Model) -> dict[str, Any]:
         "outputs": [node.name for node in model.outputs],
         "requirements": [{"line": r.line, "text": r.text, "reads": r.describe()} for r in model.requirements],
         "trust": model.trust.name,
+        **({"choices": found} if (found := _left_open(model)) else {}),
         "warnings": [diagnostic_to_json(d) for d in model.warnings],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privspec.language.syntax import VariableKind
+from privspec.model.alternatives import value_text
 from privspec.model.domains import Laws, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.parameters import parameter_words
@@ -101,9 +102,11 @@ def _public(model: Model) -> Iterator[str]:
 
 
 def _choices(model: Model) -> Iterator[str]:
-    yield from _columns(
-        [(node.name, f"from {node.domain.describe()}") for node in model.choices if node.domain is not None]
-    )
+    rows = [(node.name, f"from {node.domain.describe()}") for node in model.choices if node.domain is not None]
+    for choice in () if model.design is None else model.design.choices:
+        now = model.chosen.get(choice.name, choice.values[0])
+        rows.append((choice.name, f"one of {', '.join(map(value_text, choice.values))}; here {value_text(now)}"))
+    yield from _columns(rows)
 
 
 def _components(model: Model) -> Iterator[str]:

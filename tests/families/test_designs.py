@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from privspec.api import Problem
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import SpecError
 from privspec.pipeline import Request
 from privspec.plan import Plan
@@ -262,3 +263,20 @@ def test_what_a_part_leaves_open_is_chosen(tmp_path: Path) -> None:
     plan = Problem(text, base=tmp_path).solve()
     assert list(plan.document["spec"]["choices"]) == ["a.k"]
     assert plan.status == "optimal"
+
+
+def test_data_fit_a_spec_whose_alternatives_hold_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, data = tmp_path / "reports.priv", tmp_path / "x.csv"
+    spec.write_text(REPORTS, "utf-8")
+    data.write_text("x\n4\n", "utf-8")
+    assert run_command_line(["check", str(spec)]) == 0
+    assert "left open: k is one of 2, 3, 4; the lines above are those of 2" in capsys.readouterr().out
+    assert run_command_line(["check", str(spec), "--graph"]) == 0
+    assert "one of 2, 3, 4; here 2" in capsys.readouterr().out
+    assert run_command_line(["data", str(spec), "--input", f"x={data}"]) == 0
+    capsys.readouterr()
+    spec.write_text(REPORTS.replace("x in 1..4", "x in 1..k").replace("[4, 3, 2, 1]", "ones(k)"), "utf-8")
+    assert run_command_line(["data", str(spec), "--input", f"x={data}"]) == 1
+    assert "PS0801" in capsys.readouterr().err
+    assert run_command_line(["check", str(spec), "--problem"]) == 0
+    assert "Alternative k = 3, at a cost of 0.15:" in capsys.readouterr().out

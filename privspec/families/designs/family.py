@@ -6,7 +6,7 @@ No alternative is relaxed: what is compared are complete plans, each with its ow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
@@ -28,7 +28,7 @@ from privspec.model.alternatives import described
 from privspec.model.graph import Model
 from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason
 from privspec.problem.form import document as problem_document
-from privspec.solvers.programs import SolverError
+from privspec.solvers.programs import OutOfTimeError, SolverError
 
 ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
 """Claims of a plan that say nothing of its own mechanism."""
@@ -182,7 +182,8 @@ class Designs:
             if stated.problem is None:
                 outcomes.append(Unsolved(stated.refused, infeasible=False))
                 continue
-            found = self._solved(design.at(values), settings)
+            rest = None if settings.deadline is None else settings.deadline - (perf_counter() - begun)
+            found = self._solved(design.at(values), replace(settings, deadline=rest))
             least = None if isinstance(found, Solved) else _floor(stated)
             if isinstance(found, Infeasible):
                 infeasible.append(found)
@@ -210,6 +211,8 @@ class Designs:
         """The plan of an alternative, or why there is none."""
         compiler = compiler_of(model)
         try:
+            if settings.deadline is not None and settings.deadline <= 0:
+                raise OutOfTimeError("there was no time left for this alternative")
             lowered = compiler.lower(model)
             found = lowered if isinstance(lowered, Infeasible) else compiler.decide(model, lowered, settings)
             if isinstance(found, Infeasible):
