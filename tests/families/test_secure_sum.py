@@ -257,3 +257,25 @@ def test_noise_of_next_to_no_size_is_refused() -> None:
         reached(Fraction(1), Fraction(127), 10, Fraction(1))
     with pytest.raises(Refused, match="next to nothing"):
         reached(Fraction(10**6), Fraction(128), 2, Fraction(1))
+
+
+@pytest.mark.parametrize(("known", "most", "loss"), [(0, 1.2, 7.2), (4, 2.2, 5.0947368)])
+def test_accuracy_lines_are_about_the_noise_of_all(known: int, most: float, loss: float) -> None:
+    """N / (N - k) of what a curator needs for lines that are narrower by as much."""
+    text = """parties: owner in 1..20
+variables:
+  input x[owner] in [0, 1]^2
+  output O
+  output Q
+loss: E[ (O - sum(x[owner][1] for owner))^2 ] + E[ (Q - sum(x[owner][2] for owner))^2 ]
+accuracy: E[ (O - sum(x[owner][1] for owner))^2 ] <= MOST
+privacy: (O, Q) are 1-GDP wrt x, replacing one owner
+options: trust secure_sum(colluding = KNOWN)
+"""
+    found = solved_text(text.replace("KNOWN", str(known)).replace("MOST", str(most)))
+    own = most * (20 - known) / 20
+    assert found["loss"]["value"] == pytest.approx((own + own / (own - 1)) * 20 / (20 - known), rel=1e-5)
+    assert found["loss"]["value"] == pytest.approx(loss, rel=1e-5)
+    assert found["status"] == "optimal"
+    near = solved_text(text.replace("KNOWN", str(known)).replace("MOST", "3"))
+    assert near["accuracy"][0]["value"] == pytest.approx(2 * 20 / (20 - known), rel=1e-6)

@@ -23,6 +23,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "prefix_sums": {"n": 6},
     "linear_queries": {},
     "histogram": {},
+    "hospital_network": {},
     "counting_query": {"n": 4},
     "frequency_survey": {},
     "k_randomised_response": {},

@@ -95,9 +95,15 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
         if len(epsilons) == len(problem.epsilons):
             return pure_conflict(problem, epsilons, possible)
         refuse_missing(problem.model)
-    best = within_limits(problem, budgets)
-    if isinstance(best, Infeasible):
-        return best
+    best: Candidate | Infeasible | None
+    if isinstance(problem.model.trust, SecureSum):
+        from privspec.families.linear.shares import within_limits_in_shares
+
+        best = within_limits_in_shares(problem, budgets)
+    else:
+        best = within_limits(problem, budgets)
+    if best is None or isinstance(best, Infeasible):
+        return best or refuse_missing(problem.model)
     if kept and kept[0].loss <= best.loss:
         best, judged = kept[0], [best, *(c for c in judged if c is not kept[0])]
     return Choice(best, tuple(c for c in judged if c is not best))

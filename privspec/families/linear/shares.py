@@ -10,9 +10,12 @@ from dataclasses import replace
 from fractions import Fraction
 from math import gcd, lcm
 
+from privspec.families.infeasible import Infeasible
+from privspec.families.linear.accuracy import within_limits
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits
 from privspec.kernel.shares import SMOOTHING
+from privspec.model.graph import Model
 from privspec.model.requirements import SecureSum
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
@@ -26,7 +29,7 @@ def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
     """The same in shares, of which those of a coalition do not count; None for noise that has no shares."""
     trust, model = problem.model.trust, problem.model
     assert isinstance(trust, SecureSum)
-    (parties,) = {model.parties[node.index].size for node in model.inputs if node.index is not None}
+    parties = parties_of(model)
     honest = parties - trust.colluding
     mechanism, factor = candidate.mechanism, parties / honest
     if mechanism is not None:
@@ -42,6 +45,27 @@ def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
         among=candidate.among and f"shares of {candidate.among}",
         mechanism=mechanism,
     )
+
+
+def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible | None:
+    """The least loss of Gaussian shares that meet every accuracy line: without a coalition they meet narrower ones."""
+    trust, model = problem.model.trust, problem.model
+    assert isinstance(trust, SecureSum)
+    parties = parties_of(model)
+    left = (parties - trust.colluding) / parties
+    limits = tuple(replace(limit, bound=limit.bound * left) for limit in problem.system.limits)
+    narrow = Problem(model, replace(problem.system, limits=limits), problem.settings, problem.best_loss)
+    found = within_limits(narrow, budgets)
+    if isinstance(found, Infeasible):
+        # what would be accepted is said of the noise that is left
+        return found if not trust.colluding else replace(found, relaxations=())
+    return in_shares(problem, found)
+
+
+def parties_of(model: Model) -> int:
+    """How many parties hold the inputs of a secure sum."""
+    (parties,) = {model.parties[node.index].size for node in model.inputs if node.index is not None}
+    return parties
 
 
 def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int) -> LinearRelease | None:
