@@ -45,6 +45,21 @@ def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], state
     return found
 
 
+def apart(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], rows: list[list[int]]) -> bool:
+    """Whether each row depends on what one party holds: a member of an index set, or else a party of one number.
+
+    Args: held, as above, all of it laid out; rows, of coefficients of the base vector.
+    """
+    owner = list[str]()
+    for data, (shape, size, cells) in zip(frame.data, held, strict=True):
+        count = shape[0] if data.party and shape else size
+        if count < 1 or size % count or not (cells or prod(shape) == size):
+            raise Refused("has an input that the members of its index set do not hold in equal parts")
+        name = f"{data.party} " if data.party and shape else f"{data.name}, entry "
+        owner += [name + str(i // (size // count)) for i in range(size)]
+    return all(len({one for one, v in zip(owner, row, strict=True) if v}) < 2 for row in rows)
+
+
 def reached(square: Fraction, share: Fraction, honest: int, step: Fraction) -> Fraction:
     """At least mu^2 of `honest` discrete Gaussian shares that move by at most the root of `square` in all answers.
 

@@ -15,7 +15,7 @@ from privspec.kernel.core.linear import Units
 from privspec.plan import Plan
 from privspec.problem.elaborate import elaborate
 from privspec.problem.linear import Linear
-from tests.plans import mutate, solved_text
+from tests.plans import mutate, resign, solved_text
 
 from .specs import model_of, spec
 
@@ -264,3 +264,49 @@ def test_what_a_whole_table_is() -> None:
     text = tables().replace("adding or removing one record", "replacing one clinic")
     with pytest.raises(SpecError, match="of a whole table"):
         Problem(text).solve()
+
+
+@pytest.mark.parametrize(("measure", "variance"), [("1-GDP", 5.0), ("1-DP", 10.0)])
+def test_messages_about_all_that_a_party_holds(measure: str, variance: float) -> None:
+    """Each of five parties adds noise to the sum of its twenty numbers, not to each of the hundred."""
+    text = held(
+        spec(
+            "input x[owner] in [0, 1]^20; output O",
+            "",
+            "E[ (O - sum(sum(x[owner]) for owner))^2 ]",
+            f"O is {measure} wrt x, replacing one record",
+            "trust nobody",
+        ),
+        people=5,
+    )
+    plan = Problem(text).solve()
+    assert plan.document["loss"]["value"] == pytest.approx(variance, rel=1e-6)
+    explained(plan)
+    # one message more is about another party's number as well
+    forged = json.loads(plan.to_json())
+    rows = forged["mechanism"]["executed"]["strategy"]["rows"]
+    rows[99] = rows[0]
+    report = judge(json.dumps(resign(forged)))
+    assert not report.ok
+    assert "numbers of more than one party" in " ".join(claim.text for claim in report.claims)
+
+
+def test_messages_of_different_parties() -> None:
+    """Parties who count differently, in several outputs: each has noise of its own, and none can do with less alone."""
+    text = held(
+        spec(
+            "input x[owner] in l2_ball(1, 2); intermediate y; output O",
+            "y = sum([x[owner][1] + owner * x[owner][2], owner * x[owner][1]] for owner)",
+            "E[ ||O - y||^2 ]",
+            "O is 1-GDP wrt x, replacing one owner",
+            "trust nobody",
+        ),
+        people=3,
+    )
+    plan = Problem(text).solve()
+    alone = 0.0
+    for one in range(1, 4):
+        own = text.replace("owner in 1..3", "owner in 1..1").replace("nobody", "curator").replace("+ owner", f"+ {one}")
+        alone += Problem(own.replace(", owner *", f", {one} *")).solve().document["loss"]["value"]
+    assert plan.document["loss"]["value"] == pytest.approx(alone, rel=1e-6)
+    explained(plan)

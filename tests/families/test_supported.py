@@ -18,7 +18,7 @@ variables:
   input x in [0, 1]^3
   input V[voter] in [0, 1]^2
   input r in ranking of {a, b, c}
-  choose c in {nobody, secure_sum}
+  choose c in (0, 1]
   intermediate h
   intermediate y
   output O
@@ -35,7 +35,6 @@ privacy:
   z is 1-metric-DP wrt x, distance euclidean
 fairness: O is independent of r, up to 0.05
 options:
-  trust c
   noise family table, gaussian
 """
 EXPECTED = {
@@ -47,8 +46,7 @@ EXPECTED = {
     17: "accuracy that holds with a probability",
     20: "epsilon-metric-DP requirements",
     21: "fairness requirements",
-    23: "`trust chosen`",
-    24: "the noise family table",
+    23: "the noise family table",
 }
 
 

@@ -401,7 +401,7 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "records dropped under replacing": ("moving", at("problem", "data", 0, "rule")("drop"), "leaves records out"),
     "messages hidden from an observer": ("mixed", at("problem", "trust", "kind")("nobody"), "at a curator|hides"),
     "an obligation that hides its outputs": ("mixed", at("problem", "obligations", 0, "seen")(["O"]), "hides"),
-    "a message of two parties": ("nobody", executed("strategy", "rows", 1)(1), "one number of one party"),
+    "a message of two parties": ("nobody", executed("strategy", "rows", 1)(1), "more than one party"),
     "a vector under trust nobody": ("knorm", at("problem", "trust", "kind")("nobody"), "for this trust"),
     "noise under a secure sum": ("gaussian", at("problem", "trust", "kind")("secure_sum"), "not known"),
     "a difference of no input": ("gaussian", block("differences", 0, 0, "parts", 0, "stop")(3), "as a whole|runs"),

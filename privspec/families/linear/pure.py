@@ -65,6 +65,8 @@ GUIDED_ROOM = 1e-6
 """Relative room below a bound that is shown with vectors taken from a rounded covariance."""
 KNORM_ROWS = 24
 """Rows up to which the K-norm vector has an exact sampler that is fast enough."""
+ROWS = 4096
+"""Answers of all parties up to which each of them has noise of its own."""
 PAIR_LIMIT = 200
 """Coordinates up to which all pairs are listed for Laplace costs."""
 SCALE_BITS = 40
@@ -135,6 +137,8 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
         name = f"Laplace noise on {' and '.join(inputs)}"
         yield Place(name, np.eye(system.inputs_count), system.target, rule, problem.local)
     quiet = Interpreter(model, system.lowered.layout)
+    if problem.local:
+        yield from _of_parties(problem)
     for name in system.candidates:
         node = model.nodes[name]
         if name in inputs or (node.definition is None and name not in outputs):
@@ -152,6 +156,23 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
         rebuilt = system.target @ np.linalg.pinv(strategy)
     measured = _levelled(strategy, rebuilt)
     yield Place("Laplace noise on the best Gaussian strategy", *measured, problem.verdict(families, None))
+
+
+def _of_parties(problem: Problem) -> Iterator[Place]:
+    """What each party alone adds to the answers: a row for each of the answers that it has a part in."""
+    from privspec.families.linear.local import parties_of
+
+    parties, target = parties_of(problem), problem.system.target
+    if parties is None or len(parties) * len(target) > ROWS:
+        return
+    rows = [(own, np.flatnonzero(target[:, own].any(axis=1))) for own in parties]
+    strategy, outputs = np.zeros((sum(len(used) for _, used in rows), target.shape[1])), list[Array]()
+    for own, used in rows:
+        start = sum(map(len, outputs))
+        strategy[np.ix_(np.arange(start, start + len(used)), own)] = target[np.ix_(used, own)]
+        outputs.append(np.eye(len(target))[used])
+    name = "Laplace noise by each party on answers of its own"
+    yield Place(name, strategy, np.vstack(outputs).T, problem.verdict(("laplace", "geometric"), None, curator=False))
 
 
 def _levelled(strategy: Array, outputs: Array) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from flint import fmpz_mat
 
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
-from privspec.kernel.shares import SHARED, coalition
+from privspec.kernel.shares import SHARED, apart, coalition
 
 NOISES = {
     "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
@@ -400,7 +400,8 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise family.wrong("is not a family of noise that the problem allows")
     (shape, scale, *among), (of, matrix) = noise.fields("shape", *keys), reconstruction.fields("of", "matrix")
     rows, local = strategy.extents(2)[0], frame.trust.kind == "nobody"
-    counted = coalition(frame, [(one.shape, one.stop - one.start, one.cells) for one in problem.held], among)
+    held = [(one.shape, one.stop - one.start, one.cells) for one in problem.held]
+    counted = coalition(frame, held, among)
     shape.same(known)
     scales = tuple(one.exact() for one in (scale.items(rows) if family.value == "laplace" else [scale]))
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
@@ -422,8 +423,8 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     if local and known == "knorm-l2":
         raise family.wrong("is not a mechanism for this trust")
-    if local and (problem.target.alike or any(sum(map(bool, row)) > 1 for row in found.strategy.rows)):
-        raise strategy.wrong("sends a message that depends on more than one number of one party")
+    if local and (problem.target.alike or not apart(frame, held, found.strategy.rows)):
+        raise strategy.wrong("sends a message that depends on the numbers of more than one party")
     return found
 
 

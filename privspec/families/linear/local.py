@@ -1,0 +1,140 @@
+"""`trust nobody`, and parties who hold several numbers: each adds noise to answers of its own, drawn together.
+
+What a party sends may depend on all that it holds. The loss is a sum over parties, and so each party's noise is that of
+a curator who sees this party alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag
+
+from privspec.families.linear.gaussian import correlated_program, full_dual, offered, solved
+from privspec.families.linear.problem import Problem
+from privspec.families.linear.release import Candidate, exact_gaussian, output_grid
+from privspec.solvers.programs import (
+    Array,
+    Balls,
+    Boxes,
+    Differences,
+    ExpectedLoss,
+    GaussianProgram,
+    Indices,
+    Pairs,
+    Vectors,
+    View,
+)
+
+MOST = 1024
+"""Numbers of all parties up to which their answers are solved for."""
+NAME = "noise by each party on answers of its own"
+
+
+def parties_of(problem: Problem) -> list[Indices] | None:
+    """The coordinates that each party holds; None where none holds several, inputs are whole, or they are too many."""
+    layout, found = problem.system.lowered.layout, list[list[Indices]]()
+    for node in problem.model.inputs:
+        if node.index is None:
+            return None
+        at, share = layout.places[node.name]
+        count = problem.model.parties[node.index].size
+        found.append(list(np.arange(at, at + share.width, dtype=np.intp).reshape(count, -1)))
+    if len({node.index for node in problem.model.inputs}) != 1 or problem.system.inputs_count > MOST:
+        return None
+    joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    return joined if len(joined[0]) > 1 else None
+
+
+def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | None:
+    """The least loss of Gaussian noise that each party draws by itself; None where nothing is known of it."""
+    parties = parties_of(problem)
+    if parties is None or problem.system.worst:
+        return None
+    known: dict[bytes, tuple[Array, Array]] = {}
+    strategies, rebuilt = list[Array](), list[Array]()
+    for own in parties:
+        moved = [_within(view, own) for view in problem.views(budgets)]
+        if not moved or any(view is None for view in moved):
+            return None
+        found = _solved(problem, own, tuple(view for view in moved if view is not None), known)
+        strategies.append(found[0])
+        rebuilt.append(problem.system.target[:, own] @ found[1])
+    order = np.concatenate(parties)
+    strategy = np.zeros((sum(map(len, strategies)), problem.system.inputs_count))
+    strategy[:, order] = block_diag(*strategies)
+    outputs = np.hstack(rebuilt)
+    release = exact_gaussian(
+        strategy, outputs, None, (len(strategy),) * len(problem.system.views), problem.system.views
+    )
+    release = replace(release, output_grid=output_grid(np.linalg.norm(outputs, axis=1)))
+    whole = solved(problem, correlated_program(problem, budgets))
+    rule = problem.verdict(("gaussian",), None, curator=False)
+    words = (NAME, "the least loss of Gaussian noise that each party draws alone", "Gaussian noise of any covariance")
+    return offered(problem, rule, whole, release, full_dual(problem, whole, budgets), words)
+
+
+def _solved(
+    problem: Problem, own: Indices, views: tuple[View, ...], known: dict[bytes, tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """The strategy of a party, and what gives its numbers back from it; parties who are alike have the same."""
+    errors = problem.errors[:, own]
+    if errors.shape[0] > errors.shape[1]:
+        errors = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
+    key = errors.tobytes() + b"".join(map(_bytes, views))
+    if key not in known:
+        program = GaussianProgram(errors, ExpectedLoss(np.eye(len(errors))), views)
+        strategy = solved(problem, program).strategy
+        known[key] = strategy, np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
+    return known[key]
+
+
+def _within(view: View, own: Indices) -> View | None:
+    """What moves in the numbers of one party; None where it moves with those of others, or nothing does."""
+    found = _differences(view.differences, own)
+    return None if found is None else replace(view, rows=None, differences=found)
+
+
+def _differences(differences: Differences, own: Indices) -> Differences | None:
+    match differences:
+        case Vectors(matrix):
+            part = sparse.csc_array(sparse.csr_array(matrix)[own])
+            moved = np.diff(part.indptr) > 0
+            whole = np.diff(matrix.indptr)
+            if not moved.any() or np.any(np.diff(part.indptr)[moved] != whole[moved]):
+                return None
+            return Vectors(sparse.csc_array(part[:, moved]))
+        case Balls(blocks, radius):
+            some = _blocks(blocks, own)
+            return Balls(some, radius) if some else None
+        case Boxes(blocks, reach):
+            some = _blocks(blocks, own)
+            return Boxes(some, reach[own]) if some else None
+        case Pairs():
+            return None
+
+
+def _blocks(blocks: tuple[Indices, ...], own: Indices) -> tuple[Indices, ...]:
+    """The blocks that lie within some coordinates, by their places there; none if one lies half outside."""
+    found = []
+    for block in blocks:
+        inside = np.isin(block, own)
+        if inside.all():
+            found.append(np.searchsorted(own, block))
+        elif inside.any():
+            return ()
+    return tuple(found)
+
+
+def _bytes(view: View) -> bytes:
+    match view.differences:
+        case Vectors(matrix):
+            return repr(matrix.toarray().tolist()).encode()
+        case Balls(blocks, radius):
+            return repr(([block.tolist() for block in blocks], radius)).encode()
+        case Boxes(blocks, reach):
+            return repr(([block.tolist() for block in blocks], reach.tolist())).encode()
+        case Pairs(coordinates, scale):
+            return repr((coordinates.tolist(), scale)).encode()
