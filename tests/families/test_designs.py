@@ -12,7 +12,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.cli import run_command_line
-from privspec.core.diagnostics import SpecError
+from privspec.core.diagnostics import SolveError, SpecError
 from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec
@@ -177,6 +177,11 @@ def test_a_run_takes_the_chosen_alternative(tmp_path: Path) -> None:
     release = plan.run({"x": tmp_path / "x.csv"}, tmp_path / "ledger.db", new_ledger=True)
     assert release.values["O"] in (1, 2, 3)
     assert release.guarantees
+
+
+def test_a_time_limit_is_for_all_alternatives() -> None:
+    with pytest.raises(SolveError, match="no time left"):
+        Problem(REPORTS).solve(time_limit=1e-9)
 
 
 def test_vectors_are_chosen_entry_by_entry() -> None:

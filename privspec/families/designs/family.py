@@ -28,7 +28,7 @@ from privspec.model.alternatives import described
 from privspec.model.graph import Model
 from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason
 from privspec.problem.form import document as problem_document
-from privspec.solvers.programs import OutOfTimeError, SolverError
+from privspec.solvers.programs import SolverError
 
 ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
 """Claims of a plan that say nothing of its own mechanism."""
@@ -212,7 +212,7 @@ class Designs:
         compiler = compiler_of(model)
         try:
             if settings.deadline is not None and settings.deadline <= 0:
-                raise OutOfTimeError("there was no time left for this alternative")
+                raise SolverError("there was no time left for this alternative")
             lowered = compiler.lower(model)
             found = lowered if isinstance(lowered, Infeasible) else compiler.decide(model, lowered, settings)
             if isinstance(found, Infeasible):
