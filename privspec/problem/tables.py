@@ -70,7 +70,7 @@ def _lower_once(model: Model) -> Lowered:
 
 def _lower(model: Model, *, priced: bool) -> Lowered:
     _refuse_unsupported(model)
-    if model.loss is None:
+    if model.loss is None and not model.accuracy:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
     space = worlds(model)
     scene = space.pointwise()
@@ -80,7 +80,7 @@ def _lower(model: Model, *, priced: bool) -> Lowered:
     if priced and chosen_in_loss(model):
         estimated, constant = estimates(reader, conditions)
         loss = Amount(None, (), (), (), constant)
-    elif priced:
+    elif priced and model.loss is not None:
         loss = amount(model.loss, scene, space)
     lies = [target for target in model.accuracy if is_manipulation(target.target.left)]
     limits = tuple(accuracy(target, scene, space) for target in model.accuracy if target not in lies)
@@ -96,7 +96,7 @@ def _lower(model: Model, *, priced: bool) -> Lowered:
             places=_places(space),
             prior=None if space.prior is None else Numbers.of(space.prior, (len(space.rows),)),
             compared=tuple(_compared(space, requirement) for requirement in model.requirements),
-            expression=spell(model.loss),
+            expression="" if model.loss is None else spell(model.loss),
             loss=loss,
             estimates=estimated,
             conditions=conditions,

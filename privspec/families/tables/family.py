@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.families.family import Settings
+from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible, conflict_line
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
@@ -43,6 +43,9 @@ class Finite:
 
         Raises: SpecError, also for requirements that tables do not know.
         """
+        if model.loss is None:
+            said = _diagnostic(model, model.spec.span, "there is no loss to minimise", "add a loss: section")
+            raise SpecError(replace(said, code="PS0504"))
         system = TableSystem(elaborate(model))
         for found in _refused(model, system):
             raise SpecError(found)
@@ -59,6 +62,12 @@ class Finite:
         except TooManyError as error:
             said = _diagnostic(model, error.line, "there are too many ballots that could be a lie")
             raise SpecError(replace(said, code="PS0515")) from None
+
+    def priced(self, model: Model, settings: Settings) -> Decision | Infeasible:
+        """The least cost of an amount of privacy that a spec leaves open."""
+        from privspec.families.tables.priced import priced  # few specs ask for it
+
+        return priced(model, settings)
 
     def size(self, system: TableSystem) -> int:
         """Rows and columns."""
@@ -92,9 +101,20 @@ def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
         )
 
 
+def explained(model: Model, system: TableSystem, settings: Settings) -> Infeasible | None:
+    """Why no table meets the lines of a system; None where one does."""
+    from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
+
+    lowered = to_program(system)
+    found = solved(lowered, settings)
+    if not isinstance(found, InfeasibleTable):
+        return None
+    return explain_infeasible(model, system, lowered, found, settings, _solved_again)
+
+
 def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
     lowered = to_program(system)
-    found = target_itself(system, lowered) or _solved(lowered, settings)
+    found = target_itself(system, lowered) or solved(lowered, settings)
     if isinstance(found, InfeasibleTable) and _curved(lowered):
         spans = [requirement.span for requirement in model.requirements]
         spans += [target.target.span for target in model.accuracy] + [one.relation.span for one in model.constraints]
@@ -111,7 +131,8 @@ def _curved(lowered: Lowered) -> bool:
     return any(isinstance(block, CurveRatio) for block in lowered.program.privacy)
 
 
-def _solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
+def solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
+    """The least loss, or the constraints that conflict."""
     if settings.solver == "cvxpy" or _curved(lowered):
         from privspec.families.tables.reference import solve_with_cvxpy
 

@@ -44,10 +44,10 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "kind": "worst" if system.loss.only_worst and table.estimates is None else "expected",
         },
         "alternatives": others,
-        "mechanism": _mechanism(decision),
-        "guarantees": [_guarantee(decision, r) for r in system.requested],
+        "mechanism": mechanism_of(decision),
+        "guarantees": [guarantee_of(decision, r) for r in system.requested],
         "accuracy": [],
-        "fairness": _fairness(decision),
+        "fairness": fairness_of(decision),
         "claims": decision.proof[1],
         "remarks": {
             "recognised": named,
@@ -76,7 +76,8 @@ def _of_votes(decision: TableDecision) -> dict[str, Any]:
 # --- the mechanism --------------------------------------------------------------------------------
 
 
-def _mechanism(decision: TableDecision) -> dict[str, Any]:
+def mechanism_of(decision: TableDecision) -> dict[str, Any]:
+    """What is drawn, exactly."""
     table, exact, prior = decision.system.table, decision.exact, decision.system.prior
     out: dict[str, Any] = {
         "family": "table",
@@ -105,7 +106,8 @@ def _mechanism(decision: TableDecision) -> dict[str, Any]:
 # --- guarantees -----------------------------------------------------------------------------------
 
 
-def _guarantee(decision: TableDecision, requested: Requested) -> dict[str, Any]:
+def guarantee_of(decision: TableDecision, requested: Requested) -> dict[str, Any]:
+    """What the table reaches of a line."""
     notes = ["tables"]
     if any(unit.count > 1 for unit in requested.obligation.units):
         notes.append("group-privacy")
@@ -152,7 +154,7 @@ def _ratio(a: Any, b: Any) -> Fraction:
     return best
 
 
-def _fairness(decision: TableDecision) -> list[dict[str, Any]]:
+def fairness_of(decision: TableDecision) -> list[dict[str, Any]]:
     """What each fairness line asks for and what the table reaches, as the kernel evaluates it: the largest distance."""
     task, found = decision.task, []
     for line in task.fairness:

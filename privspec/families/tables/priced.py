@@ -1,0 +1,274 @@
+"""The least privacy cost of a table that meets its accuracy lines: the least amount at which some table does.
+
+At an amount, one line is minimised under all others: a linear program. The least value falls as the amount grows; where
+it is what the line asks for lies the least amount. Its dual at an amount just below shows that no table meets the line
+there, and so at no smaller amount.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from math import exp, log
+from time import perf_counter
+from typing import Any
+
+from privspec.core import OPTIMAL_GAP
+from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.families.document import decimal_up, float_down, plan_document, versions
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible, conflict_line
+from privspec.families.tables.decision import LinearTable
+from privspec.families.tables.family import WAYS, explained, solved
+from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
+from privspec.families.tables.system import TableSystem, to_program
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.priced import PriceableTable, Priced, least
+from privspec.kernel.quality.tables import Executed, among
+from privspec.kernel.quality.tables_forms import Task
+from privspec.language.spelling import spell
+from privspec.model.graph import Model
+from privspec.model.values import show
+from privspec.problem.elaborate import elaborate, measure_of
+from privspec.problem.form import document as problem_document
+from privspec.problem.priced import Parsed, inner, lines_at, parsed
+from privspec.problem.table_forms import Table
+from privspec.problem.types import Problem
+from privspec.solvers.table_programs import InfeasibleTable
+
+FARTHEST = Fraction(40)
+"""The largest amount that is tried where the range has no end."""
+DIGITS = 10
+"""Decimal digits of an amount that is picked, rounded up."""
+CLOSE, ROUNDS = 1e-8, 60
+"""Relative width at which the least amount is known, and the amounts that are tried at most."""
+ROOM = 8
+"""How often the amount is moved by four times as much, until the exact table meets its lines, or the bound proves."""
+
+
+@dataclass(eq=False)
+class Search:
+    """A spec whose amount is picked, with the table that it is about at any amount."""
+
+    model: Model
+    settings: Settings
+    found: Parsed
+    problem: Problem
+    started: float
+
+    @property
+    def table(self) -> Table:
+        """The block."""
+        (block,) = self.problem.blocks
+        assert isinstance(block, Table)
+        return block
+
+    @property
+    def end(self) -> Fraction:
+        """The end of the range, or the largest amount that is tried."""
+        return FARTHEST if self.found.high is None else self.found.high
+
+    def at(self, value: Fraction, block: Table) -> tuple[Model, TableSystem]:
+        """The model and the system at an amount, about a block."""
+        lines = lines_at(self.model, value)
+        model = replace(inner(self.model), requirements=lines)
+        asked = zip(self.problem.obligations, lines, strict=True)
+        obligations = tuple(replace(one, measure=measure_of(line.measure, model)) for one, line in asked)
+        return model, TableSystem(replace(self.problem, obligations=obligations, blocks=(block,)))
+
+    def least(self, value: Fraction, line: int) -> LinearTable | None:
+        """The table of least left side of an accuracy line under all others; None where no table meets them."""
+        lines = self.table.accuracy
+        others = (*lines[:line], *lines[line + 1 :])
+        model, system = self.at(value, replace(self.table, loss=lines[line].amount, accuracy=others))
+        lowered = to_program(system)
+        found = solved(lowered, self.settings)
+        if isinstance(found, InfeasibleTable):
+            return None
+        return LinearTable(model, system, self.settings, WAYS, found, lowered)
+
+
+def exact_loss(table: LinearTable) -> Fraction:
+    """The loss of an exact table."""
+    task, chosen = table.task, dict(table.scalars)
+    found: Fraction = task.loss.value(table.executed, task.weights(), chosen) + task.errors(table.executed, chosen)
+    return found
+
+
+def priced(model: Model, settings: Settings) -> PricedTable | Infeasible:
+    """The least amount at which a table meets all lines.
+
+    Raises: SpecError PS0501 for losses that add errors to the amount, SolveError PS0610.
+    """
+    found = parsed(model)
+    if found.rest is not None or not elaborate(inner(model)).blocks[0].accuracy:  # type: ignore[attr-defined]
+        said = f"solve cannot compute a price of {found.node.name} beside errors of tables yet"
+        hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
+        raise SpecError(Diagnostic("PS0501", said, (Label(found.node.span),), help=hint, source=model.source))
+    search = Search(model, replace(settings, progress=None), found, elaborate(inner(model)), perf_counter())
+    enough = search.end
+    last = search.least(enough, 0)
+    if last is None or exact_loss(last) > search.table.accuracy[0].limit:
+        return _out_of_range(search, enough)
+    short_of = search.found.low
+    if short_of > 0 and _meets(search, short_of) is not None:
+        return _decided(search, short_of)
+    value = enough
+    for _ in range(ROUNDS):
+        if short_of and enough - short_of <= short_of * Fraction(CLOSE):
+            break
+        value = Fraction(decimal_up(Fraction(exp((log(short_of) + log(enough)) / 2)) if short_of else enough / 16, 17))
+        if _meets(search, value) is None:
+            short_of = value
+        else:
+            enough = value
+    return _decided(search, enough)
+
+
+def _meets(search: Search, value: Fraction) -> LinearTable | None:
+    """A table that meets all lines at an amount, exactly; None where none was found."""
+    found = search.least(value, 0)
+    return found if found is not None and exact_loss(found) <= search.table.accuracy[0].limit else None
+
+
+def _decided(search: Search, value: Fraction) -> PricedTable:
+    step, at = Fraction(CLOSE), Fraction(decimal_up(value, DIGITS))
+    for _ in range(ROOM):
+        at = min(at, search.end)
+        found = _meets(search, at)
+        if found is not None:
+            return PricedTable(search, at, found)
+        at, step = Fraction(decimal_up(at * (1 + step), DIGITS)), 4 * step
+    label = Label(search.found.node.span)
+    said = f"no exact table was found at the least {search.found.node.name}"
+    raise SolveError(Diagnostic("PS0610", said, (label,), source=search.model.source))
+
+
+def _out_of_range(search: Search, value: Fraction) -> Infeasible:
+    """The lines that conflict at the end of the range."""
+    model, system = search.at(value, search.table)
+    found = explained(model, system, search.settings)
+    node = search.found.node
+    if found is None:
+        said = f"no table that meets the lines was found at {node.name} = {show(value)}"
+        raise SolveError(Diagnostic("PS0612", said, (Label(node.span),), source=search.model.source))
+    own = conflict_line(search.model, node.span)
+    kept = tuple(way for way in found.relaxations if way.line not in {one.line for one in search.model.requirements})
+    reason = f"even at {node.name} = {show(value)} {found.reason}"
+    return replace(found, reason=reason, conflicts=(*found.conflicts, own), relaxations=kept)
+
+
+@dataclass(frozen=True, eq=False)
+class PricedTable:
+    """An amount that is picked, and a table that meets all lines at it."""
+
+    search: Search
+    value: Fraction
+    table: LinearTable
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return self.table.name
+
+    @property
+    def loss(self) -> float:
+        """What the amount costs."""
+        return float(self.search.found.cost(self.value))
+
+    @property
+    def lower_bound(self) -> float | None:
+        """Shown when the plan is written."""
+        return None
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        search, decision = self.search, self.table
+        name, cost = search.found.node.name, search.found.cost(self.value)
+        loss, whole = nearest_double(cost), problem_document(elaborate(search.model))
+        bound = self._bound(whole, loss)
+        low = None if bound is None else bound[1]
+        gap = None if low is None else nearest_double((Fraction(loss) - Fraction(low)) / (Fraction(abs(loss)) or 1))
+        mechanism = mechanism_of(decision)
+        written = search.model.loss
+        assert written is not None
+        return plan_document(
+            search.model,
+            {
+                "problem": whole,
+                "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
+                "loss": {
+                    "value": loss,
+                    "lower_bound": low,
+                    "relative_gap": gap,
+                    "expression": spell(written),
+                    "units": "units of the loss expression",
+                    "among": "" if bound is None else bound[2],
+                    "kind": "expected",
+                },
+                "alternatives": [],
+                "mechanism": mechanism | {"scalars": mechanism["scalars"] | {name: show(self.value)}},
+                "guarantees": [guarantee_of(decision, one) for one in decision.system.requested],
+                "accuracy": [],
+                "fairness": fairness_of(decision),
+                "claims": {"bound": None if bound is None else bound[0]},
+                "remarks": {
+                    "recognised": None,
+                    "binding": [],
+                    "solver": {
+                        **decision.solver(),
+                        "seconds": perf_counter() - search.started,
+                        "tolerance": search.settings.tolerance,
+                        "versions": versions(),
+                    },
+                },
+            },
+        )
+
+    def _bound(self, whole: dict[str, Any], loss: float) -> tuple[dict[str, Any], float, str] | None:
+        """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
+        frame = read_frame(Item(whole, "problem"))
+        asked = read(Priced, frame.blocks[0])
+        assert isinstance(asked, Priced)
+        own = read(Task, asked.block)
+        assert isinstance(own, Task)
+        executed = Executed(own, self.table.executed, {}, {})
+        step, low = Fraction(CLOSE), self.search.found.low
+        last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
+        for _ in range(ROOM):
+            at = _short(self.value * (1 - step))
+            step *= 4
+            if at <= low:
+                return {"proofs": [], "cells": [last]}, min(float_down(self.search.found.cost(low)), loss), among(own)
+            for line in range(len(self.search.table.accuracy)):
+                witness = self._witness(at, line)
+                if witness is None:
+                    continue
+                first = {"upto": show(at), "proof": 0, "mu": []}
+                made = {"proofs": [witness], "cells": [first, last]}
+                try:
+                    derived, words = least(frame, asked, PriceableTable(), executed, Item(made, "claims.bound"))
+                except Refused:
+                    continue
+                if derived >= self.search.found.cost(at):
+                    return made, min(float_down(derived), loss), words[0]
+        return None
+
+    def _witness(self, value: Fraction, line: int) -> dict[str, Any] | None:
+        """The dual of the least left side of a line at an amount, with a multiplier of one for that line itself."""
+        found = self.search.least(value, line)
+        if found is None:
+            return None
+        first = next(iter(found.witnesses))
+        tangent, nothing = first.pop("loss"), {"worst": [], "shares": []}
+        others = [one | {"line": one["line"] + (one["line"] >= line)} for one in first["accuracy"]]
+        return first | {"loss": nothing, "accuracy": [*others, {"line": line, "multiplier": 1.0, "tangent": tangent}]}
+
+
+def _short(value: Fraction) -> Fraction:
+    """Rounded down to a short decimal."""
+    context = Context(prec=DIGITS + 5, rounding=ROUND_FLOOR)
+    return Fraction(str(context.divide(Decimal(value.numerator), Decimal(value.denominator))))
