@@ -41,6 +41,7 @@ from privspec.explain.questions import Question
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
+from privspec.registry import block_of
 from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated, parse_exact
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Ju
     document = inside(document)
     plan = Stated.of(document)
     spec, solver, where = plan.spec, plan.remarks.solver, context(plan)
-    form = next((block["form"] for block in plan.problem.blocks), "")
+    form = block_of(document)["form"] if plan.problem.blocks else ""
     module, name = _READERS.get(form, ("additive", "additive_noise"))
     reader = getattr(import_module(f"privspec.explain.{module}"), name)
     whole = (document, plan, model, facts, judgement)

@@ -280,6 +280,11 @@ class Chosen(Measure):
         )
 
     @property
+    def local(self) -> bool:  # type: ignore[override]
+        """As at any value."""
+        return "LDP" in self.kind
+
+    @property
     def amounts(self) -> dict[str, Fraction]:
         """None is known."""
         return {}

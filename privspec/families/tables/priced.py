@@ -18,7 +18,7 @@ from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.families.document import decimal_up, float_down, plan_document, versions
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, conflict_line
+from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.families.tables.decision import LinearTable
 from privspec.families.tables.family import WAYS, explained, solved
 from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
@@ -37,14 +37,15 @@ from privspec.problem.form import document as problem_document
 from privspec.problem.priced import Parsed, inner, lines_at, parsed
 from privspec.problem.table_forms import Table
 from privspec.problem.types import Problem
+from privspec.solvers.programs import OutOfTimeError, SolverError
 from privspec.solvers.table_programs import InfeasibleTable
 
 FARTHEST = Fraction(40)
 """The largest amount that is tried where the range has no end."""
 DIGITS = 10
 """Decimal digits of an amount that is picked, rounded up."""
-CLOSE, ROUNDS = 1e-8, 60
-"""Relative width at which the least amount is known, and the amounts that are tried at most."""
+CLOSE, WIDE, ROUNDS = 1e-8, 1e-3, 60
+"""Relative widths at which the least amount is known in the range, and beyond; the amounts that are tried at most."""
 ROOM = 8
 """How often the amount is moved by four times as much, until the exact table meets its lines, or the bound proves."""
 
@@ -109,10 +110,10 @@ def priced(model: Model, settings: Settings) -> PricedTable | Infeasible:
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
         raise SpecError(Diagnostic("PS0501", said, (Label(found.node.span),), help=hint, source=model.source))
     search = Search(model, replace(settings, progress=None), found, elaborate(inner(model)), perf_counter())
-    enough = search.end
-    last = search.least(enough, 0)
-    if last is None or exact_loss(last) > search.table.accuracy[0].limit:
-        return _out_of_range(search, enough)
+    tried = (max(search.end / 2**k, search.found.low) for k in range(ROOM))
+    enough = next((value for value in tried if _meets(search, value) is not None), None)
+    if enough is None:
+        return _out_of_range(search, search.end)
     short_of = search.found.low
     if short_of > 0 and _meets(search, short_of) is not None:
         return _decided(search, short_of)
@@ -130,7 +131,12 @@ def priced(model: Model, settings: Settings) -> PricedTable | Infeasible:
 
 def _meets(search: Search, value: Fraction) -> LinearTable | None:
     """A table that meets all lines at an amount, exactly; None where none was found."""
-    found = search.least(value, 0)
+    try:
+        found = search.least(value, 0)
+    except OutOfTimeError:
+        raise
+    except SolverError:
+        return None  # ratios too wide for doubles: smaller amounts are tried
     return found if found is not None and exact_loss(found) <= search.table.accuracy[0].limit else None
 
 
@@ -156,9 +162,26 @@ def _out_of_range(search: Search, value: Fraction) -> Infeasible:
         said = f"no table that meets the lines was found at {node.name} = {show(value)}"
         raise SolveError(Diagnostic("PS0612", said, (Label(node.span),), source=search.model.source))
     own = conflict_line(search.model, node.span)
-    kept = tuple(way for way in found.relaxations if way.line not in {one.line for one in search.model.requirements})
+    lines = {one.line for one in search.model.requirements}
+    kept = [replace(way, loss=None) for way in found.relaxations if way.line not in lines]
+    needed = _beyond(search)
+    if needed is not None:
+        kept.append(Relaxation(f"let {node.name} go up to {float(needed):.4g}", own.line))
     reason = f"even at {node.name} = {show(value)} {found.reason}"
-    return replace(found, reason=reason, conflicts=(*found.conflicts, own), relaxations=kept)
+    return replace(found, reason=reason, conflicts=(*found.conflicts, own), relaxations=tuple(kept))
+
+
+def _beyond(search: Search) -> Fraction | None:
+    """An amount above the range at which a table meets all lines, near the least one; None where none was found."""
+    short_of, enough = search.end, 2 * search.end
+    while enough < 2 * FARTHEST and _meets(search, enough) is None:
+        short_of, enough = enough, 2 * enough
+    if search.found.high is None or enough >= 2 * FARTHEST:
+        return None
+    while enough - short_of > enough * Fraction(WIDE):
+        middle = (short_of + enough) / 2
+        short_of, enough = (middle, enough) if _meets(search, middle) is None else (short_of, middle)
+    return Fraction(decimal_up(enough, 4))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +286,7 @@ class PricedTable:
         if found is None:
             return None
         first = next(iter(found.witnesses))
-        tangent, nothing = first.pop("loss"), {"worst": [], "shares": []}
+        tangent, nothing = first.pop("loss"), dict[str, Any](worst=[], shares=[])
         others = [one | {"line": one["line"] + (one["line"] >= line)} for one in first["accuracy"]]
         return first | {"loss": nothing, "accuracy": [*others, {"line": line, "multiplier": 1.0, "tangent": tangent}]}
 

@@ -1,0 +1,115 @@
+"""The least amount at which a table meets its accuracy lines: known optima, several lines, ends of the range."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+from math import log
+
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Item
+from tests.plans import Document, resign, solved_text
+
+COUNT = """\
+variables:
+  input answers in {0, 1}^10
+  intermediate yes
+  choose epsilon in [0, 10]
+  output O in 0..10
+background:
+  yes = sum(answers)
+  yes ~ uniform
+accuracy: LIMIT
+loss: epsilon
+privacy: O is epsilon-DP wrt answers, replacing one record
+"""
+REPORT = """\
+variables:
+  input answer in {red, green, blue, yellow}
+  choose epsilon in [LOW, HIGH]
+  output report in {red, green, blue, yellow}
+accuracy: worst[ mismatch(report, answer) ] <= 0.5
+loss: 3 * epsilon
+privacy: report is epsilon-LDP wrt answer
+"""
+
+
+def picked(plan: Document) -> float:
+    return float(Fraction(plan["mechanism"]["scalars"]["epsilon"]))
+
+
+@pytest.mark.parametrize(("limit", "epsilon"), [(1.41735574, 0.5), (0.72854448, 1.0), (0.24673186, 2.0)])
+def test_a_count(limit: float, epsilon: float) -> None:
+    """The mean absolute error of the best count of ten at an epsilon asks for just that epsilon."""
+    plan = solved_text(COUNT.replace("LIMIT", f"E[ |O - yes| ] <= {limit}"))
+    assert picked(plan) == pytest.approx(epsilon, rel=1e-6)
+    assert plan["status"] == "optimal"
+
+
+def test_a_report() -> None:
+    """k-randomised response tells the truth half of the time at epsilon log(k - 1)."""
+    plan = solved_text(REPORT.replace("LOW", "0.1").replace("HIGH", "10"))
+    assert picked(plan) == pytest.approx(log(3), rel=1e-6)
+    assert plan["loss"]["value"] == pytest.approx(3 * log(3), rel=1e-6)
+    assert plan["status"] == "optimal"
+    assert plan["problem"]["trust"]["kind"] == "nobody"
+
+
+def test_two_lines() -> None:
+    """Of two lines the one that asks for more is what it costs, whichever stands first."""
+    lines = ["E[ |O - yes| ] <= 0.72854448", "E[ (O - yes)^2 ] <= 9"]
+    for some in (lines, lines[::-1]):
+        plan = solved_text(COUNT.replace("LIMIT", "\n  " + "\n  ".join(some)))
+        assert picked(plan) == pytest.approx(1.0, rel=1e-6)
+        assert plan["status"] == "optimal"
+
+
+def test_the_ends_of_the_range() -> None:
+    low = solved_text(REPORT.replace("LOW", "2").replace("HIGH", "10"))
+    assert picked(low) == 2
+    assert low["status"] == "optimal"
+    high = Problem(REPORT.replace("LOW", "0.1").replace("HIGH", "1"), {}).solve().document
+    assert high["status"] == "infeasible"
+    assert [line["line"] for line in high["conflicts"]] == [5, 7, 3]
+    assert {way["line"]: way["loss"] for way in high["relaxations"]} == {5: None, 3: None}
+    (longer,) = [way["change"] for way in high["relaxations"] if way["line"] == 3]
+    assert float(longer.rpartition(" ")[2]) == pytest.approx(log(3), rel=2e-3)
+
+
+def test_a_price_beside_errors_is_refused() -> None:
+    text = (
+        REPORT.replace("LOW", "0.1")
+        .replace("HIGH", "1")
+        .replace("3 * epsilon", "worst[ mismatch(report, answer) ] + epsilon")
+    )
+    with pytest.raises(SpecError) as caught:
+        Problem(text, {}).solve()
+    assert caught.value.diagnostics[0].code == "PS0501"
+
+
+def test_forged_tables() -> None:
+    plan = solved_text(REPORT.replace("LOW", "0.1").replace("HIGH", "10"))
+
+    def verdict(plan: Document) -> str:
+        return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(Item(plan, "plan")).failed)
+
+    assert verdict(plan) == ""
+    lower = copy.deepcopy(plan)
+    value = Fraction(plan["mechanism"]["scalars"]["epsilon"]) * Fraction(9, 10)
+    lower["mechanism"]["scalars"]["epsilon"] = lower["guarantees"][0]["epsilon"] = str(value)
+    lower["loss"]["value"] = float(3 * value)
+    assert "privacy" in verdict(resign(lower))
+    farther = copy.deepcopy(plan)
+    farther["claims"]["bound"]["cells"][0]["upto"] = str(value * Fraction(12, 10))
+    assert "bound" in verdict(resign(farther))
+    doubled = copy.deepcopy(plan)
+    (line,) = doubled["claims"]["bound"]["proofs"][0]["accuracy"]
+    line["multiplier"] = 2.0
+    assert "bound" in verdict(resign(doubled))
+    stated = copy.deepcopy(plan)
+    stated["claims"]["bound"]["cells"][0]["mu"] = ["1"]
+    assert "is not what the problem and the mechanism say" in verdict(resign(stated))
