@@ -8,7 +8,7 @@ declared one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -174,7 +174,7 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
     """
     held, (low, high) = one.held, one.ends
     if held.cells:
-        return ExactVector(integers(values), 1)
+        return ExactVector(integers(values), one.step.denominator)
     if held.ball is not None:
         return _added(one.alike, _place_balls(one, held.ball, values))
     clipped, count = np.clip(np.nan_to_num(values, nan=0.0), low, high), one.step.denominator
@@ -278,12 +278,22 @@ class Attribute:
     values: tuple[str, ...] = ()
     lower: int = 0
     upper: int = -1
+    shared: bool = False
 
     @classmethod
-    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None]) -> Attribute:
+    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, bool]) -> Attribute:
         """As the kernel reads it."""
-        name, values, lower, upper = column
-        return cls(name, values) if lower is None or upper is None else cls(name, (), lower, upper)
+        name, values, lower, upper, shared = column
+        return cls(name, values, shared=shared) if lower is None or upper is None else cls(name, (), lower, upper)
+
+    def share(self, value: Any, steps: int) -> tuple[int, bool]:
+        """How many of so many steps a number lies above the low end, the nearest; none for what is no number."""
+        low, high = map(Fraction, self.values)
+        quantity = number(value)
+        if quantity != quantity:
+            return NO_PLACE, False
+        inside = min(max(quantity, float(low)), float(high))
+        return min(max(round((Fraction(inside) - low) / (high - low) * steps), 0), steps), inside == quantity
 
     @property
     def size(self) -> int:
@@ -332,11 +342,14 @@ def count_cells(one: Grid, source: Any, circumstances: Circumstances | None = No
         refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
     if isinstance(source, Path) and source.suffix.lower() == ".json":
         source = _document(held, names, source)
+    shared = next((a.name for a in attributes if a.shared), None)
+    if shared is not None and not is_frame(source) and not isinstance(source, Path):
+        refuse("PS0804", f"{held.name} holds numbers ({shared}): give its records, and not counts")
     if not attributes or (not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy")):
         return _given_counts(held, held.name, sizes, source, said)
     frame = load_frame(held.name, source, None if said.header else names)
     found = column_names(held.name, frame)
-    if found == ["count"] and "count" not in names:
+    if found == ["count"] and "count" not in names and shared is None:
         return _given_counts(held, "count", sizes, source, said)
     missing = [name for name in names if name not in found]
     if missing:
@@ -383,18 +396,20 @@ def _count(
         # the number is public: it is in the spec, and every neighbouring table has it too
         text = f"the spec says that {held.name} has {held.records:,} records, and the data have another number"
         refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
-    cells = np.zeros(grouped.height, dtype=np.int64)
+    cells, steps = np.zeros(grouped.height, dtype=np.int64), one.step.denominator
     fits = np.ones(grouped.height, dtype=bool)
-    exact = True
-    for attribute in attributes:
-        lookup = attribute.lookup()
+    exact, shares = True, list[tuple[int, NDArray[np.int64]]]()
+    for place, attribute in enumerate(attributes):
+        lookup = partial(attribute.share, steps=steps) if attribute.shared else attribute.lookup()
         column = grouped[attribute.name].to_list()
         table = {value: lookup(value) for value in set(column)}
         codes = np.array([table[value][0] for value in column], dtype=np.int64)
         exact = exact and all(fitting for _, fitting in table.values())
         _tell(_fit(one, attribute, circumstances.keeper), attribute, table, column, records)
         fits &= codes != NO_PLACE
-        cells = cells * attribute.size + np.maximum(codes, 0)
+        cells = cells * attribute.size + (0 if attribute.shared else np.maximum(codes, 0))
+        if attribute.shared:
+            shares.append((prod(after.size for after in attributes[place + 1 :]), np.maximum(codes, 0)))
     if circumstances.strict and not exact:
         refuse_strictly(held.name)
     if one.drops:
@@ -403,16 +418,42 @@ def _count(
             said = f"{lost:,} of {int(records.sum()):,} records fit no cell and are left out"
             circumstances.keeper.remark(held.name, said)
         cells, records = cells[fits], records[fits]
+        shares = [(stride, codes[fits]) for stride, codes in shares]
     counts = np.zeros(held.stop - held.start, dtype=np.int64)
-    np.add.at(counts, cells, records)
+    for at, mass in _shared(cells, shares, steps):
+        np.add.at(counts, at, records * mass)
     return counts
+
+
+def _shared(
+    cells: NDArray[np.int64], shares: Sequence[tuple[int, NDArray[np.int64]]], steps: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Cells of records, and how many of their `steps` each of them has there.
+
+    `shares`: for each column of numbers, how far apart the cells of its ends are, and the steps at the high one.
+    The same steps go to high ends first, so that a record stands in at most one cell more than it has such columns.
+    """
+    if not shares:
+        yield cells, np.full(len(cells), steps)
+        return
+    strides, parts = np.array([stride for stride, _ in shares]), np.stack([part for _, part in shares], axis=1)
+    order = np.argsort(-parts, axis=1, kind="stable")
+    falling = np.take_along_axis(parts, order, axis=1)
+    above = np.full(len(cells), steps)
+    for rank in range(len(shares)):
+        yield cells, above - falling[:, rank]
+        above, cells = falling[:, rank], cells + strides[order[:, rank]]
+    yield cells, above
 
 
 def _fit(one: Grid, attribute: Attribute, keeper: Keeper) -> Fit:
     first = attribute.values[0] if attribute.values else str(attribute.lower)
     fate = "their records are left out" if one.drops else f"each counts as {first}"
     ends = (None, None) if attribute.values else (float(attribute.lower), float(attribute.upper))
-    return keeper.fit(one.held.name, attribute.name, fate=fate, words=attribute.values, lower=ends[0], upper=ends[1])
+    words = attribute.values
+    if attribute.shared:
+        ends, words = (float(Fraction(words[0])), float(Fraction(words[1]))), ()
+    return keeper.fit(one.held.name, attribute.name, fate=fate, words=words, lower=ends[0], upper=ends[1])
 
 
 def _tell(
@@ -431,6 +472,8 @@ def _tell(
         place, fits = table[value]
         if place == NO_PLACE:
             fit.cell(value, count)
+        elif attribute.shared:
+            fit.numbers(np.array([number(value)]), times=count)
         elif not attribute.values:
             fit.numbers(np.array([number(value)]), times=count)
             fit.outside += count * (not fits and attribute.lower < number(value) < attribute.upper)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.model.domains import Anything, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits
+from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits
 from privspec.model.library import (
     Argument,
     Arguments,
@@ -280,7 +280,12 @@ def _selected(arguments: Arguments, name: str, by: tuple[int, ...], column: int 
             by = tuple(table.names.index(str(one)) for one in argument.value)
             continue
         place = table.names.index(word)
+        if isinstance(table.attributes[place][1], Between):
+            raise FunctionError(f"{word} is measured, not counted: no condition tells its values apart", word)
         kept[place] = [i for i, one in enumerate(table.attributes[place][1].elements()) if one in argument.value]
+    measured = [table.names[i] for i in by if isinstance(table.attributes[i][1], Between)]
+    if measured:
+        raise FunctionError(f"{measured[0]} is measured, not counted: there are no groups by it", "by")
     weights = None
     if column is not None:
         values = list(table.attributes[column][1].elements())
@@ -290,17 +295,28 @@ def _selected(arguments: Arguments, name: str, by: tuple[int, ...], column: int 
     return _Selected(table, tuple(kept), tuple(sorted(by)), weights)
 
 
+def _counted_columns(table: Table) -> tuple[int, ...]:
+    """The places of the columns that have values to count."""
+    return tuple(i for i, (_, domain) in enumerate(table.attributes) if not isinstance(domain, Between))
+
+
 def _histogram(arguments: Arguments, name: str) -> Bound:
     values = _values_of_entries(arguments[0])
     if values is not None:
         for word in arguments.keywords:
             raise FunctionError(f"{name} of a sequence has no setting {word}", word)
         return Bound(Type((len(values),)), _tally, linear=True, of_values=values, labels=lambda: {"value": values})
+    table = _table(arguments, name).table
+    counted = _counted_columns(table)
+    left = [column for i, column in enumerate(table.names) if i not in counted]
+    if left and "by" not in arguments.keywords:
+        groups = ", ".join(table.names[i] for i in counted) or "age"
+        message = f"{left[0]} is measured, not counted: {name} has no cells for it"
+        raise FunctionError(message, 0, help=f"write `, by = {{{groups}}}` behind it, or declare {left[0]} in steps")
     if not arguments.keywords:
-        table = _table(arguments, name).table
         every = range(len(table.names))
         return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
-    found = _selected(arguments, name, tuple(range(len(_table(arguments, name).table.names))))
+    found = _selected(arguments, name, counted)
     return Bound(Type((prod(found.sizes),)), found.apply, linear=True, labels=found.labels)
 
 
@@ -391,7 +407,9 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
 
 def _marginals(arguments: Arguments, name: str) -> Bound:
     table = _table(arguments, name).table
-    sets, shape = _marginal_sets(table.names, arguments), table.cell_shape
+    counted, shape = _counted_columns(table), table.cell_shape
+    asked = _marginal_sets(tuple(table.names[i] for i in counted), arguments)
+    sets = tuple(tuple(counted[i] for i in one) for one in asked)
     sizes = [prod(shape[i] for i in keep) for keep in sets]
 
     def apply(counts: Any) -> Array:

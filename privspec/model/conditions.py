@@ -18,7 +18,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk, with_children
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Table
+from privspec.model.domains import Between, Table
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 
@@ -135,7 +135,7 @@ class _Reader:
             if not isinstance(item, syntax.Name | syntax.String):
                 raise Failure("PS0206", item.span, "groups are columns", help="as in by = {age, sex}")
             names.append(item.id if isinstance(item, syntax.Name) else item.value)
-            self._column(names[-1], table, item.span)
+            self._counted(names[-1], table, item.span)
         if len(set(names)) < len(names):
             raise Failure("PS0206", setting.span, "a column stands twice among the groups")
         listed = syntax.SetOf(tuple(map(syntax.String, names)), span=setting.value.span)
@@ -145,11 +145,11 @@ class _Reader:
         """A column, and its values that meet a condition, in order."""
         match one:
             case syntax.Keyword(name=name, value=value):
-                self._column(name, table, one.span)
+                self._counted(name, table, one.span)
                 wanted = self._values(value.items if isinstance(value, syntax.SetOf) else (value,), name, table)
                 return name, [item for item in self._domain(name, table).elements() if item in wanted]
             case syntax.Member(name=name, domain=domain):
-                self._column(name, table, one.span)
+                self._counted(name, table, one.span)
                 return name, self._members(name, domain, table)
             case syntax.Condition(op=op, left=left, right=right):
                 column, other = self._side(left, table), right
@@ -157,6 +157,7 @@ class _Reader:
                     column, other, op = self._side(right, table), left, FLIPPED[op]
                 if column is None:
                     raise self._no_column(left, table)
+                self._counted(column, table, one.span)
                 (bound,) = self._values((other,), column, table)
                 if op != "!=" and not isinstance(bound, Fraction | int):
                     hint = f"as in {column} != {bound}"
@@ -209,6 +210,14 @@ class _Reader:
     def _no_column(self, side: syntax.Expr, table: Table) -> Failure:
         hint = suggestion(spell(side), table.names) or f"it has {', '.join(table.names)}"
         return Failure("PS0206", side.span, "neither side is a column of the table", help=hint)
+
+    def _counted(self, name: str, table: Table, span: Span) -> None:
+        """A column whose values a condition can tell apart."""
+        self._column(name, table, span)
+        if isinstance(self._domain(name, table), Between):
+            hint = f"declare its values or steps, as in {name} in 0..120, for conditions on it"
+            message = f"{name} is measured, not counted: no condition tells its values apart"
+            raise Failure("PS0206", span, message, help=hint)
 
     def _column(self, name: str, table: Table, span: Span) -> None:
         if name not in table.names:

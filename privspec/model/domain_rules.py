@@ -11,6 +11,7 @@ from privspec.core.suggest import advice
 from privspec.language import meanings, syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import (
+    Between,
     Domain,
     FiniteSet,
     Grid,
@@ -257,7 +258,15 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
         if item.name in attributes:
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
-        domain = attributes[item.name] = read_domain(item.domain, environment)
+        domain = read_domain(item.domain, environment)
+        if (
+            isinstance(domain, Interval)
+            and domain.low is not None
+            and domain.high is not None
+            and domain.low < domain.high
+        ):
+            domain = Between(domain.low, domain.high)
+        attributes[item.name] = domain
         if domain.size is None or domain.shape:
             hint = "use a range lo..hi, a set or a grid"
             if isinstance(item.domain, syntax.Interval):

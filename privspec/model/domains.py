@@ -320,6 +320,35 @@ class IntegerRange(Domain):
 
 
 @dataclass(frozen=True, slots=True)
+class Between(Domain):
+    """A column of numbers between two ends, held as shares of the two: v is (high - v) / (high - low) of the low one.
+
+    Counts and sums of records are the same, and no record moves them more than one that stands at an end.
+    """
+
+    low: Fraction
+    high: Fraction
+
+    @property
+    def size(self) -> int | None:
+        return 2
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        return self.low, self.high
+
+    def contains(self, value: Any) -> bool:
+        number = _number(value)
+        return number is not None and self.low <= number <= self.high
+
+    def describe(self) -> str:
+        return f"[{show(self.low)}, {show(self.high)}]"
+
+    def _elements(self) -> Iterator[Any]:
+        return iter((self.low, self.high))
+
+
+@dataclass(frozen=True, slots=True)
 class FiniteSet(Domain):
     """The items written out: words or exact numbers."""
 

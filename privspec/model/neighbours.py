@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
-from privspec.model.domains import ENUMERATION_LIMIT, Ball, Domain, IntegerRange, Power, Table, Type, is_numeric
+from privspec.model.domains import (
+    ENUMERATION_LIMIT,
+    Ball,
+    Between,
+    Domain,
+    IntegerRange,
+    Power,
+    Table,
+    Type,
+    is_numeric,
+)
 from privspec.model.reports import Failure
 from privspec.model.values import Array, approximate
 
@@ -126,6 +136,11 @@ class InputBlock:
         if not isinstance(base, Table):
             return None
         return (((self.index, IntegerRange(1, self.type.shape[0])),) if self.index else ()) + base.attributes
+
+    @property
+    def whole(self) -> bool:
+        """Whether its numbers are counts: those of a table whose records stand in one cell each."""
+        return self.layout == "cells" and not any(isinstance(domain, Between) for _, domain in self.schema or ())
 
     @property
     def records(self) -> int | None:

@@ -18,7 +18,7 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.kernel.core.linear import Alike, Cells, Part, Units
 from privspec.language.spelling import spell
-from privspec.model.domains import Domain, IntegerRange
+from privspec.model.domains import Between, Domain, IntegerRange
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     BallGeometry,
@@ -159,12 +159,16 @@ class Ball:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`."""
+    """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`.
+
+    `shared`: the numbers between two values, a record standing in the cells of both by its share of each.
+    """
 
     name: str
     values: tuple[str, ...]
     lower: int | None = None
     upper: int | None = None
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +338,14 @@ def _held_words(held: Held) -> str:
     if held.layout == "cells":
         names = _listed([column.name for column in held.columns])
         known = f"{held.records} records" if held.records is not None else "any number of records"
-        return f"{held.name} is a table of {known}, counted into {held.stop - held.start} cells by {names}."
+        words = f"{held.name} is a table of {known}, counted into {held.stop - held.start} cells by {names}."
+        for column in held.columns:
+            if column.shared:
+                low, high = column.values
+                words += (
+                    f" A record whose {column.name} lies between {low} and {high} counts for both by its share of each."
+                )
+        return words
     size = held.stop - held.start
     what = "one number" if size == 1 else f"{size} numbers"
     if held.ball is not None:
@@ -432,7 +443,7 @@ def held_of(block: InputBlock) -> Held:
 def _column(name: str, domain: Domain) -> Column:
     if isinstance(domain, IntegerRange):
         return Column(name, (), domain.low, domain.high)
-    return Column(name, tuple(_member(item) for item in domain.elements()))
+    return Column(name, tuple(_member(item) for item in domain.elements()), shared=isinstance(domain, Between))
 
 
 def _member(item: Any) -> str:

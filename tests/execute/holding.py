@@ -19,4 +19,8 @@ def held(name: str, size: int, lower: Any = None, upper: Any = None, ball: Any =
 
 def cells(size: int, columns: tuple[Column, ...], *, drops: bool, records: int | None = None) -> Grid:
     """A table of so many cells."""
-    return Grid(Held("x", 0, size, "cells", (), Fraction(0), None, None, columns, records), Fraction(1), drops)
+    return Grid(
+        Held("x", 0, size, "cells", (), Fraction(0), None, None, tuple((*one, False) for one in columns), records),
+        Fraction(1),
+        drops,
+    )

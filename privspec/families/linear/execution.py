@@ -401,7 +401,7 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
     for block in model.blocks:
         held = read(Held, Item(document(held_of(block)), block.name))
         assert isinstance(held, Held)
-        step = Fraction(1, 1 if held.cells else 2**INPUT_GRID_BITS)
+        step = Fraction(1, 1 if block.whole else 2**INPUT_GRID_BITS)
         said = data_of(model, model.nodes[block.name])
         found.append(Grid(held, step, said.rule == "drop", said.party))
     read_inputs(found, data, circumstances)

@@ -156,7 +156,7 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout
             sets = list(_sets(model, requirement, layout))
         except UnboundedError as error:
             return unbounded(model, requirement, error)
-        counts = all(block.layout == "cells" for block in model.blocks)
+        counts = all(block.whole for block in model.blocks)
         seen_rows = None if len(rows) == total else rows
         for own, chosen in _by_figure(requirement, layout):
             parts = [(d if chosen is None else of_units(d, chosen), cover, numbers) for d, cover, numbers in sets]

@@ -268,7 +268,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     priced = _prices(problem, place).max(axis=0)
     quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
     scales = np.where(scales > 0, scales, quiet)
-    counts = all(block.layout == "cells" for block in problem.model.blocks)
+    counts = all(block.whole for block in problem.model.blocks)
     whole = counts and dyadic.unit.denominator == 1
     release = LinearRelease(
         dyadic,

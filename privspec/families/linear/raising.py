@@ -93,8 +93,7 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     bits = input_grid_bits(problem, release)
     return {
         "inputs": [
-            {"name": block.name, "grid": "1" if block.layout == "cells" else f"2^-{bits}"}
-            for block in problem.model.blocks
+            {"name": block.name, "grid": "1" if block.whole else f"2^-{bits}"} for block in problem.model.blocks
         ],
         "strategy": release.strategy.to_json(),
         "noise": release.noise.to_json(),

@@ -85,10 +85,10 @@ def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int)
 def _points(problem: Problem, release: LinearRelease) -> Iterable[Fraction]:
     """What all values of the inputs are whole multiples of."""
     bits = input_grid_bits(problem, release)
-    for held in map(held_of, problem.model.blocks):
+    for block, held in zip(problem.model.blocks, map(held_of, problem.model.blocks), strict=True):
         low, high = held.lower, held.upper
         width = Fraction(1) if low is None or high is None else high - low
-        yield Fraction(1) if held.layout == "cells" else (held.ball.radius if held.ball else width) / 2**bits
+        yield Fraction(1) if block.whole else (held.ball.radius if held.ball else width) / 2**bits
         if low and held.ball is None:
             yield abs(low)
 

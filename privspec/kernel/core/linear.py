@@ -283,11 +283,11 @@ class Linear:
 
 def _column(item: Item) -> Column:
     """An attribute of a table with its values in order, or with the least and the largest of whole numbers."""
-    name, values, lower, upper = item.fields("name", "values", "lower", "upper")
+    name, values, lower, upper, shared = item.fields("name", "values", "lower", "upper", "shared")
     if lower.absent and upper.absent:
-        return name.text(), values.texts(), None, None
+        return name.text(), values.texts(), None, None, shared.flag()
     low = lower.integer(None)
-    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES)
+    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), False
 
 
 def _measured(item: Item) -> Measured:
@@ -325,7 +325,7 @@ def _wholes(item: Item) -> Wholes:
 
 
 Ball = tuple[Fraction, int, int]
-Column = tuple[str, tuple[str, ...], int | None, int | None]
+Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
@@ -433,6 +433,6 @@ def _step(item: Item, held: Held) -> Fraction:
     name, grid = item.fields("name", "grid")
     name.same(held.name)
     step = grid.exact()
-    if step <= 0 or step.numerator != 1 or (held.cells and step != 1):
+    if step <= 0 or step.numerator != 1 or (held.cells and step != 1 and not any(one[-1] for one in held.columns)):
         raise grid.wrong("is not one over a whole number, or not the one of counts")
     return step

@@ -88,11 +88,11 @@ def averages(case: Case, block: Linear, found: Figures) -> None:
 def grids(case: Case, release: Release, found: Figures) -> None:
     """Rounding of inputs, of noisy answers and of outputs moves no output by more than a share of its deviation.
 
-    Numbers are rounded to the nearest point, vectors of a ball towards its centre; whole numbers of counts not at all.
+    Numbers are rounded to the nearest point, vectors of a ball towards its centre; what records hold is on its grid.
     """
     block, steps, noise = release.problem, list[Fraction](), found.noise
     for held, grid in zip(block.held, release.steps, strict=True):
-        own = NONE if held.cells else grid * held.width / (1 if held.ball else 2)
+        own = NONE if held.cells and grid == 1 else grid * held.width / (1 if held.ball else 2)
         steps += [own * copies for copies in block.places[held.start][1].numbers]
     whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(steps)
     exact = whole and not any(v % noise.unit.denominator for row in noise.rows for v in row)
