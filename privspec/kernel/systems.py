@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.case import PLAN, Case, Rules
-from privspec.kernel.core.composition import PURE_PARTS, proves
-from privspec.kernel.core.numbers import nearest_double
-from privspec.kernel.core.problem import Guarantee, Obligation, Unit, read_frame, read_guarantees
+from privspec.kernel.core.case import PLAN, Bound, Case, Rules
+from privspec.kernel.core.composition import PURE_PARTS, proves, pure_mu_up
+from privspec.kernel.core.numbers import nearest_double, sqrt_up
+from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 
 NOTE = "composition"
@@ -83,6 +83,28 @@ class SystemRules(Rules):
         _loss(case, cases, system.expression)
         return tuple(executed)
 
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        """What shares of parts add up to, where each part that shows some of the outputs has one of what moves."""
+        witness.same(None)
+        system, found = read(System, case.block), list[Spent]()
+        assert isinstance(system, System)
+        _, made, _ = case.mechanism.fields("family", "parts", optional=("chosen",))
+        parts = [(self._case(case, part, plan), part) for part, plan in zip(system.parts, made.items(), strict=True)]
+        shown = [part.only_if for own, part in parts if set(outputs_of(own)) & set(outputs)]  # by running at all
+        wanted = {*outputs, *shown}
+        for own, part in parts:
+            given, held = wanted & set(outputs_of(own)), {data.name for data in own.frame.data}
+            if not given or not held & set(view.wrt):
+                continue
+            moved = tuple(name for name in view.wrt if name in held), _within(view.units, held)
+            lines = [one for one in own.frame.obligations if set(one.seen) >= given and (one.wrt, one.units) == moved]
+            spent = [(one.measure.name, one.measure.figures({})) for one in lines if not one.measure.each]
+            spent = [one for one in spent if one[0] in SHARES]
+            if not spent:
+                return None
+            found += [min(spent, key=lambda one: (one[1].get("delta", 0), *one[1].values()))] * part.times
+        return _let_through(found)
+
     def _case(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
         lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
@@ -110,6 +132,17 @@ class SystemRules(Rules):
         if found.frame.trust != case.frame.trust or not set(found.frame.data) <= set(case.frame.data):
             raise part.problem.wrong("is about other data, or other trust, than the system")
         return found
+
+
+def _let_through(measures: list[Spent]) -> Bound:
+    """What independent parts let through together; not known of parts with a delta beside Gaussian ones."""
+    mus = [figures["mu"] for _, figures in measures if "mu" in figures]
+    pure = [figures for _, figures in measures if "mu" not in figures]
+    delta = sum((one.get("delta", Fraction(0)) for one in pure), Fraction(0))
+    if not mus:
+        return {"epsilon": sum((one["epsilon"] for one in pure), Fraction(0)), "delta": delta}
+    squares = [mu * mu for mu in mus] + [pure_mu_up(one["epsilon"]) ** 2 for one in pure]
+    return None if delta else {"mu": sqrt_up(sum(squares, Fraction(0)))}
 
 
 def _conditions(case: Case, cases: list[Case], system: System) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import copy
 import csv
 import json
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import pytest
 
 from privspec.api import load
 from privspec.core.diagnostics import SpecError
+from privspec.core.spans import Source
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
 from privspec.noise.samplers import SimulationRandomness
+from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.problem.systems import chosen_shares, parts_of
 from privspec.verification import verify
@@ -492,3 +496,43 @@ def test_every_message_of_every_part_is_seen_where_nobody_is_trusted(tmp_path: P
     stricter = load(design(tmp_path, nobody, more="  average.O is 0.5-DP wrt x, replacing one person")).solve()
     assert stricter.document["problem"]["obligations"][1]["seen"] == ["average.O", "counts.O"]
     assert stricter.loss.value == pytest.approx(4 * plan.loss.value, rel=1e-3)
+
+
+# --- what no line names together -----------------------------------------------------------------------------------
+
+APART = """parties: person in 1..3
+variables:
+  input pay[person] in [0, 2]
+  input works[person] in {{0, 1}}
+  intermediate said
+  output mean_pay
+  output working in 0..3
+background:
+  said = sum(works)
+  said ~ uniform
+loss: E[ (mean_pay - mean(pay))^2 ] + E[ |working - said| ]
+privacy:
+  mean_pay is {first} wrt (pay, works), replacing one person
+  working is {second} wrt (pay, works), replacing one person
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "bound"),
+    [
+        ("0.5-DP", "0.25-DP", {"epsilon": Fraction(3, 4), "delta": Fraction(0)}),
+        # Phi(-mu / 2) = 1 / (1 + e^epsilon) for randomised response
+        ("0.5-GDP", "0.25-DP", {"mu": Fraction(math.hypot(0.5, 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-0.25)))))}),
+    ],
+)
+def test_parts_without_a_common_line_have_a_composed_bound(first: str, second: str, bound: dict[str, Fraction]) -> None:
+    """Whoever sees both learns more than either line says: the plan states how much, and no less."""
+    plan = solve(Request(Source("apart.priv", APART.format(first=first, second=second))))
+    assert verify(plan.to_json()).ok
+    (one, other) = plan.document["exposures"]
+    assert one["bound"] == other["bound"]
+    found = {key: float(Fraction(text)) for key, text in one["bound"].items()}
+    assert found == pytest.approx({key: float(value) for key, value in bound.items()}, rel=1e-8)
+    forged = copy.deepcopy(json.loads(plan.to_json()))
+    forged["exposures"][0]["bound"][next(iter(bound))] = "0.3"
+    assert not judge(Item(resign(forged), "plan")).ok  # less than what is derived
