@@ -41,6 +41,7 @@ from privspec.problem.systems import (
     share_of,
     share_range,
 )
+from privspec.solvers.programs import SolverError
 
 NOTE = "composition"
 
@@ -243,7 +244,7 @@ class _Solver:
             try:
                 amount = self.capped(number, kind, _one_run(kind, amount, self.parts[number].times))
                 found = self.part(number, {line: (kind, amount)}, replace(self.settings, alternatives=False))
-            except (SpecError, SolveError):
+            except (SpecError, SolveError, SolverError):
                 return None
             return None if isinstance(found, Infeasible) else found.loss
 
