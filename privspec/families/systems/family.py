@@ -237,6 +237,7 @@ class _Solver:
     def curves(self, number: int, line: int) -> dict[Kind, Curve]:
         """What a part costs against its share of a line, in each kind that its family can spend."""
         own = self._own(number)
+        spends = getattr(self.parts[number].family.compiles(), "spends", None)
 
         def solve(kind: Kind, amount: Fraction) -> float | None:
             if any(SPENT[share_of(self.model, one)[0]] is not kind for one in own):
@@ -248,7 +249,7 @@ class _Solver:
                 return None
             return None if isinstance(found, Infeasible) else found.loss
 
-        return {kind: Curve(solve, kind) for kind in KINDS}
+        return {kind: Curve(solve, kind) for kind in KINDS if spends is None or kind.word in spends or own}
 
 
 DIGITS_OF_MU = 12

@@ -36,7 +36,12 @@ SEARCH_TOLERANCE = 1e-6
 
 
 class Finite:
-    """Takes specs whose inputs and outputs all have finitely many values."""
+    """Takes specs whose inputs and outputs all have finitely many values.
+
+    `spends`: the measures in which a share of a line is priced again and again; others take a convex program each time.
+    """
+
+    spends = ("DP",)
 
     def lower(self, model: Model) -> TableSystem:
         """Rows, columns, costs and lines in exact numbers.
