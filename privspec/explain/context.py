@@ -46,7 +46,8 @@ _TRUST = {
     ),
     "secure_sum": TrustWords(
         sees_raw="Nobody. The parties add up their answers in such a way that only the sum becomes known.",
-        stolen_server="Not one server alone. Parties that pool what they hold could learn more than the sum.",
+        stolen_server="Not one server alone. The odds above hold as long as no more parties pool what they know than "
+        "was planned for.",
         place="in shares at the parties",
         auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
     ),

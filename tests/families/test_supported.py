@@ -43,7 +43,7 @@ EXPECTED = {
     10: "outputs that stay within a domain (z in 1..3)",
     14: "with functions it cannot see into",
     15: "conditions on the mechanism",
-    17: "accuracy that holds with a probability",
+    17: "a probability of anything but the size of an error",
     20: "epsilon-metric-DP requirements",
     21: "fairness requirements",
     23: "the noise family table",
