@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privspec.explain.document import Block, Judged, Note, Section, Sentence, Table, proved, table
+from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
 from privspec.explain.facts import MechanismFact, Rows
+from privspec.explain.system_picture import line_sentences, parts_of_picture, system_plot
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing
 from privspec.model.values import show
@@ -28,13 +29,15 @@ class SystemFact(MechanismFact):
     """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words.
 
     `chosen`: the numbers that the spec left to be picked, exactly; `runs`: what is said of parts that are drawn several
-    times or on a condition.
+    times or on a condition; `shares` and `lines`: what each part spends, and of which lines.
     """
 
     parts: tuple[Facts, ...]
     spent: tuple[str, ...]
     chosen: tuple[tuple[str, str], ...]
     runs: tuple[str, ...]
+    shares: tuple[tuple[Share, ...], ...]
+    lines: tuple[tuple[int, ...], ...]
 
     drawn_label: ClassVar[str] = "What is released"
     subject: ClassVar[str] = "The system as executed"
@@ -83,10 +86,10 @@ class SystemFact(MechanismFact):
         every = [sentence for part in self.parts for sentence in part.mechanism.auditor_points(part)]
         picked = [f"{name} was left to be chosen and is {value}, exactly." for name, value in self.chosen]
         said = (proved(one, _COMPOSED) for one in (*picked, *self.runs))
-        return (proved(words, _COMPOSED), *said, *dict.fromkeys(every))
+        return (proved(words, _COMPOSED), *line_sentences(facts, self._by_line()), *said, *dict.fromkeys(every))
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return (self._budget(), *self._each(lambda part: part.mechanism.auditor_tables(part)))
+        return (self._picture(facts), *self._each(lambda part: part.mechanism.auditor_tables(part)))
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         return tuple(dict.fromkeys(one for part in self.parts for one in part.mechanism.data(part)))
@@ -101,7 +104,21 @@ class SystemFact(MechanismFact):
         return (*MechanismFact.engineer_sections(self, facts), *own)
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        return [self._budget()]
+        return [self._budget(), self._picture(facts)]
+
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        return list(line_sentences(facts, self._by_line()))
+
+    def _picture(self, facts: Facts) -> Plot:
+        return system_plot(parts_of_picture(self.parts, self.spent, self.shares, facts))
+
+    def _by_line(self) -> dict[int, list[tuple[str, str]]]:
+        """For the number of each line the parts that share it, and what they spend."""
+        found: dict[int, list[tuple[str, str]]] = {}
+        for part, shares, lines in zip(self.parts, self.shares, self.lines, strict=True):
+            for share, line in zip(shares, lines, strict=True):
+                found.setdefault(line, []).append((_names(part), _share(share)))
+        return found
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         return self._each(lambda part: part.mechanism.execution(part))
@@ -153,6 +170,8 @@ def system_fact(
             for own, part in zip(read, plan.problem.blocks[0]["parts"], strict=True)
             for text in _runs(_names(own), part)
         ),
+        shares=tuple(part.shares for part in plan.mechanism.parts),
+        lines=tuple(tuple(part["lines"]) for part in plan.problem.blocks[0]["parts"]),
         chosen=tuple((name, show(value)) for name, value in plan.mechanism.chosen.items()),
         spent=tuple(
             " and ".join(dict.fromkeys(map(_share, part.shares))) + _each_time(held)
