@@ -11,6 +11,8 @@ from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused, canonical, read
 from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.kernel.quality.tables import Lagrangian
+from privspec.kernel.quality.tables_forms import Task
 
 LOSSES = ("linear", "statistics", "table", "votes", "priced", "chain", "system")
 """Forms of problems."""
@@ -139,17 +141,31 @@ def _case(case: Case, one: Alternative, came: Item, *, chosen: bool) -> Case:
 
 
 def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
-    """What no mechanism of a problem can be below with its cost: weighted squares are none below 0; else not known."""
+    """What no mechanism of a problem can be below with its cost, whatever its lines are; None where that is not known.
+
+    Weighted squares are none below 0; of a table, every row has an answer of least cost.
+    """
     if problem.absent:
         return None
     frame = read_frame(problem)
-    if frame.blocks[0].form(*LOSSES) != Linear.FORM:
+    block = frame.blocks[0]
+    if block.form(*LOSSES) == Linear.FORM:
+        return cost if min(read_linear(block, frame).errors.weights, default=0) >= 0 else None
+    if block.form(*LOSSES) != Task.FORM:
         return None
-    return cost if min(read_linear(frame.blocks[0], frame).errors.weights, default=0) >= 0 else None
+    task = read(Task, block)
+    assert isinstance(task, Task)
+    parts = [*task.loss.variations, *(one for *_, some in task.loss.worst for one in some)]
+    if task.estimates is not None or any(weight < 0 for weight, *_ in parts):
+        return None
+    plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
+    found = Lagrangian(task, [])
+    found.amount(task.loss, Fraction(1), Item(plain, "loss"))
+    return found.value() + cost
 
 
 def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> Figures:
-    """An alternative without a plan is named; of squared errors it is known that they are none below 0."""
+    """An alternative without a plan is named, with what it cannot be below all the same."""
     found = read(NoPlan, came)
     assert isinstance(found, NoPlan)
     if one.problem.absent and (found.reason != one.refused or found.infeasible):

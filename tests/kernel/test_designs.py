@@ -112,7 +112,7 @@ def _no_design(plan: Any) -> None:
 
 
 def _dropped_plan(plan: Any) -> None:
-    plan["design"]["outcomes"][0] = {"form": "none", "reason": "too hard", "infeasible": False, "least": None}
+    plan["design"]["outcomes"][0] = {"form": "none", "reason": "too hard", "infeasible": False, "least": "1"}
     plan["alternatives"][0] |= {"loss": None, "admissible": False}
 
 
@@ -141,7 +141,7 @@ FORGERIES: dict[str, tuple[Callable[[Any], None], str, str]] = {
     "the spec chooses something else": (_other_choice, "", "another problem"),
     "the spec chooses nothing": (_no_choice, "", "another problem"),
     "no other alternatives are told": (_no_design, "", "another problem"),
-    "an alternative is not solved": (_dropped_plan, "is not what", "is not what"),
+    "an alternative is not solved": (_dropped_plan, "cannot be below", "cannot be below"),
     "two are chosen": (_two_chosen, "is not what came of its alternative", "is not what came of its alternative"),
     "a loss of an alternative is lowered": (_bound_above_another, "is not what", "is not what"),
     "an alternative has another name": (_another_word, "is not what", "is not what"),
