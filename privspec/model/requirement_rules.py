@@ -151,9 +151,11 @@ class RequirementReader:
         if full in known:
             self.check_index(ref)
             return full
+        if self.scope.of("component"):
+            return None  # a part that could not be read, which is told, may have brought it
         declared = self.scope.get(ref.name)
         hint = suggestion(full, known) or (f"the {kind}s are {listing(known)}" if known else None)
-        if ref.attribute is not None and (declared is None or declared.what == "component"):
+        if ref.attribute is not None and declared is None:
             self.report.error(code, ref.span, f"there is no {kind} {full}", help=hint)
         elif declared is None:
             self.report.error(code, ref.span, f"nothing is called {ref.name}", help=hint)
