@@ -40,6 +40,13 @@ class AlternativeTotal:
     why: str
     chosen: bool
 
+    @property
+    def sum_words(self) -> str:
+        """The sum; where there is no plan, what it cannot be below if that is known."""
+        if self.total is not None:
+            return str(self.total)
+        return "not computed" if self.least is None else f"not computed, at least {self.least}"
+
 
 @dataclass(frozen=True, slots=True)
 class DesignFact:
@@ -56,11 +63,6 @@ class DesignFact:
     @property
     def chosen(self) -> AlternativeTotal:
         return next(one for one in self.alternatives if one.chosen)
-
-    @property
-    def unknown(self) -> tuple[AlternativeTotal, ...]:
-        """Those of which no bound is known."""
-        return tuple(one for one in self.alternatives if one.least is None)
 
     @property
     def verdict(self) -> str:
@@ -121,7 +123,7 @@ def summary_rows(design: DesignFact) -> list[tuple[str, str]]:
     rows = [("Chosen", f"{chosen.name}: {design.verdict}")]
     rows.append(("Loss with cost", f"{design.value} = {chosen.loss} + a cost of {chosen.cost}"))
     others = [one for one in _best_first(design) if not one.chosen]
-    words = [f"{one.name}: {one.total if one.total is not None else 'not computed'}" for one in others[:MOST_ROWS]]
+    words = [f"{one.name}: {one.sum_words}" for one in others[:MOST_ROWS]]
     if len(others) > MOST_ROWS:
         words.append(f"{count(len(others) - MOST_ROWS)} more")
     rows += [("Instead", " · ".join(words))] if words else []
@@ -153,14 +155,11 @@ def _blocks(design: DesignFact, *, public: bool) -> list[Block]:
         said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
         said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
     listed = _best_first(design)[:MOST_SHOWN]
-    rows = (
-        (one.name, one.loss, one.cost, one.total or "not computed", one.least, "chosen" if one.chosen else "")
-        for one in listed
-    )
+    rows = ((one.name, one.loss, one.cost, one.sum_words, one.least, "chosen" if one.chosen else "") for one in listed)
     more = len(design.alternatives) - len(listed)
     tail = f" (the best {MOST_SHOWN}; {count(more)} more)" if more else ""
     if public:
-        short = ((one.name, one.total or "not computed", "chosen" if one.chosen else "") for one in listed)
+        short = ((one.name, one.sum_words, "chosen" if one.chosen else "") for one in listed)
         return [
             Paragraph(tuple(said)),
             table(f"Loss and cost of what could be chosen{tail}", "Choice | Sum | ", short, 1),
