@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 from fractions import Fraction
 from itertools import pairwise, product
@@ -285,3 +286,22 @@ def test_data_fit_a_spec_whose_alternatives_hold_the_same(tmp_path: Path, capsys
     assert "PS0801" in capsys.readouterr().err
     assert run_command_line(["check", str(spec), "--problem"]) == 0
     assert "Alternative k = 3, at a cost of 0.15:" in capsys.readouterr().out
+
+
+def test_parties_send_what_the_chosen_protocol_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = Problem(template_text("secure_sum_or_noise")).solve(N=2, rho=10)
+    assert plan.document["spec"]["choices"] == {"protocol": "secure_sum"}
+    plan.write("p.json")
+    for number in ("1", "2"):
+        assert run_command_line(["keys", "--party", number, "-o", f"{number}.key"]) == 0
+        Path(f"{number}.pub").write_text(capsys.readouterr().out, "utf-8")
+        Path(f"{number}.csv").write_text(f"home,use\n{number},4\n", "utf-8")
+    for number in ("1", "2"):
+        said = ["--party", number, "--key", f"{number}.key", "--roster", "1.pub", "--roster", "2.pub", "--new-ledger"]
+        assert run_command_line(["run", "p.json", "--input", f"use={number}.csv", *said, "-o", f"m{number}.json"]) == 0
+    assert run_command_line(["aggregate", "p.json", "m1.json", "m2.json", "-o", "o.json"]) == 0
+    value = json.loads(Path("o.json").read_text("utf-8"))["outputs"]["O"]["values"]
+    assert float(value[0] if isinstance(value, list) else value) == pytest.approx(4, abs=8)
