@@ -16,7 +16,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from privspec.solvers.programs import Array, Directions, Indices, Pairs, Watch, pair_distances, pair_matrix, slices
+from privspec.solvers.programs import (
+    Array,
+    Directions,
+    Indices,
+    Pairs,
+    Watch,
+    WorstLoss,
+    pair_distances,
+    pair_matrix,
+    slices,
+)
 from scipy import linalg, sparse
 
 LEAST_LOG = -60.0
@@ -253,12 +263,13 @@ class Stopped(Exception):  # noqa: N818 - leaves the library's minimiser; not an
 class Ascent:
     """The dual function, the best point so far, and three ways to improve it."""
 
-    def __init__(self, atoms: tuple[Atoms, ...], error_map: Array | None, tolerance: float, watch: Watch) -> None:
-        """`error_map` (q, r) of a worst-case loss; None for an expected loss in coordinates with E'E = I."""
-        self.atoms, self.error_map, self.tolerance, self.watch = atoms, error_map, tolerance, watch
+    def __init__(self, atoms: tuple[Atoms, ...], worst: WorstLoss | None, tolerance: float, watch: Watch) -> None:
+        """`worst`: a worst-case loss (q, r); None for an expected loss in coordinates with E'E = I."""
+        self.atoms, self.worst, self.tolerance, self.watch = atoms, worst, tolerance, watch
+        self.error_map = None if worst is None else worst.error_map
         first = [part.start() for part in atoms]
-        if error_map is not None:
-            first.append(np.full(len(error_map), -np.log(len(error_map))))
+        if worst is not None:
+            first.append(np.full(worst.count, -np.log(worst.count)))
         self.ends = np.cumsum([len(part) for part in first])
         self.best = self._at(self._floored(first))
         watch.step(self.best.value, self.best.bound)
@@ -290,18 +301,19 @@ class Ascent:
     def _at(self, logs: list[Array]) -> Point:
         moment = np.sum([atoms.moment(part) for atoms, part in zip(self.atoms, logs, strict=False)], axis=0)
         mass, total, turn, errors = self._mass(logs), 1.0, None, None
-        if self.error_map is not None:
-            turn = np.asarray(np.linalg.qr(self.error_map * np.exp(logs[-1] / 2)[:, None], mode="r"))
+        if self.worst is not None:
+            weighted = self.worst.error_map * self.worst.spread(np.exp(logs[-1] / 2))[:, None]
+            turn = np.asarray(np.linalg.qr(weighted, mode="r"))
             moment = turn @ moment @ turn.T
         values, vectors = np.linalg.eigh(moment)
         deviations = np.sqrt(np.maximum(values, 1e-32 * max(float(values[-1]), 1e-300)))
         root = vectors * np.sqrt(deviations)
         whitener = (vectors / np.sqrt(deviations)).T
         loss = trace = float(deviations.sum())
-        if self.error_map is not None and turn is not None:
+        if self.worst is not None and turn is not None:
             root = linalg.solve_triangular(turn, root, check_finite=False)
             whitener = whitener @ turn
-            errors = np.asarray(np.sum((self.error_map @ root) ** 2, axis=1))
+            errors = self.worst.added(np.asarray(np.sum((self.worst.error_map @ root) ** 2, axis=1)))
             # with loss weights of sum `total` the weighted loss is at most total times the worst
             loss, total = float(errors.max()), float(np.exp(logs[-1]).sum())
         largest = max(atoms.update(part, whitener)[1] for atoms, part in zip(self.atoms, logs, strict=False))

@@ -175,7 +175,9 @@ def tighten(views: tuple[View, ...], target: Array, release: Release) -> tuple[R
 def loss_of(program: GaussianProgram, reconstruction: Array) -> float:
     """The loss of the program under output noise reconstruction @ N(0, I)."""
     errors = np.sum(np.asarray(program.loss.error_map @ reconstruction) ** 2, axis=1)
-    return float(errors.max(initial=0.0)) if isinstance(program.loss, WorstLoss) else float(errors.sum())
+    if isinstance(program.loss, WorstLoss):
+        return float(program.loss.added(errors).max(initial=0.0))
+    return float(errors.sum())
 
 
 UNIT = float(np.finfo(float).eps)
@@ -192,7 +194,7 @@ def weighted_error_map(program: GaussianProgram, dual: DualPoint) -> Array:
         raise ValueError("a worst-case loss needs loss weights")
     weights = np.maximum(dual.loss_weights, 0.0)
     # the weights are made to sum to at most one, which is all the bound needs
-    weights = weights / (weights.sum() * (1 + 4 * UNIT * len(weights)))
+    weights = program.loss.spread(weights / (weights.sum() * (1 + 4 * UNIT * len(weights))))
     if sparse.issparse(error_map):
         return sparse.csr_array(sparse.diags_array(np.sqrt(weights)) @ error_map)  # type: ignore[return-value]
     return np.asarray(np.sqrt(weights)[:, None] * error_map)

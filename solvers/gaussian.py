@@ -64,6 +64,7 @@ class Reduced:
     basis: Array
     inputs: Array
     error_map: Array | None
+    worst: WorstLoss | None = None
 
 
 def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution:
@@ -91,7 +92,7 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
         solved = solve_covariance(replace(program, views=tuple(program.views[i] for i in moving)), tolerance, watch)
         return with_idle_views(program, solved, moving)
     atoms = tuple(_atoms(view, reduced.inputs) for view in program.views)
-    ascent = Ascent(atoms, reduced.error_map, 0.9 * tolerance, watch)
+    ascent = Ascent(atoms, reduced.worst, 0.9 * tolerance, watch)
     point = ascent.run()
     solution = _finish(program, reduced, atoms, point, watch)
     if watch.expired and solution.relative_gap > tolerance:
@@ -138,7 +139,11 @@ def reduce_outputs(program: GaussianProgram) -> Reduced | None:
         errors = np.vstack([errors, unseen * np.eye(basis.shape[1])])
     inputs = basis.T @ program.target
     if isinstance(program.loss, WorstLoss):
-        return Reduced(basis, inputs, errors)
+        groups = program.loss.groups
+        if groups is not None:
+            # rows that stand for what no error sees are groups of their own
+            groups = np.concatenate([groups, program.loss.count + np.arange(len(errors) - len(groups))])
+        return Reduced(basis, inputs, errors, WorstLoss(errors, groups))
     upper = np.asarray(np.linalg.qr(errors, mode="r"))
     return Reduced(np.linalg.solve(upper.T, basis.T).T, upper @ inputs, None)
 
@@ -177,7 +182,8 @@ def _finish(
     largest = max(float(weights.max(initial=0.0)) for _, weights in parts)
     loss_weights = None
     if reduced.error_map is not None:
-        loss_weights = np.exp(point.logs[-1] - point.logs[-1].max())[: len(program.loss.error_map)]
+        assert isinstance(program.loss, WorstLoss)
+        loss_weights = np.exp(point.logs[-1] - point.logs[-1].max())[: program.loss.count]
         loss_weights = loss_weights / loss_weights.sum()
     dual = DualPoint(tuple(d for d, _ in parts), tuple(p / largest for _, p in parts), loss_weights)
     bound = lower_bound(program, dual)

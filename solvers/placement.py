@@ -77,6 +77,8 @@ def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -
     free = program.sites is None
     if free and m > LARGEST:
         raise NotSpecialError(f"views of different rows on more than {LARGEST} outputs")
+    if isinstance(program.loss, WorstLoss) and program.loss.groups is not None:
+        raise NotSpecialError("the largest of several sums under the barrier method")
     maps = np.eye(m) if free else site_maps(program)
     useful = np.flatnonzero(np.any(maps != 0, axis=0))
     directions = tuple(explicit(view.differences, n) for view in program.views)
@@ -266,8 +268,8 @@ def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
     """Nothing to protect: nominal noise only."""
     m, n = program.target.shape
     nothing = tuple(sparse.csc_array((n, 0)) for _ in program.views)
-    q = program.loss.error_map.shape[0]
-    shares = np.full(q, 1 / q) if isinstance(program.loss, WorstLoss) and q else None
+    loss = program.loss
+    shares = np.full(loss.count, 1 / loss.count) if isinstance(loss, WorstLoss) and loss.count else None
     dual = DualPoint(nothing, tuple(np.zeros(0) for _ in program.views), shares)
     noise = np.zeros((m, 0)) if program.sites is None else np.zeros(site_maps(program).shape[1])
     return package(program, noise, dual, 0.0, "no noise", watch)

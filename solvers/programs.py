@@ -83,9 +83,23 @@ class ExpectedLoss:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WorstLoss:
-    """`max_j (C Sigma C')_jj` over the q rows of C."""
+    """`max_j (C Sigma C')_jj` over the q rows of C; with `groups` (q,), numbered from 0, over sums of their rows."""
 
     error_map: Array
+    groups: Indices | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are to be the largest."""
+        return len(self.error_map) if self.groups is None else int(self.groups.max(initial=-1)) + 1
+
+    def added(self, rows: Array) -> Array:
+        """The sums of the groups (count,) of figures of the rows."""
+        return rows if self.groups is None else np.bincount(self.groups, rows, self.count)
+
+    def spread(self, weights: Array) -> Array:
+        """Weights of the groups as weights of their rows."""
+        return weights if self.groups is None else np.asarray(weights[self.groups])
 
 
 Loss: TypeAlias = ExpectedLoss | WorstLoss
@@ -126,7 +140,8 @@ class DualPoint:
     """A certificate of optimality: weights on chosen differences, and on loss rows for a worst-case loss.
 
     For each view o, `differences[o]` (n, N_o) sparse with admissible columns (already divided by mu) and
-    `weights[o]` (N_o,) >= 0. `loss_weights` (q,) >= 0 summing to 1 for `WorstLoss`, else None. With
+    `weights[o]` (N_o,) >= 0. `loss_weights` >= 0 summing to 1 for `WorstLoss`, one for each row (q,) or group, else
+    None. With
     v = P_o F d, any z_oi, p = weights:
     lower bound = (sum p z'v)^2 / (kappa sum p), kappa the largest ratio over admissible unit noise of
     sum p (z' P_o m)^2 to its cost (full covariance: the least kappa with sum p P_o'zz'P_o <= kappa W).

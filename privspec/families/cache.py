@@ -18,9 +18,11 @@ from privspec.solvers.programs import (
     Differences,
     GaussianProgram,
     GaussianSolution,
+    Loss,
     Pairs,
     Vectors,
     View,
+    WorstLoss,
 )
 
 SAME_FACTOR = 1e-12
@@ -59,6 +61,8 @@ def _common_factor(known: GaussianProgram, program: GaussianProgram) -> float | 
         return None
     if (known.sites is None) != (program.sites is None) or known.limits or program.limits:
         return None
+    if not _same_groups(known.loss, program.loss):
+        return None
     if not _same(known.target, program.target) or not _same(known.loss.error_map, program.loss.error_map):
         return None
     if known.sites is not None and program.sites is not None:
@@ -71,6 +75,15 @@ def _common_factor(known: GaussianProgram, program: GaussianProgram) -> float | 
     if first is None or any(f is None or abs(f / first - 1) > SAME_FACTOR for f in factors):
         return None
     return first
+
+
+def _same_groups(one: Loss, other: Loss) -> bool:
+    """Whether two losses are the largest of the same sums; true of losses that are sums."""
+    if not isinstance(one, WorstLoss) or not isinstance(other, WorstLoss):
+        return True
+    if one.groups is None or other.groups is None:
+        return one.groups is other.groups
+    return bool(np.array_equal(one.groups, other.groups))
 
 
 def _same(a: Array, b: Array) -> bool:

@@ -264,3 +264,40 @@ def test_a_price_of_pure_epsilon() -> None:
     other = solved_text(without_lines(answers("e", "2-DP", "E[ ||O - y||^2 ]")).replace("  choose e in [0, inf)\n", ""))
     assert plan["loss"]["value"] <= other["loss"]["value"] + 6
     assert 0 < plan["loss"]["lower_bound"] < plan["loss"]["value"]
+
+
+# --- several limits of sums -----------------------------------------------------------------------
+
+SUMS = """\
+variables:
+  input x in [0, 1]^6
+  output P
+  output Q
+  choose mu in [0, 50]
+accuracy:
+  E[ ||P - prefix_sums(x)||^2 ] <= 10
+  E[ ||Q - x||^2 ] <= 9
+  E[ (Q[1] - x[1])^2 ] <= 1
+loss: mu
+privacy: (P, Q) is mu-GDP wrt x, replacing one entry
+"""
+
+
+def test_several_limits_of_sums() -> None:
+    """At the least mu the lines are met; a little below, the one line that binds cannot be, beside the others."""
+    plan = solved_text(SUMS)
+    assert plan["status"] == "optimal"
+    assert all(line["value"] <= line["bound"] * (1 + 1e-9) for line in plan["accuracy"])
+    value = picked(plan)
+    below = SUMS.replace("  choose mu in [0, 50]\n", "").replace(
+        "loss: mu", "loss: E[ ||P - prefix_sums(x)||^2 ] + E[ ||Q - x||^2 ]"
+    )
+    found = Problem(below.replace("is mu-GDP", f"is {float(value) * 0.999}-GDP"), {}).solve().document
+    assert found["status"] == "infeasible"
+
+
+def test_ways_out_hold_beside_the_other_lines() -> None:
+    """Where several lines ask for too much by themselves, no looser target of one of them alone is offered."""
+    found = Problem(SUMS.replace("50]", "0.1]"), {}).solve().document
+    assert found["status"] == "infeasible"
+    assert [way["line"] for way in found["relaxations"]] == [5]

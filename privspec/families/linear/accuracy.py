@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, isfinite, sinh, sqrt
+from math import inf, sinh, sqrt
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from privspec.solvers.programs import (
     GaussianProgram,
     GaussianSolution,
     Limit,
-    NotSpecialError,
     Unprotectable,
     View,
     WorstLoss,
@@ -30,6 +29,8 @@ from privspec.solvers.programs import (
 
 MET = 1e-9
 """Relative amount by which a target may be missed through float error."""
+MEETS = 1e-5
+"""The same for what is offered as a way out, in rounded figures."""
 ROOM = 2e-7
 """Relative room left below each target for the tolerance of the reference solver."""
 REFERENCE_SIZE = 64
@@ -151,48 +152,17 @@ def _least_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[Ac
     if not limits or not views:
         return Excess(0.0, 0.0)
     system = problem.system
-    if all(limit.error_map.shape[0] == 1 for limit in limits):
-        rows = np.vstack([limit.error_map.toarray() / sqrt(limit.bound) for limit in limits])
-        program = GaussianProgram(system.target, WorstLoss(rows), views)
-    elif len(limits) == 1:
-        rows = limits[0].error_map.toarray() / sqrt(limits[0].bound)
-        program = GaussianProgram(system.target, ExpectedLoss(rows), views)
-    else:
-        return _bisected_excess(problem, views, limits)
+    rows = np.vstack([limit.error_map.toarray() / sqrt(limit.bound) for limit in limits])
+    sizes = [limit.error_map.shape[0] for limit in limits]
+    groups = None if max(sizes) == 1 else np.repeat(np.arange(len(sizes)), sizes)
+    loss = ExpectedLoss(rows) if len(sizes) == 1 else WorstLoss(rows, groups)
+    program = GaussianProgram(system.target, loss, views)
+    if groups is not None and not system.seen_whole:
+        _check_size(problem)
     solution = run_solver(problem, program)
     if isinstance(solution, Unprotectable):
         return Excess(float("inf"), float("inf"))
     return Excess(solution.value, solution.lower_bound)
-
-
-def _bisected_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit]) -> Excess:
-    """The same for targets that are sums of squares: the first is minimised, the others scaled until they agree."""
-    _check_size(problem)
-    low, high = 0.0, 1.0
-    reached = float("inf")
-    while not isfinite(reached) or high - low > 1e-6 * high:
-        middle = high if not isfinite(reached) else (low + high) / 2
-        solution = _first_of(problem, views, limits, middle)
-        if solution is not None and solution.value <= middle * limits[0].bound:
-            reached = high = middle
-        else:
-            low = middle
-            high = max(high, 2 * middle)
-    return Excess(high, low)
-
-
-def _first_of(
-    problem: Problem, views: tuple[View, ...], limits: Sequence[AccuracyLimit], factor: float
-) -> GaussianSolution | None:
-    others = tuple(Limit(limit.error_map.toarray(), limit.bound * factor) for limit in limits[1:])
-    loss = ExpectedLoss(limits[0].error_map.toarray())
-    from privspec.solvers.programs import ReferenceFailedError
-
-    try:
-        found = run_solver(problem, GaussianProgram(problem.system.target, loss, views, limits=others))
-    except (ReferenceFailedError, NotSpecialError):
-        return None
-    return None if isinstance(found, Unprotectable) else found
 
 
 def _check_size(problem: Problem) -> None:
@@ -244,21 +214,28 @@ def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> 
     conflicts: list[ConflictLine] = [
         conflict_line(model, next(limit.span for limit in kept if limit.line == line)) for line in lines
     ]
+    # looser targets of one line are a way out only where the others hold beside them
+    looser = [replace(one, bound=one.bound * least) if one.line in lines else one for one in system.limits]
+    alone = len(kept) == len(looser) or _least_excess(problem, problem.views(budgets), looser).value <= 1 + MEETS
     requirements = [model.requirements[index] for index in needed]
     conflicts += [conflict_line(model, requirement.span) for requirement in requirements]
     times = least if any(limit.asked is None for limit in kept) else sqrt(least)
     return Infeasible(
         f"the privacy asked for makes errors at least {times:.4g} times as large as the accuracy allows",
         tuple(conflicts),
-        tuple(_relaxations(lines, kept, requirements, least)),
+        tuple(_relaxations(lines if alone else [], kept, requirements, least, excess)),
     )
 
 
 def _relaxations(
-    lines: Sequence[int], limits: Sequence[AccuracyLimit], requirements: Sequence[Requirement], excess: float
+    lines: Sequence[int],
+    limits: Sequence[AccuracyLimit],
+    requirements: Sequence[Requirement],
+    least: float,
+    excess: float,
 ) -> Iterator[Relaxation]:
     if len(lines) == 1:
-        yield _looser_target(limits, excess)
+        yield _looser_target(limits, least)
     if len(requirements) == 1:
         weaker = loosened(requirements[0].measure, sqrt(excess) * (1 + 1e-6))
         if weaker is not None:

@@ -368,7 +368,7 @@ def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ite
         target = system.target if view.rows is None else system.target[view.rows]
         variance = max(variance, largest_norm(target, view.differences) / budget**2)
     each = np.asarray(system.error_map.multiply(system.error_map).sum(axis=1))
-    answers = float((each.max() if system.worst else each.sum()) * variance)
+    answers = problem.total(each) * variance
     if problem.local:
         answers_rule = Verdict(False, rule.reason or f"{LOCAL}: nobody holds the answers before noise")
     elif forced is not None and not _answers_listed(problem, forced):

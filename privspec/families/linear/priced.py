@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.interpolate import CubicSpline
 
 from privspec.core import OPTIMAL_GAP
-from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.families.document import decimal_up, float_down, plan_document
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
@@ -168,9 +168,12 @@ class Search:
 def ratios(system: LinearSystem) -> LinearSystem:
     """The same of which the loss is the worst ratio of an error to its limit."""
     rows = [limit.error_map / np.sqrt(limit.bound) for limit in system.limits]
-    several = len(rows) > 1 or system.limits[0].error_map.shape[0] == 1
-    lowered = replace(system.lowered, worst=several)
-    return replace(system, lowered=lowered, error_map=sparse.csr_array(sparse.vstack(rows)), limits=())
+    sizes = [limit.error_map.shape[0] for limit in system.limits]
+    lowered, groups = replace(system.lowered, worst=len(sizes) > 1 or sizes == [1]), None
+    if len(sizes) > 1 and max(sizes) > 1:
+        groups = np.repeat(np.arange(len(sizes)), sizes)
+    rows_of_all = sparse.csr_array(sparse.vstack(rows))
+    return replace(system, lowered=lowered, error_map=rows_of_all, limits=(), groups=groups)
 
 
 def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
@@ -179,14 +182,7 @@ def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
     if isinstance(system, Infeasible):
         return system
     search = Search(model, settings, parsed(model), system, perf_counter())
-    if any(limit.error_map.shape[0] > 1 for limit in system.limits) and len(system.limits) > 1:
-        raise _unknown(search, "several limits of sums of squares")
     return _least(search) if search.found.rest is None else _weighed(search)
-
-
-def _unknown(search: Search, what: str) -> SpecError:
-    label = Label(search.found.node.span)
-    return SpecError(Diagnostic("PS0501", f"solve cannot compute {what} yet", (label,), source=search.model.source))
 
 
 # --- the least amount -----------------------------------------------------------------------------

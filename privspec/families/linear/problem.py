@@ -102,17 +102,21 @@ class Problem:
 
     def loss(self, error_map: Array) -> ExpectedLoss | WorstLoss:
         """The loss over given error terms."""
-        return WorstLoss(error_map) if self.system.worst else ExpectedLoss(error_map)
+        return WorstLoss(error_map, self.system.groups) if self.system.worst else ExpectedLoss(error_map)
+
+    def total(self, rows: Array) -> float:
+        """The loss of expected squares (q,) of the error terms."""
+        return float(WorstLoss(rows, self.system.groups).added(rows).max() if self.system.worst else rows.sum())
 
     def loss_of_output_noise(self, root: Array) -> float:
         """The loss when the output noise is root (m, k) times noise of unit variance."""
         rows = np.sum(np.asarray(self.system.error_map @ root) ** 2, axis=1)
-        return float(rows.max() if self.system.worst else rows.sum())
+        return self.total(rows)
 
     def loss_of_input_noise(self, variances: Array) -> float:
         """The loss when the inputs carry independent noise of these variances (n,)."""
         rows = self.errors**2 @ variances
-        return float(rows.max() if self.system.worst else rows.sum())
+        return self.total(rows)
 
     def proved(self, lower_bound: float) -> float:
         """What a solver's lower bound proves of the requirements as written, with room for the checker's rounding.

@@ -86,13 +86,14 @@ class LinearSystem:
     """What is released (`lowered`), with the views that have to be protected.
 
     error_map (q, m) sparse, rows times the roots of their weights: the loss is the sum of the squared entries of
-    error_map @ noise on average, or the largest of them if `worst`.
+    error_map @ noise on average, or the largest of them (of the sums of their `groups`, where there are) if `worst`.
     """
 
     lowered: Lowered
     error_map: sparse.csr_array
     views: tuple[ProtectedView, ...]
     limits: tuple[AccuracyLimit, ...] = ()
+    groups: NDArray[np.intp] | None = None
 
     @property
     def outputs(self) -> tuple[OutputSlice, ...]:

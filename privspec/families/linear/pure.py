@@ -226,8 +226,11 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
 def _prices(problem: Problem, place: Place) -> Array:
     """What squared scales cost (J, k): one row, or one for every error term of which the largest counts."""
     weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2
+    groups = problem.system.groups
     if not problem.system.worst:
         weights = weights.sum(axis=0, keepdims=True)
+    elif groups is not None:
+        weights = np.stack([weights[groups == group].sum(axis=0) for group in range(int(groups.max()) + 1)])
     return _priced(weights)
 
 

@@ -86,7 +86,8 @@ def solve_with_cvxpy(
     objective = cp.sum(row_losses)
     if isinstance(program.loss, WorstLoss):
         objective = cp.Variable()
-        worst_rows = [row_losses <= objective]
+        groups = np.eye(len(C)) if program.loss.groups is None else np.eye(program.loss.count)[:, program.loss.groups]
+        worst_rows = [groups @ row_losses <= objective]
     limits = [cp.sum(cp.multiply(c.error_map @ sigma, c.error_map)) / c.bound <= 1 for c in program.limits]
     problem = cp.Problem(cp.Minimize(objective), constraints + worst_rows + limits)
     with warnings.catch_warnings():
@@ -122,7 +123,8 @@ def _bound(program: GaussianProgram, dual: DualPoint, root: Array) -> float:
     if dual.limit_weights is None:
         return lower_bound(program, dual, root)
     if isinstance(program.loss, WorstLoss):
-        weights = dual.loss_weights if dual.loss_weights is not None else np.ones(len(program.loss.error_map))
+        weights = dual.loss_weights if dual.loss_weights is not None else np.ones(program.loss.count)
+        weights = program.loss.spread(weights)
         loss_rows = np.sqrt(weights)[:, None] * program.loss.error_map
     else:
         loss_rows = program.loss.error_map
