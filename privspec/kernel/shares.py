@@ -45,18 +45,23 @@ def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], state
     return found
 
 
-def apart(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], rows: list[list[int]]) -> bool:
-    """Whether each row depends on what one party holds: a member of an index set, or else a party of one number.
+def owners(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]]) -> list[str]:
+    """Who holds each coordinate of the base vector: a member of an index set, or else a party of one number.
 
-    Args: held, as above, all of it laid out; rows, of coefficients of the base vector.
+    Args: held, as above, all of it laid out.
     """
-    owner = list[str]()
+    found = list[str]()
     for data, (shape, size, cells) in zip(frame.data, held, strict=True):
         count = shape[0] if data.party and shape else size
         if count < 1 or size % count or not (cells or prod(shape) == size):
             raise Refused("has an input that the members of its index set do not hold in equal parts")
         name = f"{data.party} " if data.party and shape else f"{data.name}, entry "
-        owner += [name + str(i // (size // count)) for i in range(size)]
+        found += [name + str(i // (size // count)) for i in range(size)]
+    return found
+
+
+def apart(owner: list[str], rows: list[list[int]]) -> bool:
+    """Whether each row of coefficients depends on what one party holds."""
     return all(len({one for one, v in zip(owner, row, strict=True) if v}) < 2 for row in rows)
 
 

@@ -281,6 +281,7 @@ def test_messages_about_all_that_a_party_holds(measure: str, variance: float) ->
     )
     plan = Problem(text).solve()
     assert plan.document["loss"]["value"] == pytest.approx(variance, rel=1e-6)
+    assert plan.document["status"] == ("optimal" if measure == "1-GDP" else "feasible")
     explained(plan)
     # one message more is about another party's number as well
     forged = json.loads(plan.to_json())
@@ -309,4 +310,18 @@ def test_messages_of_different_parties() -> None:
         own = text.replace("owner in 1..3", "owner in 1..1").replace("nobody", "curator").replace("+ owner", f"+ {one}")
         alone += Problem(own.replace(", owner *", f", {one} *")).solve().document["loss"]["value"]
     assert plan.document["loss"]["value"] == pytest.approx(alone, rel=1e-6)
+    assert plan.document["status"] == "optimal"
+    assert plan.document["loss"]["among"] == "Gaussian noise that each party draws alone, unbiased"
     explained(plan)
+    document = json.loads(plan.to_json())
+    for path, value, reason in (
+        # noise of any covariance may have less loss, and less still is what a weaker proof proves
+        (("claims", "bound", "scope"), "errors", "not what the bound is about"),
+        (("loss", "among"), "Gaussian noise of any covariance, unbiased", "not what the bound is about"),
+        (("problem", "blocks", 0, "held", 0, "shape"), [2, 3], "more than one party|not hold"),
+        (("problem", "data", 0, "party"), None, "more than one party"),
+    ):
+        report = judge(json.dumps(mutate(document, path, value)))
+        assert not report.ok, path
+        said = " ".join(claim.text for claim in report.claims if not claim.holds)
+        assert any(part in said for part in reason.split("|")), (path, said)

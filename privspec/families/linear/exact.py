@@ -243,7 +243,7 @@ def bound_witness(
         messages = dual.scope == "messages" and inputs is not None
         root = inputs.to_float() if messages and inputs is not None else mechanism.release.output_map(system.target)
         guide = root * deviations
-    scene = Scene(dual.scope, system.target, rows, weights, maps, guide)
+    scene = Scene(dual.scope, system.target, rows, weights, maps, guide, dual.owners)
     return {
         "loss_weights": None if shares is None else [str(share) for share in shares],
         "prices": None if prices is None else [str(price) for price in prices],

@@ -6,20 +6,21 @@ a curator who sees this party alone.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
-from privspec.families.linear.gaussian import correlated_program, full_dual, offered, solved
+from privspec.families.linear.gaussian import correlated_program, offered, solved
 from privspec.families.linear.problem import Problem
-from privspec.families.linear.release import Candidate, exact_gaussian, output_grid
+from privspec.families.linear.release import Candidate, Dual, exact_gaussian, output_grid
 from privspec.solvers.programs import (
     Array,
     Balls,
     Boxes,
     Differences,
+    DualPoint,
     ExpectedLoss,
     GaussianProgram,
     Indices,
@@ -31,6 +32,7 @@ from privspec.solvers.programs import (
 MOST = 1024
 """Numbers of all parties up to which their answers are solved for."""
 NAME = "noise by each party on answers of its own"
+AMONG = "Gaussian noise that each party draws alone"
 
 
 def parties_of(problem: Problem) -> list[Indices] | None:
@@ -48,46 +50,79 @@ def parties_of(problem: Problem) -> list[Indices] | None:
     return joined if len(joined[0]) > 1 else None
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Alone:
+    """What a party does alone: `inverse` (n, k) gives its numbers back from its `strategy` (k, n).
+
+    `dual`: the differences and weights behind the bound of its loss, `nuclear` the norm, `mass` the sum of weights.
+    """
+
+    strategy: Array
+    inverse: Array
+    dual: DualPoint
+    nuclear: float
+    mass: float
+
+
 def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | None:
     """The least loss of Gaussian noise that each party draws by itself; None where nothing is known of it."""
     parties = parties_of(problem)
-    if parties is None or problem.system.worst:
+    if parties is None or problem.system.worst or problem.system.limits:
         return None
-    known: dict[bytes, tuple[Array, Array]] = {}
-    strategies, rebuilt = list[Array](), list[Array]()
+    known: dict[bytes, Alone] = {}
+    alone, system = list[Alone](), problem.system
     for own in parties:
         moved = [_within(view, own) for view in problem.views(budgets)]
         if not moved or any(view is None for view in moved):
             return None
-        found = _solved(problem, own, tuple(view for view in moved if view is not None), known)
-        strategies.append(found[0])
-        rebuilt.append(problem.system.target[:, own] @ found[1])
-    order = np.concatenate(parties)
-    strategy = np.zeros((sum(map(len, strategies)), problem.system.inputs_count))
-    strategy[:, order] = block_diag(*strategies)
-    outputs = np.hstack(rebuilt)
-    release = exact_gaussian(
-        strategy, outputs, None, (len(strategy),) * len(problem.system.views), problem.system.views
-    )
+        alone.append(_solved(problem, own, tuple(view for view in moved if view is not None), known))
+    strategy = np.zeros((sum(len(one.strategy) for one in alone), system.inputs_count))
+    strategy[:, np.concatenate(parties)] = block_diag(*(one.strategy for one in alone))
+    outputs = np.hstack([system.target[:, own] @ one.inverse for own, one in zip(parties, alone, strict=True)])
+    release = exact_gaussian(strategy, outputs, None, (len(strategy),) * len(system.views), system.views)
     release = replace(release, output_grid=output_grid(np.linalg.norm(outputs, axis=1)))
-    whole = solved(problem, correlated_program(problem, budgets))
     rule = problem.verdict(("gaussian",), None, curator=False)
-    words = (NAME, "the least loss of Gaussian noise that each party draws alone", "Gaussian noise of any covariance")
-    return offered(problem, rule, whole, release, full_dual(problem, whole, budgets), words)
+    words = (NAME, "the least loss of Gaussian noise that each party draws alone", AMONG)
+    owner = np.empty(system.inputs_count, dtype=np.intp)
+    for number, own in enumerate(parties):
+        owner[own] = number
+    point = _together(parties, alone, system.inputs_count)
+    bound = sum(one.nuclear**2 / one.mass for one in alone)
+    whole = solved(problem, correlated_program(problem, budgets))
+    dual = Dual(point, budgets, "parties", owners=owner)
+    return offered(problem, rule, whole, release, dual, words, bound=bound * (1 - 1e-9))
 
 
-def _solved(
-    problem: Problem, own: Indices, views: tuple[View, ...], known: dict[bytes, tuple[Array, Array]]
-) -> tuple[Array, Array]:
-    """The strategy of a party, and what gives its numbers back from it; parties who are alike have the same."""
+def _together(parties: list[Indices], alone: list[Alone], size: int) -> DualPoint:
+    """The dual points of all parties as one: each weighs as much as makes the sum of their bounds the bound."""
+    views = range(len(alone[0].dual.differences))
+    differences, weights = [], []
+    for view in views:
+        blocks = []
+        for own, one in zip(parties, alone, strict=True):
+            part = sparse.coo_array(one.dual.differences[view])
+            shape = (size, part.shape[1])
+            blocks.append(sparse.csc_array((part.data, (own[part.row], part.col)), shape=shape))
+        differences.append(sparse.csc_array(sparse.hstack(blocks)))
+        weights.append(np.concatenate([one.dual.weights[view] * (one.nuclear / one.mass) ** 2 for one in alone]))
+    return DualPoint(tuple(differences), tuple(weights), None)
+
+
+def _solved(problem: Problem, own: Indices, views: tuple[View, ...], known: dict[bytes, Alone]) -> Alone:
+    """The best noise of a party; parties who are alike have the same."""
     errors = problem.errors[:, own]
     if errors.shape[0] > errors.shape[1]:
         errors = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
     key = errors.tobytes() + b"".join(map(_bytes, views))
     if key not in known:
         program = GaussianProgram(errors, ExpectedLoss(np.eye(len(errors))), views)
-        strategy = solved(problem, program).strategy
-        known[key] = strategy, np.asarray(np.linalg.pinv(strategy), dtype=np.float64)
+        solution = solved(problem, program)
+        dual, inverse = solution.dual, np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
+        pairs = zip(dual.differences, dual.weights, strict=True)
+        image = np.hstack([errors @ (part @ sparse.diags_array(np.sqrt(w))).toarray() for part, w in pairs])
+        nuclear = float(np.linalg.svd(image, compute_uv=False).sum())
+        mass = float(sum(w.sum() for w in dual.weights))
+        known[key] = Alone(solution.strategy, inverse, dual, nuclear, mass)
     return known[key]
 
 

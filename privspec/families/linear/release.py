@@ -20,7 +20,7 @@ from privspec.families.linear.program import ProtectedView, amounts
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
 from privspec.problem.linear_differences import PairDifferences
-from privspec.solvers.programs import Array, DualPoint, largest_norm
+from privspec.solvers.programs import Array, DualPoint, Indices, largest_norm
 
 if TYPE_CHECKING:
     from privspec.families.linear.problem import Problem
@@ -196,6 +196,8 @@ class Dual:
     """ "full" when any covariance was allowed, "sites" or "messages" otherwise. """
     guide: Array | None = None
     """A root (m, k) of the output covariance that shows the bound, where the mechanism's own does not."""
+    owners: Indices | None = None
+    """The party who holds each number, where the scope is "parties": each draws noise alone."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -64,7 +64,8 @@ class Seen:
 class Scene:
     """The errors that a bound is about: rows (q, m) with weights (q,) over the outputs, target (m, n).
 
-    `maps` (m, K): where noise is confined; `guide` (m, k): a root of a covariance near the best one.
+    `maps` (m, K): where noise is confined; `guide` (m, k): a root of a covariance near the best one; `owners` (n,): the
+    party who holds each number, where each draws noise alone.
     """
 
     scope: str
@@ -73,6 +74,7 @@ class Scene:
     weights: Array
     maps: Array | None
     guide: Array | None
+    owners: NDArray[np.intp] | None = None
 
 
 def witness(scene: Scene, views: Sequence[Seen]) -> dict[str, Any]:
@@ -155,6 +157,13 @@ def _vectors(
     roots = np.sqrt(scene.weights)
     errors = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.target)
     image = np.asarray((columns.T @ errors.T).T)
+    if scene.owners is not None:
+        whose = scene.owners[np.array([columns.indices[start] for start in columns.indptr[:-1]], dtype=np.intp)]
+        found = np.zeros(image.shape)
+        for party in np.unique(whose):
+            left, _, right = np.linalg.svd(image[:, whose == party], full_matrices=False)
+            found[:, whose == party] = left @ right
+        return "parties", _polar_json(found), None
     terms = [_terms(scene.rows, view.visible) for view in views]
     if not all(fine.all() for fine in terms):
         assert scene.guide is not None

@@ -14,7 +14,7 @@ from flint import fmpz_mat
 
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
-from privspec.kernel.shares import SHARED, apart, coalition
+from privspec.kernel.shares import SHARED, apart, coalition, owners
 
 NOISES = {
     "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
@@ -423,7 +423,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     if local and known == "knorm-l2":
         raise family.wrong("is not a mechanism for this trust")
-    if local and (problem.target.alike or not apart(frame, held, found.strategy.rows)):
+    if local and (problem.target.alike or not apart(owners(frame, held), found.strategy.rows)):
         raise strategy.wrong("sends a message that depends on the numbers of more than one party")
     return found
 

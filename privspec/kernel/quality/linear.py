@@ -24,6 +24,7 @@ from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through
 from privspec.kernel.core.numbers import nearest_double, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
+from privspec.kernel.parties import among, grams
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, error_rows, identity, minus, stacked, turned, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
@@ -247,7 +248,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
     needs, confined = [set(term) for term in terms], None
-    if scope.value == "errors":
+    if scope.value in ("errors", "parties")[: 1 if pure else 2]:
         moved = weighed([sqrt_down(weight) for weight in weights], image)
     elif scope.value == "inputs":
         needs, moved = [set().union(*needs)] * block.inputs, turned(image) @ weighed(weights, image)
@@ -284,9 +285,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     if trace < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
-        wide = len(needs) <= len(columns)
-        own = left @ (moved @ found) if scope.value == "inputs" else found @ left if wide else left @ found
-        kappa = 1 + _defect(own, slack)
+        kappa = 1 + max(_defect(gram, slack) for gram in grams(scope.value, frame, block, columns, found, moved))
     else:
         slack.same(None)
         loads = figures.row_squares(turned(confined[0]) @ found, [Fraction(1)] * len(columns))
@@ -294,7 +293,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)
-    words = (f"shares of {words[-1 if pure else 0]}",) if frame.trust.kind == "secure_sum" else words  # notes/shares.md
+    words = among(scope.value, frame, words, pure)
     return trace * trace / kappa * noise.parties / noise.honest if kappa else NONE, paid, masses, words
 
 
