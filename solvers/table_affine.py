@@ -17,7 +17,6 @@ from privspec.solvers.programs import Array, SolverError
 from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram, violations
 from privspec.solvers.table_rows import widest_table
 from scipy import sparse
-from scipy.linalg import qr
 
 _GRID_BITS = 80
 _SHARES = tuple(2.0**-power for power in range(44, 12, -4))
@@ -166,6 +165,7 @@ def _correct_part(
     values: list[Fraction], equations: list[_Equation], columns: np.ndarray, matrix: Array, weights: Array
 ) -> None:
     import flint
+    from scipy.linalg import qr  # slow to load
 
     # Large entries are moved first: they have most room. Rows are scaled alike so that ranks can be judged.
     scale = np.abs(matrix).max(axis=1, keepdims=True)

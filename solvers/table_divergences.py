@@ -15,7 +15,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices
-from scipy.special import ndtr, ndtri
 
 from privspec.kernel.divergences import satisfies
 
@@ -106,6 +105,8 @@ class GaussianCurve(Curve):
         return tuple(self.mu * z for z in (-2.0, -1.0, 0.0, 1.0, 2.0))
 
     def bound(self, level: float) -> float:
+        from scipy.special import ndtr  # slow to load
+
         mu = self.mu
         return float(ndtr(mu / 2 - level / mu) - np.exp(level) * ndtr(-mu / 2 - level / mu))
 
@@ -113,6 +114,8 @@ class GaussianCurve(Curve):
         return self.bound(level), at, at * np.exp(level)
 
     def broken(self, p: Array, q: Array) -> list[tuple[float, float]]:
+        from scipy.special import ndtr, ndtri  # slow to load
+
         falling = np.argsort(-(p + TINY) / (q + TINY))
         power, size = np.cumsum(p[falling])[:-1], np.clip(np.cumsum(q[falling])[:-1], TINY, 1 - TINY)
         quantile = ndtri(size)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from privspec.solvers.programs import Array, Indices, Watch
 from privspec.solvers.table_programs import TableProgram
-from scipy import linalg
 
 _MOST_STEPS = 200
 _STEP = 0.999
@@ -112,7 +112,7 @@ def interior_point(program: TableProgram, ratio: float, watch: Watch) -> Interio
             break
         try:
             point = newton.step(point)
-        except linalg.LinAlgError:
+        except np.linalg.LinAlgError:
             break
     if best is None:
         return None
@@ -214,7 +214,7 @@ class _System:
         self.own = below + above
         self.tilt = (below + newton.ratio * above) / self.own
         self.pivot = (newton.ratio - 1.0) ** 2 * np.sum(below * above / self.own, axis=0)
-        self.factor = linalg.cho_factor(self._coupling())
+        self.factor = scipy.linalg.cho_factor(self._coupling())
 
     def _coupling(self) -> Array:
         """Sum over outputs of B H^-1 B', where H is the block of an output and B takes row sums (and losses)."""
@@ -251,12 +251,12 @@ class _System:
     def _solved(self, first: Array, second: Array, coupled: Array, total: float) -> tuple[Array, Array, Array, float]:
         """The reduced equations; `total` is what the shares must add."""
         right = coupled - self._coupled(self._block(first, second)[0])
-        moves: Array = linalg.cho_solve(self.factor, right)
+        moves: Array = scipy.linalg.cho_solve(self.factor, right)
         level = 0.0
         if self.newton.worst:
             count = self.newton.inputs
             ones = np.append(np.zeros(count), np.ones(count))
-            other = linalg.cho_solve(self.factor, ones)
+            other = scipy.linalg.cho_solve(self.factor, ones)
             level = float((moves[count:].sum() - total) / other[count:].sum())
             moves = moves - level * other
         table, least = self._block(first + self._spread(moves), second)

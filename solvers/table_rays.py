@@ -31,6 +31,7 @@ from privspec.solvers.table_rows import HighsProgram
 from scipy import sparse
 
 _MANY = 1024  # entries of a table from which interior points beat column generation from nothing
+_DENSE = 256  # inputs up to which a dense solve takes less time than to load a sparse one
 
 
 class Cone(Protocol):
@@ -476,12 +477,19 @@ class _Master:
     def table(self) -> Array:
         """The table (X, Y) that the last multiples give."""
         assert self.amounts is not None
-        from scipy.sparse.linalg import splu  # slow to load
-
         amounts = self.amounts[1 if self.program.worst else 0 :]
         used = np.flatnonzero(amounts > 0)
         steps = sparse.hstack(self.steps, format="csc")[:, used].toarray()
-        rays = np.maximum(splu(self.sparsifier).solve(steps), 0.0)
+        rays = np.maximum(_unmixed(self.sparsifier, steps), 0.0)
         result = np.zeros(self.program.shape)
         np.add.at(result.T, np.concatenate(self.outputs)[used], (rays * amounts[used]).T)
         return result
+
+
+def _unmixed(sparsifier: sparse.csc_array, steps: Array) -> Array:
+    """The rays of which `steps` are the images under the sparsifier."""
+    if len(steps) <= _DENSE:
+        return np.linalg.solve(sparsifier.toarray(), steps)
+    from scipy.sparse.linalg import splu  # slow to load
+
+    return np.asarray(splu(sparsifier).solve(steps))

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings: they may only be lowered.
@@ -91,3 +92,25 @@ def test_a_small_spec_walks_through_few_files(tmp_path: Path) -> None:
     count = len(ours & {str(Path(file).resolve()) for file in entered})
     print(f"{count} files entered")
     assert 0 < count <= ENTERED
+
+
+LOADED = """
+import json, sys
+from privspec.cli import run_command_line
+code = run_command_line(sys.argv[1:])
+print(json.dumps([code, sorted(sys.modules)]))
+"""
+SLOW = {"cvxpy", "matplotlib", "networkx", "polars", "pyarrow", "scipy.interpolate", "scipy.optimize", "scipy.stats"}
+"""Libraries that take long to load, and that small specs do without."""
+
+
+@pytest.mark.parametrize("spec", ["counting_query", "two_observers"])
+def test_small_specs_load_no_large_library(spec: str, tmp_path: Path) -> None:
+    path = f"specs/{spec}.priv"
+    never = SLOW | {"scipy", "flint", "highspy"}
+    for words, barred in ((["check", path], never), (["solve", path, "-q", "-o", str(tmp_path / "plan.json")], SLOW)):
+        run = [sys.executable, "-c", LOADED, *words]
+        done = subprocess.run(run, cwd=TOP, capture_output=True, text=True, timeout=120, check=True)
+        code, loaded = json.loads(done.stdout.splitlines()[-1])
+        assert code == 0
+        assert not barred & set(loaded), words

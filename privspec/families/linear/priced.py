@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.interpolate import CubicSpline
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
@@ -487,6 +486,8 @@ class Curve:
     """What a proof shows along the range, in doubles: a spline on a grid where the sum may be least."""
 
     def __init__(self, shows: Shows, loss: float) -> None:
+        from scipy.interpolate import CubicSpline  # slow to load, and only for amounts that solving picks
+
         self.shows, self.search = shows, shows.decision.search
         self.share, self.paid = float(shows.proof[0]), float(shows.proof[1])
         masses, low, high = shows.proof[2], self.search.found.low, self.search.end
