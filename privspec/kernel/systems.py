@@ -12,6 +12,8 @@ from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 
 NOTE = "composition"
+PLAIN_UNITS = ("entry", "record", "party", "everything")
+"""Units of which the guarantees of independent parts compose: those that change, the rest as it is."""
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
 """Measures in which parts spend."""
 Spent = tuple[str, dict[str, Fraction]]
@@ -98,6 +100,7 @@ class SystemRules(Rules):
                 continue
             moved = tuple(name for name in view.wrt if name in held), _within(view.units, held)
             lines = [one for one in own.frame.obligations if set(one.seen) >= given and (one.wrt, one.units) == moved]
+            lines = [one for one in lines if all(unit.kind in PLAIN_UNITS for unit in one.units)]
             spent = [(one.measure.name, one.measure.figures({})) for one in lines if not one.measure.each]
             spent = [one for one in spent if one[0] in SHARES]
             if not spent:
@@ -109,6 +112,8 @@ class SystemRules(Rules):
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
         lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
         asked = read_frame(part.problem).obligations
+        if (part.times > 1 or part.only_if is not None) and "fairness" in dict(plan.entries()):
+            raise plan.wrong("states fairness of a part that is not drawn just once")
         if part.times > PURE_PARTS:
             raise part.problem.wrong("is drawn too often to be composed")
         if len(set(part.lines)) != len(part.lines) or max(part.lines, default=-1) >= len(lines):
@@ -209,6 +214,8 @@ def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[
         same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
         holds = holds and same and made.figures({}) == amounts and guarantee.achieved == amounts
     else:
+        # of guarantees given a model, about what a unit tells through others, no sum is known
+        holds = holds and all(unit.kind in PLAIN_UNITS for unit in asked.units)
         holds = holds and all(guarantee.achieved.get(key, -1) <= value for key, value in amounts.items())
         holds = holds and set(guarantee.achieved) == set(amounts)
         holds = holds and all(one.measure.distance is None and not one.measure.each for one, _ in shares)

@@ -21,6 +21,7 @@ from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
+from privspec.model.neighbours import GivenTheModel
 from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
@@ -438,6 +439,9 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
         if sum(part.times for part in sharing) > 1 and line.measure.name not in MEASURES:
             names = ", ".join(MEASURES)
             yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", f"known here: {names}")
+        if sum(part.times for part in sharing) > 1 and isinstance(line.neighbours, GivenTheModel):
+            hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"
+            yield at(line.span, "a line given the model that several outputs or runs share", hint)
         for part in sharing:
             own = part.model.requirements[part.lines.index(number)]
             if own.neighbours.describe() != line.neighbours.describe():
@@ -454,6 +458,8 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
         if not outputs or not any(set(part.outputs) == outputs for part in parts):
             said = f"{component.name} apart: other outputs share a term or a line of accuracy with it"
             yield at(component.span, said)
+        for fair in (one for one in model.spec.fairness if _outputs(model, one) & outputs):
+            yield at(fair.span, f"fairness of {component.name}, which runs several times or on a condition")
         for after in (one for one in model.computed if set(one.sources) & outputs):
             yield at(component.span, f"{after.name} from a part that runs several times or on a condition")
         if condition is None:

@@ -536,3 +536,51 @@ def test_parts_without_a_common_line_have_a_composed_bound(first: str, second: s
     forged = copy.deepcopy(json.loads(plan.to_json()))
     forged["exposures"][0]["bound"][next(iter(bound))] = "0.3"
     assert not judge(Item(resign(forged), "plan")).ok  # less than what is derived
+
+
+# --- what does not compose -------------------------------------------------------------------------------------
+
+CHAIN = """variables:
+  input hour in {{rest, walk}}^6
+  intermediate active
+  output O
+background:
+  active = [0, 1] @ histogram(hour)
+  hour[1] ~ categorical([0.5, 0.5])
+  hour[i] ~ categorical([[0.8, 0.2], [0.3, 0.7]][hour[i - 1]])
+loss: E[ (O - active)^2 ]
+privacy: O is {epsilon}-DP wrt hour, replacing one entry, given the model
+"""
+
+
+def test_guarantees_given_a_model_are_not_added_up(tmp_path: Path) -> None:
+    """Runs on the same data tell of each other's entries: their epsilons given the model do not add up."""
+    (tmp_path / "chain.priv").write_text(CHAIN.format(epsilon=1), "utf-8")
+    whole = """components: a = spec("chain.priv"{})
+loss: a.loss
+privacy: a.O is 1-DP wrt hour, replacing one entry, given the model
+"""
+    (tmp_path / "whole.priv").write_text(whole.format(", times = 2"), "utf-8")
+    with pytest.raises(SpecError, match="given the model that several outputs or runs share"):
+        load(tmp_path / "whole.priv").solve()
+    (tmp_path / "whole.priv").write_text(whole.format(""), "utf-8")
+    assert verify(load(tmp_path / "whole.priv").solve().to_json()).ok
+
+
+def test_fairness_of_several_runs_is_refused(tmp_path: Path) -> None:
+    """Each run may tell a little of sex: all of them together tell more than the line of one allows."""
+    (tmp_path / "fair.priv").write_text(
+        """variables:
+  input sex in {F, M}
+  input x in {0, 1}
+  output O in {0, 1}
+loss: worst[ |O - x| ]
+fairness: O is independent of sex, up to 0.05
+""",
+        "utf-8",
+    )
+    text = 'components: a = spec("fair.priv"{})\nloss: a.loss\nprivacy: a.O is 1-DP wrt (sex, x)\n'
+    (tmp_path / "whole.priv").write_text(text.format(", times = 2"), "utf-8")
+    with pytest.raises(SpecError) as caught:
+        load(tmp_path / "whole.priv").solve()
+    assert "fairness of a, which runs several times" in str(caught.value)
