@@ -441,6 +441,20 @@ def _mismatch(arguments: Arguments, name: str) -> Bound:
     return Bound(Type(), apply, data=(0, 1))
 
 
+def _at_least(arguments: Arguments, name: str) -> Bound:
+    for position in (0, 1):
+        kind = numbers(arguments, position, name)
+        if kind.known and kind.shape:
+            raise FunctionError(
+                f"two numbers are compared here, and this is {kind.describe()}", position, code="PS0207"
+            )
+
+    def apply(left: Any, right: Any) -> Fraction:
+        return Fraction(int(left >= right))
+
+    return Bound(Type(), apply, data=(0, 1))
+
+
 def _total_variation(arguments: Arguments, name: str) -> Bound:
     _same(arguments, name)
 
@@ -548,6 +562,7 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     ),
     Function("count(t, conditions)", _count, keywords=None, linear=True),
     Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),
+    Function("at_least(a, b)", _at_least, arity=(2, 2)),
     Function("total_variation(a, b)", _total_variation, arity=(2, 2), same_type=True),
     Function("angle(a, b)", _angle(1.0), arity=(2, 2), same_type=True),
     Function("disagreement(a, b)", _angle(1 / pi), arity=(2, 2), same_type=True),

@@ -154,6 +154,7 @@ ACTIONS: dict[str, Action] = {
     "over": _make(s.Over, lambda c: (c[0].value, *_nodes(c))),
     "keyword": _make(s.Keyword, lambda c: (c[0].value, c[2])),
     "condition": _make(s.Condition, lambda c: (c[1].type, c[0], c[2])),
+    "holds": _make(s.Holds, lambda c: (c[2].type, c[1], c[3])),
     "member": _make(s.Member, lambda c: (c[0].value, c[2])),
     "comprehension": _make(s.Comprehension, lambda c: (c[0], c[2].value, _after(c, "IN"))),
     "power_domain": _make(

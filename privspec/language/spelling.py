@@ -204,6 +204,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Over: _over,
     s.Keyword: lambda n: f"{_column(n.name)} = {spell(n.value)}",
     s.Condition: lambda n: f"{spell(n.left)} {n.op} {spell(n.right)}",
+    s.Holds: lambda n: f"({spell(n.left)} {n.op} {spell(n.right)})",
     s.Member: lambda n: _column(n.name) + within(n.domain),
     s.Comprehension: lambda n: f"{spell(n.body)} for {n.variable}{within(n.domain)}",
     s.RangeOf: lambda n: f"{spell(n.low)}..{_upper(n.high)}",

@@ -179,6 +179,15 @@ class Condition(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Holds(Node):
+    """`(left op right)` with op one of < <= > >= !=: 1 where it holds, 0 where it does not."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Comprehension(Node):
     """`body for variable in domain` in a call; the domain of a party may be left out."""
 
@@ -203,6 +212,7 @@ Expr: TypeAlias = (
     | Norm
     | Absolute
     | Over
+    | Holds
 )
 Argument: TypeAlias = Expr | RangeOf | Keyword | Member | Condition | Comprehension
 NO_EXPRESSION = (RangeOf, Keyword, Member, Condition, Comprehension)

@@ -31,6 +31,17 @@ CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
 """Arguments that are about a column of a table."""
 
 
+def holds(node: syntax.Holds | syntax.Condition) -> syntax.Call | syntax.Binary:
+    """A comparison as a number, 1 where it holds and 0 where it does not."""
+    if node.op == "!=":
+        return syntax.Call("mismatch", (node.left, node.right), span=node.span)
+    pair = (node.left, node.right) if node.op in (">=", "<") else (node.right, node.left)
+    found = syntax.Call("at_least", pair, span=node.span)
+    if node.op in (">=", "<="):
+        return found
+    return syntax.Binary("-", syntax.Number(Fraction(1), "1", span=node.span), found, span=node.span)
+
+
 def about_table(call: syntax.Call) -> str | None:
     """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
     match call:
@@ -44,7 +55,7 @@ def about_table(call: syntax.Call) -> str | None:
 def with_listed_values(spec: syntax.Spec, environment: Environment, report: Report) -> syntax.Spec:
     """The spec with every condition as a list of values; what is wrong is told."""
     tables = dict(_tables(spec, environment))
-    if not tables and not any(isinstance(node, syntax.Condition) for node in walk(spec)):
+    if not tables and not any(isinstance(node, syntax.Condition | syntax.Holds) for node in walk(spec)):
         return spec
     reader = _Reader(tables, environment, report)
     found = reader.rewritten(spec)
@@ -75,18 +86,26 @@ class _Reader:
     report: Report
 
     def rewritten(self, node: syntax.Node) -> syntax.Node:
-        if isinstance(node, syntax.Counting) or not any(isinstance(one, syntax.Call) for one in walk(node)):
+        if isinstance(node, syntax.Counting) or not any(
+            isinstance(one, syntax.Call | syntax.Holds) for one in walk(node)
+        ):
             return node
+        if isinstance(node, syntax.Holds):
+            return with_children(holds(node), self.rewritten)
         if isinstance(node, syntax.Call):
             table = self.tables.get(about_table(node) or "")
             if table is not None and len(node.arguments) > isinstance(node.arguments[0], syntax.Name):
                 return self.report.told(lambda: self._counting(node, table)) or _plain(node)
-            return with_children(self._without(node), self.rewritten)
+            return with_children(self._compared(node), self.rewritten)
         return with_children(node, self.rewritten)
 
-    def _without(self, call: syntax.Call) -> syntax.Call:
-        """A call whose conditions are told to be out of place."""
-        wrong = [one for one in call.arguments if isinstance(one, syntax.Condition)]
+    def _compared(self, call: syntax.Call) -> syntax.Call:
+        """A call whose conditions are numbers; those of questions about tables are told to be out of place."""
+        conditions = [one for one in call.arguments if isinstance(one, syntax.Condition)]
+        if call.function not in ABOUT_TABLES:
+            arguments = (holds(one) if isinstance(one, syntax.Condition) else one for one in call.arguments)
+            return syntax.Call(call.function, tuple(arguments), span=call.span) if conditions else call
+        wrong = conditions
         for one in wrong:
             hint = f"conditions stand in questions about tables: {', '.join(ABOUT_TABLES)}, as in count(t, age >= 65)"
             message = f"{call.function}(...) takes no conditions here"
