@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from privspec.kernel.core.case import NOTHING, Case
@@ -33,6 +34,11 @@ def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple
     Raises: Refused where units are not those of the parties in turn, each laid out.
     """
     units, count = units_of(difference, release.problem.places)
+    (first, *more), _ = units[0]
+    if first.shape == "cell" and not more and len(units) == 1:
+        # a record of one party comes or goes in a cell of that party's table
+        step = len(first.at) // len(each)
+        units = [((replace(first, at=first.at[i : i + step]),), 1) for i in range(0, len(first.at), step or 1)]
     if count != 1 or len(units) % len(each) or any(copies > 1 for _, copies in units):
         raise Refused("has a line with figures for parties whose units are not told apart, one at a time")
     own, found = len(units) // len(each), dict[str, list[Unit]]()

@@ -245,9 +245,18 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
 
 
 def _whole_tables(model: Model) -> Iterator[Diagnostic]:
-    """A line about all that a party holds, where that is a table."""
+    """A line about all that a party holds, where that is a table, or with figures for those whose records change."""
     tables = {node.name for node in model.inputs if node.index and isinstance(node.type.element, Tables)}
     for requirement in model.requirements:
+        personal = isinstance(requirement.measure, Personalised)
+        if personal and not requirement.neighbours.adding and tables & set(requirement.wrt):
+            yield Diagnostic(
+                "PS0501",
+                "solve cannot compute with records of tables that change in place, each with a figure of its party, yet",
+                (Label(requirement.span),),
+                help="write `adding or removing one record`",
+                source=model.source,
+            )
         if requirement.neighbours.unit not in ("entry", "record") and tables & set(requirement.wrt):
             yield Diagnostic(
                 "PS0501",

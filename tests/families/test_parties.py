@@ -325,3 +325,22 @@ def test_messages_of_different_parties() -> None:
         assert not report.ok, path
         said = " ".join(claim.text for claim in report.claims if not claim.holds)
         assert any(part in said for part in reason.split("|")), (path, said)
+
+
+@pytest.mark.parametrize(
+    ("trust", "variance"), [("curator", 4), ("secure_sum", 4), ("nobody", 4 * (1 + 1 / 4 + 1)), ("nobody", None)]
+)
+def test_figures_of_clinics(trust: str, variance: float | None) -> None:
+    """Each clinic adds the noise that its own figure asks for; a forged figure of the second one is told."""
+    text = tables(measure="e[clinic]-GDP", trust=trust)
+    text = f"parameters:\n  e[clinic] = [1, 2, 1]\n{text}"
+    if variance is not None:
+        plan = Problem(text).solve()
+        assert plan.document["loss"]["value"] == pytest.approx(variance, rel=1e-6)
+        explained(plan)
+        return
+    path = ("problem", "obligations", 0, "measure", "each", 1, "amounts", 0, 1)
+    report = judge(json.dumps(mutate(solved_text(text), path, "3/2")))
+    assert "more than some party's" in " ".join(claim.text for claim in report.claims if not claim.holds)
+    with pytest.raises(SpecError, match="change in place"):
+        Problem(text.replace("adding or removing", "replacing").replace("})\n", "})^50\n")).solve()
