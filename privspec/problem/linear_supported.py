@@ -252,7 +252,7 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
         if personal and not requirement.neighbours.adding and tables & set(requirement.wrt):
             yield Diagnostic(
                 "PS0501",
-                "solve cannot compute with records of tables that change in place, each with a figure of its party, yet",
+                "solve cannot compute with records that change in place, each with a figure of its party, yet",
                 (Label(requirement.span),),
                 help="write `adding or removing one record`",
                 source=model.source,
