@@ -95,7 +95,7 @@ class WorstLoss:
 
     def added(self, rows: Array) -> Array:
         """The sums of the groups (count,) of figures of the rows."""
-        return rows if self.groups is None else np.bincount(self.groups, rows, self.count)
+        return rows if self.groups is None else np.bincount(self.groups, rows, self.count).astype(np.float64)
 
     def spread(self, weights: Array) -> Array:
         """Weights of the groups as weights of their rows."""

@@ -106,6 +106,7 @@ def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
         "systems": "outputs of several of these",
         "correlated": "sums over a sequence",
         "designs": "choices among finitely many values",
+        "priced": "an amount of privacy at least cost",
     }
     assert {p.name for p in parts} == set(named)
     assert all(words in text for words in named.values())
