@@ -180,7 +180,7 @@ def share_of(model: Model, number: int) -> tuple[str, Fraction]:
     assert isinstance(measure, Chosen)
     found = chosen_amount(measure.amounts_as_written[0], model)
     assert not isinstance(found, Fraction)
-    return measure.kind, Fraction(0) if found.inverse else found.scale
+    return measure.name, Fraction(0) if found.inverse else found.scale
 
 
 def difference_of(_model: Model, _moved: Requirement) -> None:

@@ -279,6 +279,14 @@ def test_a_line_of_a_part_for_one_observer(tmp_path: Path) -> None:
     assert {guarantee.observer for guarantee in plan.guarantees} == {"anyone", "press"}
 
 
+def test_a_share_beside_a_delta_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = three(tmp_path, "(1, 1e-5)-DP", LAPLACE, PURE)
+    part = (tmp_path / "one.priv").read_text("utf-8")
+    (tmp_path / "one.priv").write_text(part.replace("epsilon-DP", "(epsilon, 1e-6)-DP"), "utf-8")
+    with pytest.raises(SpecError, match=r"a share in .epsilon, delta.-DP"):
+        load(path).solve()
+
+
 def test_two_lines_of_one_number_and_numbers_in_the_loss_are_refused(tmp_path: Path) -> None:
     path = three(tmp_path, "1-DP", LAPLACE, PURE)
     text = path.read_text("utf-8")
@@ -286,6 +294,12 @@ def test_two_lines_of_one_number_and_numbers_in_the_loss_are_refused(tmp_path: P
         (text.replace("epsilon = e2", "epsilon = e1"), "e2"),
         (text.replace("epsilon = e2", "epsilon = 1 / e2"), "e2"),
         (text.replace("loss: ", "loss: e1 + "), "e1"),
+        (
+            text.replace("  choose e1", "  choose e4 in [0, 1]\n  choose e1").replace(
+                "epsilon = e1", "epsilon = 2 * e4"
+            ),
+            "e1",
+        ),
     ):
         path.write_text(changed, "utf-8")
         with pytest.raises(SpecError) as caught:
