@@ -18,6 +18,7 @@ class Family:
     """A family: the `form` of its problems; its `compiler`, `mechanism` and `exposure`, classes of its `folder`.
 
     `together`: when two groups of outputs are better solved as one problem: "always", at the "same input", "never".
+    `each_share`: whether a lower bound at another share of the budget needs a witness of its own.
     `jointly`: the module whose `JointMechanism` draws together with the voters themselves, where a family has one.
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
     says, `blocks(model)`, which may raise PS05xx, and `difference_of(model, line)`: what one unit of a line changes, in
@@ -32,6 +33,7 @@ class Family:
     exposure: str
     together: str = "never"
     jointly: str = ""
+    each_share: bool = False
 
     @property
     def reads(self) -> Any:
@@ -73,7 +75,7 @@ FAMILIES = (
     ),
     Family("priced", "priced", "priced", "LeastCost", "", ""),
     Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
-    Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input"),
+    Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input", "", True),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )

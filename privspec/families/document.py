@@ -50,7 +50,7 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     solver, claims = said["solver"], document["claims"]
     kept = {"views": claims["views"], "bound": None} if "views" in claims else {}
     loss = document["loss"] | {"lower_bound": None, "relative_gap": None}
-    if kept:
+    if kept or "split" in claims:
         loss["among"] = ""
     if document["mechanism"]["family"] in FAMILIES:
         loss["among"] = LISTED

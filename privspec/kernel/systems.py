@@ -8,10 +8,13 @@ from fractions import Fraction
 from privspec.kernel.core.case import PLAN, Bound, Case, Rules
 from privspec.kernel.core.composition import PURE_PARTS, proves, pure_mu_up
 from privspec.kernel.core.numbers import nearest_double, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_frame, read_guarantees
+from privspec.kernel.core.problem import Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, SharedLine, Sharing, stated
 
 NOTE = "composition"
+AMONG = "all splits of what parts share, with independent noise, composed as here"
 PLAIN_UNITS = ("entry", "record", "party", "everything")
 """Units of which the guarantees of independent parts compose: those that change, the rest as it is."""
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
@@ -53,6 +56,10 @@ class System:
     parts: tuple[PartOfSystem, ...]
 
 
+Judged = tuple[Case, object, PartOfSystem]
+"""A part as a plan of its own, what it executes, and its problem."""
+
+
 class SystemRules(Rules):
     """How plans of systems are judged; `forms`: the rules of the parts."""
 
@@ -61,29 +68,37 @@ class SystemRules(Rules):
 
     def judge(self, case: Case) -> object:
         """Every part, then what they spend together of each line, then the sum of their losses."""
-        system = read(System, case.block)
-        assert isinstance(system, System)
-        family, made, picked = case.mechanism.fields("family", "parts", optional=("chosen",))
+        system = read_system(case)
+        family, _, picked = case.mechanism.fields("family", "parts", optional=("chosen",))
         family.same("system")
-        chosen = _chosen(picked, system.choices)
-        case.claims.same({})
-        cases, executed, spent = [], [], [list[tuple[Obligation, Spent]]() for _ in case.frame.obligations]
-        for part, plan in zip(system.parts, made.items(len(system.parts)), strict=True):
-            own = self._case(case, part, plan)
-            rules = self.forms[own.block.form(*self.forms)]
-            executed.append(rules.judge(own))
+        chosen, parts = _chosen(picked, system.choices), self.parts(case, system)
+        spent = [list[tuple[Obligation, Spent]]() for _ in case.frame.obligations]
+        cases = [own for own, *_ in parts]
+        for own, _, part in parts:
             names = ", ".join(outputs_of(own))
             case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
             for line, obligation in zip(part.lines, own.frame.obligations, strict=True):
                 spent[line] += [(obligation, (obligation.measure.name, obligation.measure.figures({})))] * part.times
-            cases.append(own)
         if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         _conditions(case, cases, system)
         for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame, chosen), spent, strict=True):
             _composed(case, cases, guarantee, shares)
-        _loss(case, cases, system.expression)
-        return tuple(executed)
+        try:
+            least, among = (None, "") if case.claims.value == {} else _least(case, parts)
+        except Refused as reason:
+            case.says("bound", False, str(reason))
+            return tuple(executed for _, executed, _ in parts)
+        _loss(case, cases, system.expression, least, among)
+        return tuple(executed for _, executed, _ in parts)
+
+    def parts(self, case: Case, system: System) -> list[Judged]:
+        """Every part, judged by the rules of its form."""
+        found, (_, made, _) = list[Judged](), case.mechanism.fields("family", "parts", optional=("chosen",))
+        for part, plan in zip(system.parts, made.items(len(system.parts)), strict=True):
+            own = self._case(case, part, plan)
+            found.append((own, self.forms[own.block.form(*self.forms)].judge(own), part))
+        return found
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         """What shares of parts add up to, where each part that shows some of the outputs has one of what moves."""
@@ -148,6 +163,13 @@ def _let_through(measures: list[Spent]) -> Bound:
         return {"epsilon": sum((one["epsilon"] for one in pure), Fraction(0)), "delta": delta}
     squares = [mu * mu for mu in mus] + [pure_mu_up(one["epsilon"]) ** 2 for one in pure]
     return None if delta else {"mu": sqrt_up(sum(squares, Fraction(0)))}
+
+
+def read_system(case: Case) -> System:
+    """The block of a system."""
+    found = read(System, case.block)
+    assert isinstance(found, System)
+    return found
 
 
 def _conditions(case: Case, cases: list[Case], system: System) -> None:
@@ -241,8 +263,69 @@ def _share_words(name: str, figures: dict[str, Fraction]) -> str:
     return f"{name} ({', '.join(f'{key} {float(value):.6g}' for key, value in figures.items())})"
 
 
-def _loss(case: Case, cases: list[Case], expression: str) -> None:
-    """The loss is the sum of those of the parts, which were derived; nothing is proved of other splits."""
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What is to be shown of every split: the curves of the parts that share lines, what the others cost, and words."""
+
+    boxes: Boxes
+    curves: list[Curve]
+    constant: Fraction
+    among: str
+
+    def cost(self, least: Fraction, most: int = BOXES) -> int:
+        """How many boxes show that no split costs less; refused where more than `most` are needed."""
+        return self.boxes.cost(self.curves, least - self.constant, most)
+
+
+def shares_of(case: Case, parts: list[Judged]) -> Shares:
+    """The curves of parts, from their own witnesses and those that the plan has at other shares."""
+    (witnesses,) = case.claims.fields("split")
+    obligations = case.frame.obligations
+    often = [sum(part.times for *_, part in parts if line in part.lines) for line in range(len(obligations))]
+    picked = [any(isinstance(one, Share) for one in line.measure.amounts.values()) for line in obligations]
+    common = [line for line, count in enumerate(often) if count > 1 and not picked[line]]
+    sharing, place, constant, words = list[Sharing](), dict[int, int](), Fraction(0), list[str]()
+    for number, (own, executed, part) in enumerate(parts):
+        said, names, lines = dict(own.loss.entries()), ", ".join(outputs_of(own)), own.frame.obligations
+        if said["lower_bound"].absent:
+            raise Refused(f"{names}: nothing is proved of what it costs")
+        shared = [i for i, line in enumerate(part.lines) if line in common]
+        if not shared:
+            constant += Fraction(said["lower_bound"].double())
+            words.append(f"{names}: {said['among'].text()}")
+            continue
+        ((kind, share),) = lines[shared[0]].measure.figures({}).items()
+        varying = (*shared, *(i for i, line in enumerate(part.lines) if picked[line]))
+        sharing.append(Sharing(own, executed, kind, share, varying))
+        if len({lines[i].units for i in shared}) > 1 or sharing[-1].obligations(share) != lines:
+            raise Refused(f"{names}: it spends no one amount of one unit in the lines that it shares")
+        place[number] = len(sharing) - 1
+        words.append(f"{names}: {said['among'].text()}, at any {kind}")
+    shared_lines = list[SharedLine]()
+    for i in common:
+        copies = [place[n] for n, (*_, part) in enumerate(parts) if i in part.lines for _ in range(part.times)]
+        measure = obligations[i].measure
+        shared_lines.append(SharedLine(measure.name, measure.figures({}), tuple(copies)))
+    boxes, curves = Boxes(shared_lines, [one.kind for one in sharing]), list[Curve]()
+    for one, given, most in zip(sharing, witnesses.items(len(sharing)), boxes.whole, strict=True):
+        pairs = [pair.fields("share", "claims") for pair in given.items()]
+        if len(pairs) > WITNESSES:
+            raise given.wrong("are too many")
+        found = [(amount.exact(0), claims) for amount, claims in pairs]
+        curves.append(CURVES[one.case.block.form(*CURVES)](one, found, most))
+    return Shares(boxes, curves, constant, f"{AMONG} ({'; '.join(words)})")
+
+
+def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
+    """The bound that is stated, once boxes have shown it of every split, and what it is about."""
+    least, shares = Fraction(stated(case).double()), shares_of(case, parts)
+    done = shares.cost(least)
+    case.says("bound", True, f"no split costs less than {float(least):.8g}, by {done} boxes of shares: {shares.among}")
+    return least, shares.among
+
+
+def _loss(case: Case, cases: list[Case], expression: str, least: Fraction | None, about: str) -> None:
+    """The loss is the sum of those of the parts, which were derived; `least` is below it, or nothing is proved."""
     value, low, gap, said, units, among, kind = case.loss.fields(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
     )
@@ -252,10 +335,16 @@ def _loss(case: Case, cases: list[Case], expression: str) -> None:
     said.same(expression)
     for item, key in ((units, "units"), (kind, "kind")):
         item.same(" + ".join(part[key].text() for part in parts))
-    for item, expected in ((low, None), (gap, None), (among, "")):
-        item.same(expected)
+    apart = None if least is None else (Fraction(value.double()) - least) / (Fraction(abs(value.double())) or 1)
+    among.same(about)
+    low.same(None if least is None else low.double())
+    gap.same(None if apart is None else nearest_double(apart))
     case.accuracy.same([line.value for own in cases for line in own.accuracy.items()])
     fairness = [line.value for own in cases if not own.fairness.absent for line in own.fairness.items()]
     case.fairness.same(fairness or None)
     case.says("loss", True, f"the loss of all parts is {float(total):.10g}")
-    case.says("bound", case.status == "feasible", "other splits of the budget were tried; none is proved worse")
+    if apart is None:
+        case.says("bound", case.status == "feasible", "other splits of the budget were tried; none is proved worse")
+        return
+    holds = apart >= 0 and (apart <= OPTIMAL_GAP) == (case.status == "optimal")
+    case.says("bound", holds, f"the loss is within {float(apart):.1e} of the bound")

@@ -239,7 +239,13 @@ def once(function: Callable[[Model], T]) -> Callable[[Model], T]:
             found[model] = function(model)
         return found[model]
 
+    vars(known)["found"] = found
     return known
+
+
+def give(known: Callable[[Model], T], model: Model, value: T) -> None:
+    """What a function that is computed `once` is for a model, where that is known from another one."""
+    vars(known)["found"][model] = value
 
 
 def lay_out(nodes: Mapping[str, GraphNode], source: Source) -> tuple[InputBlock, ...]:

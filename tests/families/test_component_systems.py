@@ -352,7 +352,7 @@ def test_a_part_that_is_run_several_times(tmp_path: Path) -> None:
 
 
 def test_runs_beside_pure_noise_are_composed_as_copies(tmp_path: Path) -> None:
-    """Four runs of pure epsilon under (1, 1e-3): more than a quarter each, by the exact composition of the copies."""
+    """Four runs of pure epsilon and Gaussian noise under (1, 1e-3), by the exact composition of the copies."""
     path = runs(
         tmp_path, ", epsilon = e1, times = 4", "(P, again.O) is (1, 1e-3)-DP wrt x", more="  choose e1 in [0, inf)"
     )
@@ -360,8 +360,8 @@ def test_runs_beside_pure_noise_are_composed_as_copies(tmp_path: Path) -> None:
     mine, own = (part["shares"] for part in plan.document["mechanism"]["parts"])
     each = Fraction(own[0]["amounts"][0][1])
     assert Fraction(plan.document["mechanism"]["chosen"]["e1"]) == 4 * each
-    assert mine[0]["name"] == own[0]["name"] == "epsilon-DP"
-    assert 4 * each + Fraction(mine[0]["amounts"][0][1]) > 1
+    assert (mine[0]["name"], own[0]["name"]) == ("mu-GDP", "epsilon-DP")
+    assert plan.loss.value < 83.83  # what it takes with pure noise for P, whose share is what four runs leave of 1
 
 
 def test_one_part_by_itself_may_be_run_several_times(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from privspec.families.systems import bracket
 from privspec.kernel import judge
 from privspec.kernel.core.composition import delta_up, pure_mu_up
 from privspec.kernel.core.reading import Item, Refused
@@ -41,7 +42,9 @@ privacy:
 
 @pytest.fixture(scope="module")
 def plan() -> Document:
-    return solved_text(SPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bracket, "BOXES", 64)
+        return solved_text(SPEC)
 
 
 def verdict(plan: Document) -> str:
@@ -175,11 +178,51 @@ def less_noise(plan: Document) -> None:
 
 
 def a_claim_of_its_own(plan: Document) -> None:
-    plan["claims"] = {"bound": None}
+    plan["claims"]["bound"] = None
 
 
 def exposures_of_a_part(plan: Document) -> None:
     part(plan, 0)["exposures"] = []
+
+
+def raised_bound(plan: Document) -> None:
+    """A bound a tenth of the bracket above the one that is proved."""
+    loss = plan["loss"]
+    loss["lower_bound"] += (loss["value"] - loss["lower_bound"]) / 2
+    loss["relative_gap"] = (loss["value"] - loss["lower_bound"]) / loss["value"]
+
+
+def witnesses_left_out(plan: Document) -> None:
+    plan["claims"]["split"][1] = []
+
+
+def witness_of_another_share(plan: Document) -> None:
+    """Each witness is said to be for twice the share that it is for: weaker there, or none."""
+    for one in plan["claims"]["split"][1]:
+        one["share"] = str(2 * Fraction(one["share"]))
+
+
+def witnesses_of_another_part(plan: Document) -> None:
+    plan["claims"]["split"].reverse()
+
+
+def better_witness(plan: Document) -> None:
+    """Multipliers three times as large as those that were found."""
+    for one in plan["claims"]["split"][1]:
+        one["claims"]["pairs"] = [[*at, 3 * z] for *at, z in one["claims"]["pairs"]]
+
+
+def a_share_twice(plan: Document) -> None:
+    split = plan["claims"]["split"][1]
+    split.append(split[0])
+
+
+def no_witness_at_all(plan: Document) -> None:
+    plan["claims"] = {}
+
+
+def larger_class(plan: Document) -> None:
+    plan["loss"]["among"] = "all mechanisms"
 
 
 FORGED: list[Callable[[Document], None]] = [
@@ -188,6 +231,8 @@ FORGED: list[Callable[[Document], None]] = [
     other_trust, reached_more_than_asked, reached_less_than_true, another_reason, said_to_be_optimal,
     with_a_bound, another_loss, a_loss_of_a_part, a_system_within, words_of_its_own, an_unknown_key,
     shares_of_another_number, less_noise, a_claim_of_its_own, exposures_of_a_part,
+    raised_bound, witnesses_left_out, witness_of_another_share, witnesses_of_another_part, better_witness,
+    a_share_twice, no_witness_at_all, larger_class,
 ]  # fmt: skip
 
 

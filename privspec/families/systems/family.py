@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, isqrt
 from time import perf_counter
@@ -13,6 +13,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
+from privspec.families.systems.bracket import proved
 from privspec.families.systems.splits import (
     GAUSSIAN,
     KINDS,
@@ -20,6 +21,7 @@ from privspec.families.systems.splits import (
     Curve,
     Kind,
     Line,
+    Lines,
     Split,
     best_split,
     compared,
@@ -27,9 +29,9 @@ from privspec.families.systems.splits import (
 )
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.graph import Model
+from privspec.model.graph import Model, give
 from privspec.model.values import show
-from privspec.problem.elaborate import elaborate
+from privspec.problem.elaborate import elaborate, obligation_of
 from privspec.problem.form import document as problem_document
 from privspec.problem.systems import (
     Part,
@@ -41,6 +43,7 @@ from privspec.problem.systems import (
     share_of,
     share_range,
 )
+from privspec.problem.types import Problem
 from privspec.solvers.programs import SolverError
 
 NOTE = "composition"
@@ -55,6 +58,7 @@ class SystemDecision:
     chosen: Mapping[int, Fraction]
     considered: tuple[tuple[str, float], ...]
     seconds: float
+    stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -68,11 +72,16 @@ class SystemDecision:
 
     @property
     def lower_bound(self) -> float | None:
-        """Nothing is proved of other splits."""
-        return None
+        """Of every split; None where nothing is proved of other splits."""
+        return self.stated["loss"]["lower_bound"] if self.stated else None
 
     def document(self) -> dict[str, Any]:
         """The plan."""
+        found = self.without_bound()
+        return plan_document(self.model, {**found, **self.stated}) if self.stated else found
+
+    def without_bound(self) -> dict[str, Any]:
+        """The plan without a bound."""
         documents = [one.document() for one in self.made]
         total = float(sum(Fraction(one["loss"]["value"]) for one in documents))
         fairness = [line for one in documents for line in one.get("fairness") or []]
@@ -155,30 +164,34 @@ class Systems:
 
     def decide(self, model: Model, system: SystemParts, settings: Settings) -> SystemDecision | Infeasible:
         """Every part at its share of the best split."""
-        begun, solved = perf_counter(), _Solver(model, system.parts, settings)
-        shares: list[dict[int, tuple[Kind, Fraction]]] = [{} for _ in system.parts]
-        considered: list[tuple[str, float]] = []
-        for number, sharing in system.shared.items():
-            requirement = model.requirements[number]
-            line = Line(requirement.measure.name, dict(requirement.measure.amounts))
-            curves = [solved.curves(part, number) for part in sharing]
-            times = [system.parts[part].times for part in sharing]
-            split = _of_runs(line, best_split(line, curves) if len(sharing) > 1 else _alone(line, curves[0]), times)
-            if split is None:
-                raise SpecError(_no_split(model, number))
-            for part, kind, amount in zip(sharing, split.kinds, split.amounts, strict=True):
-                shares[part][number] = kind, solved.capped(part, kind, amount)
-            considered += compared(line, split, curves) if max(times) == 1 else []
+        begun, solved = perf_counter(), _Solver(model, system, settings)
+        sharing = tuple(sorted({part for some in system.shared.values() for part in some}))
+        lines = Lines(tuple(_line(model, system.parts, number, sharing) for number in system.shared))
+        curves = [solved.curves(part) for part in sharing]
+        split = best_split(lines, curves) if sharing else Split((), (), 0.0)
+        if split is None:
+            raise SpecError(_no_split(model, min(system.shared)))
+        amounts = [solved.capped(*one) for one in zip(sharing, split.kinds, split.amounts, strict=True)]
+        spent = dict(zip(sharing, zip(split.kinds, amounts, strict=True), strict=True))
         made, chosen = [], dict[int, Fraction]()
-        for i, own in enumerate(shares):
-            often = system.parts[i].times
-            chosen |= {line: _together(model, line, amount, often) for line, amount in solved.chosen(i, own).items()}
-            found = solved.part(i, own, settings)
+        for i, part in enumerate(system.parts):
+            own = solved.chosen(i, spent.get(i))
+            chosen |= {line: _together(model, line, amount, part.times) for line, amount in own.items()}
+            found = solved.part(i, spent.get(i), settings)
             if isinstance(found, Infeasible):
                 return found
             made.append(found)
         _within(model, chosen)
-        return SystemDecision(model, tuple(made), chosen, tuple(considered), perf_counter() - begun)
+        once_each = sharing and all(system.parts[part].times == 1 for part in sharing)
+        considered = tuple(compared(lines, split, curves)) if settings.alternatives and once_each else ()
+        decision = SystemDecision(model, tuple(made), chosen, considered, perf_counter() - begun)
+
+        def claims_at(k: int, amount: Fraction) -> Mapping[str, Any] | None:
+            return solved.witness(sharing[k], split.kinds[k], amount)
+
+        at = replace(split, amounts=tuple(amounts))
+        stated = proved(decision.without_bound(), lines, at, claims_at)
+        return replace(decision, stated=stated, seconds=perf_counter() - begun)
 
     def size(self, system: SystemParts) -> int:
         """That of the largest part is found when it is solved."""
@@ -188,25 +201,29 @@ class Systems:
 class _Solver:
     """Solves parts at shares, each once."""
 
-    def __init__(self, model: Model, parts: tuple[Part, ...], settings: Settings) -> None:
-        self.model, self.parts, self.settings = model, parts, settings
+    def __init__(self, model: Model, system: SystemParts, settings: Settings) -> None:
+        self.model, self.parts, self.shared, self.settings = model, system.parts, system.shared, settings
+        self.problems: dict[int, Problem] = {}
+        self.known: dict[tuple[int, Kind, Fraction], Decision | None] = {}
 
     def part(
-        self, number: int, shares: Mapping[int, tuple[Kind, Fraction]], settings: Settings
+        self,
+        number: int,
+        spent: tuple[Kind, Fraction] | None,
+        settings: Settings,
     ) -> Decision | Infeasible:
-        """A part at its shares of the lines that it has with others.
+        """A part at its share of the lines that it has with others.
 
         Raises: SpecError, SolveError.
         """
-        written = self.model.spec.privacy
-        lines: dict[int, syntax.Requirement] = {
-            line: share(written[line], kind.word, (amount,)) for line, (kind, amount) in shares.items()
-        }
-        lines |= {
-            line: share(written[line], written[line].measure, (a,)) for line, a in self.chosen(number, shares).items()
-        }
-        part = self.parts[number]
+        part, written, lines = self.parts[number], self.model.spec.privacy, dict[int, syntax.Requirement]()
+        if spent is not None:
+            kind, amount = spent
+            lines = {line: share(written[line], kind.word, (amount,)) for line in part.lines if line in self.shared}
+            chosen = self.chosen(number, spent).items()
+            lines |= {line: share(written[line], written[line].measure, (own,)) for line, own in chosen}
         model = restricted(self.model, part.outputs, lines)
+        self._elaborated(number, model)
         compiler = part.family.compiles()
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
@@ -218,11 +235,12 @@ class _Solver:
         """The lines of a part whose amounts are chosen."""
         return [line for line in chosen_shares(self.model) if line in self.parts[number].lines]
 
-    def chosen(self, number: int, shares: Mapping[int, tuple[Kind, Fraction]]) -> dict[int, Fraction]:
-        """What the chosen lines of a part ask of one run, where it spends what its shares of others leave it."""
-        spent = [amount for _, amount in shares.values()]
+    def chosen(self, number: int, spent: tuple[Kind, Fraction] | None) -> dict[int, Fraction]:
+        """What the chosen lines of a part ask of one run, where it spends what its share of others leaves it."""
+        if spent is None:
+            return {}
         squared = {line: share_of(self.model, line)[0] == "rho-zCDP" for line in self._own(number)}
-        return {line: min(spent) ** 2 / 2 if square else min(spent) for line, square in squared.items()}
+        return {line: spent[1] ** 2 / 2 if square else spent[1] for line, square in squared.items()}
 
     def capped(self, number: int, kind: Kind, amount: Fraction) -> Fraction:
         """A share, but no more than the range of a number that is chosen for it lets the part spend."""
@@ -234,22 +252,50 @@ class _Solver:
                 amount = min(amount, _one_run(kind, most, self.parts[number].times))
         return amount
 
-    def curves(self, number: int, line: int) -> dict[Kind, Curve]:
-        """What a part costs against its share of a line, in each kind that its family can spend."""
-        own = self._own(number)
-        spends = getattr(self.parts[number].family.compiles(), "spends", None)
+    def _elaborated(self, number: int, model: Model) -> None:
+        """The problem of a part is the same at every share, but for what its lines ask."""
+        if number in self.problems:
+            obligations = tuple(obligation_of(model, requirement) for requirement in model.requirements)
+            give(elaborate, model, replace(self.problems[number], obligations=obligations))
+        else:
+            self.problems[number] = elaborate(model)
+
+    def at(self, number: int, kind: Kind, amount: Fraction) -> Decision | None:
+        """A part at a share, solved once; None where it cannot be."""
+        if any(SPENT[share_of(self.model, line)[0]] is not kind for line in self._own(number)):
+            return None
+        amount = self.capped(number, kind, amount)
+        key = number, kind, amount
+        if key not in self.known:
+            try:
+                found = self.part(number, (kind, amount), replace(self.settings, alternatives=False))
+            except (SpecError, SolveError, SolverError):
+                found = None
+            self.known[key] = None if isinstance(found, Infeasible) else found
+        return self.known[key]
+
+    def curves(self, number: int) -> dict[Kind, Curve]:
+        """What a part costs against its share, in each kind that its family can spend."""
 
         def solve(kind: Kind, amount: Fraction) -> float | None:
-            if any(SPENT[share_of(self.model, one)[0]] is not kind for one in own):
-                return None
-            try:
-                amount = self.capped(number, kind, _one_run(kind, amount, self.parts[number].times))
-                found = self.part(number, {line: (kind, amount)}, replace(self.settings, alternatives=False))
-            except (SpecError, SolveError, SolverError):
-                return None
-            return None if isinstance(found, Infeasible) else found.loss
+            found = self.at(number, kind, amount)
+            return None if found is None else found.loss
 
+        own, spends = self._own(number), getattr(self.parts[number].family.compiles(), "spends", None)
         return {kind: Curve(solve, kind) for kind in KINDS if spends is None or kind.word in spends or own}
+
+    def witness(self, number: int, kind: Kind, amount: Fraction) -> Mapping[str, Any] | None:
+        """What proves a bound of a part at a share, for families whose bounds do not say what they are there."""
+        wanted = kind is PURE and self.parts[number].family.each_share
+        found = self.at(number, kind, amount) if wanted else None
+        return None if found is None else next(found.witnesses)  # type: ignore[attr-defined]
+
+
+def _line(model: Model, parts: tuple[Part, ...], number: int, sharing: tuple[int, ...]) -> Line:
+    """A line as the parts share it, each as often as it is drawn."""
+    measure = model.requirements[number].measure
+    copies = [k for k, part in enumerate(sharing) if number in parts[part].lines for _ in range(parts[part].times)]
+    return Line(measure.name, dict(measure.amounts), tuple(copies))
 
 
 DIGITS_OF_MU = 12
@@ -270,26 +316,6 @@ def _together(model: Model, line: int, amount: Fraction, times: int) -> Fraction
     if share_of(model, line)[0] != "mu-GDP" or times == 1:
         return times * amount
     return Fraction(isqrt(ceil(times * (amount * 10**DIGITS_OF_MU) ** 2)) + 1, 10**DIGITS_OF_MU)
-
-
-def _of_runs(line: Line, split: Split | None, times: list[int]) -> Split | None:
-    """The shares of one run of each part, in the proportions of a split, as far as the line allows all runs."""
-    if split is None or max(times) == 1:
-        return split
-    each = [_one_run(kind, a, t) for kind, a, t in zip(split.kinds, split.amounts, times, strict=True)]
-    copies = [i for i, count in enumerate(times) for _ in range(count)]
-    amounts = line.scaled([split.kinds[i] for i in copies], [float(each[i]) for i in copies])
-    return Split(split.kinds, tuple(amounts[copies.index(i)] for i in range(len(times))), split.loss)
-
-
-def _alone(line: Line, curves: dict[Kind, Curve]) -> Split | None:
-    """All that one part may spend of a line."""
-    found = []
-    for kind, curve in curves.items():
-        most = line.largest(kind)
-        loss = None if most is None else curve.add(most)
-        found += [] if most is None or loss is None else [Split((kind,), (most,), loss)]
-    return min(found, key=lambda split: split.loss, default=None)
 
 
 def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:

@@ -1,7 +1,8 @@
-"""How parts share a line: the split of least loss among those that compose to what the line asks.
+"""How parts share lines: the split of least loss among those that compose to what every line asks.
 
-A split is a share for each part, pure epsilon or Gaussian mu. Losses between the shares that were solved are read off
-curves; the kernel's own composition (`kernel.core.composition`) says which splits a line allows, in exact numbers.
+A split is a share for each part, pure epsilon or Gaussian mu, which the part spends of every line that it shares.
+Losses between the shares that were solved are read off curves; the kernel's own composition
+(`kernel.core.composition`) says which splits the lines allow, in exact numbers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import exp, inf, log
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -20,6 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from privspec.kernel.systems import Spent, composed_proves
 
+T = TypeVar("T")
 Amounts: TypeAlias = dict[str, Fraction]
 GRID = 5
 """Shares of each part that are solved at first, each a third of the one before."""
@@ -31,9 +33,11 @@ HOPELESS = 1.05
 """Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
 LEAST = 1e-3
 """No part has less than this multiple of the largest share."""
+SAME = 1e-6
+"""A loss whose product with the square of the share differs by less from one share to another goes with that square."""
 TINY = 1e-300
 STEPS = 48
-"""Halvings of the largest scale at which a split still satisfies its line."""
+"""Halvings of the largest scale at which a split still satisfies its lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,15 @@ KINDS = (PURE, GAUSSIAN)
 
 @dataclass(eq=False, slots=True)
 class Curve:
-    """The loss of a part against its share, in one kind; `solve` gives it at an exact share, or None."""
+    """The loss of a part against its share, in one kind; `solve` gives it at an exact share, or None.
+
+    `square`: the loss times the square of the share, where that is the same at all shares that were solved.
+    """
 
     solve: Callable[[Kind, Fraction], float | None]
     kind: Kind
     points: dict[Fraction, float] = field(default_factory=dict)
+    square: float | None = None
 
     def add(self, amount: Fraction) -> float | None:
         """The loss at a share, solved once."""
@@ -66,8 +74,26 @@ class Curve:
             self.points[amount] = loss
         return self.points[amount]
 
+    def begin(self, most: Fraction) -> bool:
+        """Whether the part can be solved at the largest share and at smaller ones."""
+        for i in range(GRID):
+            if self.add(rounded_down(float(most) / 3**i)) is None:
+                return False
+            squares = [loss * float(share) ** 2 for share, loss in self.points.items()]
+            if i and max(squares) <= min(squares) * (1 + SAME):
+                self.square = squares[0]
+                return True
+        return True
+
+    def beside(self, amount: Fraction, width: float) -> None:
+        """Solve at shares beside one: losses of tables bend where their columns change."""
+        for factor in () if self.square is not None else (1 - width, 1 + width):
+            self.add(rounded_down(float(amount) * factor))
+
     def fitted(self) -> Callable[[float], float]:
         """The loss at any share: monotone in logarithms through what was solved, beyond it a power law."""
+        if (square := self.square) is not None:
+            return lambda amount: square / max(amount, TINY) ** 2
         known = sorted(self.points.items())
         shares = np.array([log(share) for share, _ in known])
         values = np.array([log(max(value, TINY)) for _, value in known])
@@ -100,34 +126,29 @@ class Split:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Line:
-    """What parts share: a measure with its exact amounts."""
+    """What parts share: a measure with its exact amounts; `parts`: their numbers, None for all of them."""
 
     measure: str
     asked: Amounts
+    parts: tuple[int, ...] | None = None
+
+    def some(self, values: Sequence[T]) -> list[T]:
+        """The values of the parts that share it."""
+        return list(values) if self.parts is None else [values[k] for k in self.parts]
 
     def allows(self, kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> bool:
         """Whether parts that spend these amounts satisfy the line together."""
-        return composed_proves(self.measure, self.asked, _spent(kinds, amounts))
-
-    def largest(self, kind: Kind) -> Fraction | None:
-        """The most that one part alone may spend, None where no amount of this kind satisfies the line."""
-        return self.scaled((kind,), (1.0,))[0] if self.allows((kind,), (Fraction(1, 10**6),)) else None
-
-    def scaled(self, kinds: Sequence[Kind], direction: Sequence[float]) -> tuple[Fraction, ...]:
-        """The largest multiple of a direction that the line allows, in exact numbers, each rounded down."""
-        low, high = 0.0, 1.0
-        while self.allows(kinds, _down(direction, high)) and high < 2.0**20:
-            low, high = high, 2 * high
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.allows(kinds, _down(direction, middle)) else (low, middle)
-        return _down(direction, low)
+        own = [pair for pair in zip(self.some(kinds), self.some(amounts), strict=True) if pair[1]]
+        return composed_proves(self.measure, self.asked, [(kind.measure, {kind.amount: a}) for kind, a in own])
 
     def about(self, kinds: Sequence[Kind], direction: Sequence[float]) -> float:
         """The largest multiple of a direction in doubles, for the search."""
-        pure = np.array([d for kind, d in zip(kinds, direction, strict=True) if kind is PURE])
-        mu = sum(d * d for kind, d in zip(kinds, direction, strict=True) if kind is GAUSSIAN) ** 0.5
+        own = list(zip(self.some(kinds), self.some(direction), strict=True))
+        pure = np.array([d for kind, d in own if kind is PURE])
+        mu = sum(d * d for kind, d in own if kind is GAUSSIAN) ** 0.5
         asked = {key: float(value) for key, value in self.asked.items()}
+        if not mu and not pure.any():
+            return inf
         if self.measure == "epsilon-DP":
             return asked["epsilon"] / float(pure.sum()) if mu == 0 else 0.0
         if self.measure == "rho-zCDP":
@@ -136,8 +157,8 @@ class Line:
 
         def excess(scale: float) -> float:
             if self.measure == "mu-GDP":
-                own = 4 * ndtri(1 / (1 + np.exp(np.minimum(scale * pure, 700)))) ** 2
-                return float((scale * mu) ** 2 + own.sum() - asked["mu"] ** 2)
+                spent = 4 * ndtri(1 / (1 + np.exp(np.minimum(scale * pure, 700)))) ** 2
+                return float((scale * mu) ** 2 + spent.sum() - asked["mu"] ** 2)
             chances = np.prod(1 / (1 + np.exp(-np.minimum(scale * signs * pure, 700))), axis=1)
             rest, spread = asked["epsilon"] - scale * (signs @ pure), scale * mu
             if spread == 0:
@@ -149,6 +170,41 @@ class Line:
         while excess(high) < 0 and high < 1e6:
             high *= 4
         return float(brentq(excess, high / 4, high, xtol=1e-14, rtol=1e-12)) if 1e-6 < high < 1e6 else 0.0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lines:
+    """All the lines that parts share."""
+
+    each: tuple[Line, ...]
+
+    def allow(self, kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> bool:
+        """Whether all of them hold."""
+        return all(line.allows(kinds, amounts) for line in self.each)
+
+    def about(self, kinds: Sequence[Kind], direction: Sequence[float]) -> float:
+        """The largest multiple of a direction that all lines allow, in doubles."""
+        return min(line.about(kinds, direction) for line in self.each)
+
+    def scaled(self, kinds: Sequence[Kind], direction: Sequence[float]) -> tuple[Fraction, ...]:
+        """The largest multiple of a direction that all lines allow, in exact numbers, each rounded down."""
+        near = _down(direction, self.about(kinds, direction))
+        if any(near) and self.allow(kinds, near):
+            return near
+        low, high = 0.0, 1.0
+        while self.allow(kinds, _down(direction, high)) and high < 2.0**20:
+            low, high = high, 2 * high
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.allow(kinds, _down(direction, middle)) else (low, middle)
+        return _down(direction, low)
+
+    def largest(self, part: int, count: int, kind: Kind) -> Fraction | None:
+        """The most that one of so many parts may spend by itself; None where no amount of this kind is allowed."""
+        kinds, direction = (kind,) * count, [float(i == part) for i in range(count)]
+        if not self.allow(kinds, [Fraction(i == part) / 10**6 for i in range(count)]):
+            return None
+        return self.scaled(kinds, direction)[part]
 
 
 def _spent(kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> list[Spent]:
@@ -167,85 +223,128 @@ def rounded_down(value: float) -> Fraction:
     return Fraction(int(Fraction(value) * Fraction(10) ** places)) / Fraction(10) ** places
 
 
-def best_split(line: Line, curves: Sequence[dict[Kind, Curve]]) -> Split | None:
-    """The split of least loss among those tried; None where no kinds of shares satisfy the line.
+def best_split(lines: Lines, curves: Sequence[dict[Kind, Curve]]) -> Split | None:
+    """The split of least loss among those tried; None where no kinds of shares satisfy the lines.
 
     Args: curves, for each part those of the kinds in which it may spend.
     """
-    most = {kind: line.largest(kind) for kind in KINDS}
-    usable = [[c for c in own.values() if (m := most[c.kind]) is not None and _begun(c, m)] for own in curves]
+    usable = []
+    for k, own in enumerate(curves):
+        most = {kind: lines.largest(k, len(curves), kind) for kind in own}
+        usable.append([c for c in own.values() if (m := most[c.kind]) is not None and c.begin(m)])
     splits: list[Split] = []
     for chosen in product(*usable):
         least = min((split.loss for split in splits), default=inf)
-        found = _searched(line, tuple(curve.kind for curve in chosen), chosen, least)
+        found = _searched(lines, tuple(curve.kind for curve in chosen), chosen, least)
         splits += [] if found is None else [found]
     return min(splits, key=lambda split: split.loss, default=None)
 
 
-def compared(line: Line, split: Split, curves: Sequence[dict[Kind, Curve]]) -> list[tuple[str, float]]:
-    """What other splits among the same kinds of shares would cost, in words."""
-    count, kinds = len(split.kinds), split.kinds
+def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) -> list[tuple[str, float]]:
+    """What other splits among the same kinds of shares would cost, in words; the lines hold of each."""
+    kinds, count = split.kinds, len(split.kinds)
     chosen = [own[kind] for kind, own in zip(kinds, curves, strict=True)]
-    asked = {key: value if key == "mu" else value / count for key, value in line.asked.items()}
-    if "mu" in asked:
-        asked["mu"] = rounded_down(float(asked["mu"]) / count**0.5)
-    alone = [Line(line.measure, asked).largest(kind) for kind in kinds]
-    most = [line.largest(kind) for kind in kinds]
-    tried = {
-        "even shares, composed as exactly": line.scaled(kinds, [float(m or 0) for m in most]),
-        "an even part of the amounts for each, added up": tuple(a for a in alone if a is not None),
+    most = [float(lines.largest(k, count, kind) or 0) for k, kind in enumerate(kinds)]
+    scale = [chosen[k].points.get(amount, 0.0) * float(amount) ** 2 for k, amount in enumerate(split.amounts)]
+    ways = {
+        "even shares, composed as here": lines.scaled(kinds, most),
+        "an even part of the amounts for each, added up (basic composition)": _basic(lines, kinds),
+        "shares in proportion to cube roots of losses": lines.scaled(kinds, [max(c, TINY) ** (1 / 3) for c in scale]),
     }
+    if all(line.asked.get("delta") for line in lines.each):
+        fitted, zcdp = [curve.fitted() for curve in chosen], Lines(tuple(map(_by_zcdp, lines.each)))
+        weights = _direction(minimised(zcdp, kinds, fitted, [np.zeros(count - 1)])[1])
+        ways["the best shares by zCDP"] = zcdp.scaled(kinds, weights)
     found = []
-    for name, amounts in tried.items():
-        losses = [curve.add(amount) for curve, amount in zip(chosen, amounts, strict=False)]
-        if len(losses) == count and all(one is not None for one in losses):
-            found.append((name, sum(one for one in losses if one is not None)))
+    for name, amounts in ways.items():
+        if min(amounts) > 0 and lines.allow(kinds, amounts):
+            losses = [curve.add(amount) for curve, amount in zip(chosen, amounts, strict=True)]
+            if all(one is not None for one in losses):
+                found.append((name, sum(one for one in losses if one is not None)))
     return found
 
 
-def _begun(curve: Curve, most: Fraction) -> bool:
-    """Whether a part can be solved at the largest share and at smaller ones."""
-    return all(curve.add(rounded_down(float(most) / 3**i)) is not None for i in range(GRID))
+def _basic(lines: Lines, kinds: Sequence[Kind]) -> list[Fraction]:
+    """What each part may spend where every amount of a line is divided by the number of its parts."""
+    found = []
+    for k, kind in enumerate(kinds):
+        own = []
+        for line in lines.each:
+            count = len(line.some(kinds))
+            asked = {key: value / count for key, value in line.asked.items()}
+            if "mu" in asked:
+                asked["mu"] = rounded_down(float(line.asked["mu"]) / count**0.5)
+            if line.parts is None or k in line.parts:
+                own.append(Lines((Line(line.measure, asked),)).largest(0, 1, kind) or Fraction(0))
+        found.append(min(own))
+    return found
 
 
-def _searched(line: Line, kinds: tuple[Kind, ...], curves: Sequence[Curve], least: float) -> Split | None:
+def _by_zcdp(line: Line) -> Line:
+    """The rho-zCDP that implies a line: rho + 2 sqrt(rho log(1 / delta)) = epsilon (Bun & Steinke 2016)."""
+    bits = log(1 / line.asked["delta"])
+    root = (bits + float(line.asked["epsilon"])) ** 0.5 - bits**0.5
+    return Line("rho-zCDP", {"rho": rounded_down(root**2)}, line.parts)
+
+
+def minimised(
+    lines: Lines,
+    kinds: Sequence[Kind],
+    fitted: Sequence[Callable[[float], float]],
+    starts: Sequence[np.ndarray],
+    digits: float = 1e-6,
+) -> tuple[float, np.ndarray]:
+    """The least sum of fitted losses, and its direction in logarithms."""
+
+    def loss(logs: np.ndarray) -> float:
+        direction = _direction(logs)
+        scale = lines.about(kinds, direction)
+        return sum(at(d * scale) for at, d in zip(fitted, direction, strict=True)) if scale > 0 else inf
+
+    if len(kinds) == 1:
+        return loss(np.zeros(0)), np.zeros(0)
+    tried = [
+        minimize(loss, start, method="Nelder-Mead", options={"xatol": digits, "fatol": 1e-12, "maxiter": 400})
+        for start in starts
+    ]
+    best = min(tried, key=lambda one: float(one.fun))
+    return float(best.fun), best.x
+
+
+def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], least: float) -> Split | None:
     """The best of the directions of the shares, for given kinds; None where curves say that it is not below `least`."""
     best: Split | None = None
-    starts = [np.zeros(len(kinds) - 1), *_corners(len(kinds))]
+    coarse = [curve.fitted() for curve in curves]
+    starts = [minimised(lines, kinds, coarse, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)[1]]
     for width in WIDTHS:
-        fitted = [curve.fitted() for curve in curves]
-
-        def loss(logs: np.ndarray, fitted: Sequence[Callable[[float], float]] = fitted) -> float:
-            direction = _direction(logs)
-            scale = line.about(kinds, direction)
-            return sum(at(d * scale) for at, d in zip(fitted, direction, strict=True)) if scale > 0 else inf
-
-        tried = [
-            minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400})
-            for start in starts
-        ]
-        result = min(tried, key=lambda one: float(one.fun))
-        if float(result.fun) > least * HOPELESS:
+        value, logs = minimised(lines, kinds, [curve.fitted() for curve in curves], starts)
+        if value > least * HOPELESS:
             return best
-        starts = [result.x, *_corners(len(kinds))]
-        amounts = line.scaled(kinds, _direction(result.x))
+        starts = [logs]
+        amounts = lines.scaled(kinds, _direction(logs))
         losses = [curve.add(amount) for curve, amount in zip(curves, amounts, strict=True)]
         if any(one is None for one in losses):
             break
         total = sum(one for one in losses if one is not None)
         if best is None or total < best.loss:
             best = Split(kinds, amounts, total)
-        # losses of tables bend where their columns change: what curves do beside a split decides where the best one is
-        for (curve, amount), factor in product(zip(curves, amounts, strict=True), (1 - width, 1 + width)):
-            curve.add(rounded_down(float(amount) * factor))
+        for curve, amount in zip(curves, amounts, strict=True):
+            curve.beside(amount, width)
     return best
 
 
+def directed(lines: Lines, kinds: Sequence[Kind], logs: np.ndarray) -> list[float]:
+    """The largest shares in a direction in logarithms."""
+    direction = _direction(logs)
+    scale = lines.about(kinds, direction)
+    return [scale * d for d in direction]
+
+
 def _direction(logs: np.ndarray) -> list[float]:
-    weights = np.exp(np.concatenate([[0.0], logs]) - max(0.0, *logs))
+    weights = np.exp(np.concatenate([[0.0], logs]) - max((0.0, *logs)))
     return list(np.maximum(weights, LEAST))
 
 
-def _corners(size: int) -> list[np.ndarray]:
-    """Starts where one part has most of the line."""
+def corners(size: int) -> list[np.ndarray]:
+    """Starts where one part has most of the lines."""
     return [np.array([3.0 * (j == i) - 3.0 * (i == 0) for j in range(1, size)]) for i in range(size)]

@@ -1,0 +1,407 @@
+"""Lower bounds on the loss of systems: however parts share the lines that they have together, none is below.
+
+What a part costs at least is a curve that falls with its share, an epsilon or a mu. A box of shares, from `low` to
+`high`, is done with if its lowest corner breaks a line, or if what its parts cost at its highest is the bound. One part
+is not split: a box is done with as well if all that leaves less than the bound gives that part so much that, beside the
+lowest shares of the others, a line is broken. Boxes are halved, in an order that is fixed, until all are done with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from math import exp, sinh, sqrt
+
+from flint import arb, ctx
+
+from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.core.case import Case
+from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
+from privspec.kernel.core.linear import Release, read_matrix
+from privspec.kernel.core.linear_privacy import units_of
+from privspec.kernel.core.numbers import ball, exp_down, exp_up
+from privspec.kernel.core.problem import Guarantee, Obligation
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.tables import Table
+from privspec.kernel.lemmas.votes import Executed as Winner
+from privspec.kernel.lemmas.votes import Total, bounds
+from privspec.kernel.quality.linear import mass
+from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_bound
+from privspec.kernel.quality.tables_forms import Contrast, Task
+
+BOXES = 2**12
+"""Most boxes of one bound."""
+WITNESSES = 32
+LARGEST, STEPS, SPARE = Fraction(2**10), 40, 1e-7
+"""Largest share that is looked at, and halvings in the search for one."""
+BITS = 128
+FINE = 2**64
+Kind = str
+Amounts = dict[str, Fraction]
+Witnesses = list[tuple[Fraction, Item]]
+"""Shares, and what proves a bound of a part that spends them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLine:
+    """A line that several parts share: its measure, what it asks, and their numbers."""
+
+    measure: str
+    asked: Amounts
+    parts: tuple[int, ...]
+
+    def broken(self, kinds: list[Kind], shares: list[Fraction]) -> bool:
+        """Whether parts of these shares, or of larger ones, surely do not satisfy the line as they are composed."""
+        own = [(kinds[k], shares[k]) for k in self.parts]
+        mu_squared = sum((share**2 for kind, share in own if kind == "mu"), NONE)
+        pure = [share for kind, share in own if kind == "epsilon" and share]
+        return broken(self.measure, self.asked, mu_squared, pure)
+
+
+def broken(measure: str, asked: Amounts, mu_squared: Fraction, pure: list[Fraction]) -> bool:
+    """Whether Gaussian noise and randomised responses surely do not satisfy a measure: `proves` with the other end."""
+    if measure == "epsilon-DP":
+        return mu_squared > 0 or sum(pure) > asked["epsilon"]
+    if measure == "rho-zCDP":
+        return (mu_squared + sum(q * q for q in pure)) / 2 > asked["rho"]
+    if measure == "mu-GDP":
+        with ctx.workprec(BITS):
+            roots = [arb(8) * (2 / (1 + ball(q).exp())).erfcinv() ** 2 for q in pure]
+            return bool(ball(mu_squared) + sum(roots, arb(0)) > ball(asked["mu"] ** 2))
+    if measure not in APPROXIMATE:
+        raise Refused("no bound is known for parts that share a line in this measure")
+    epsilon, delta = asked["epsilon"], asked.get("delta", NONE)
+    if len(pure) > PURE_PARTS:
+        raise Refused(f"more than {PURE_PARTS} parts share a line")
+    if not mu_squared and sum(pure) <= epsilon:
+        return False
+    with ctx.workprec(BITS):
+        return bool(delta_of(epsilon, mu_squared, pure) > ball(delta))
+
+
+def delta_of(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> arb:
+    """The delta of composition (noise/notes/composition.md), enclosed."""
+    mu, root, found = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(0)
+    answers = {epsilon: (arb(1), ball(epsilon).exp())}  # by what is left of epsilon: chance, and its power of e
+    for q in pure:
+        before, answers, power = answers, {}, ball(q).exp()
+        for rest, (chance, ratio) in before.items():
+            for left, own, other in (
+                (rest - q, chance * power / (1 + power), ratio / power),
+                (rest + q, chance / (1 + power), ratio * power),
+            ):
+                answers[left] = (own + answers[left][0] if left in answers else own, other)
+    for rest, (chance, ratio) in answers.items():
+        if mu_squared:
+            near, far = (ball(rest) / mu - mu / 2) / root, (ball(rest) / mu + mu / 2) / root
+            found += chance * (near.erfc() - ratio * far.erfc()) / 2
+        elif rest < 0:
+            found += chance * (1 - ratio)
+    return found
+
+
+# --- what a part costs at least, by its share ------------------------------------------------------------------
+
+
+def _middle(low: Fraction, high: Fraction) -> Fraction:
+    """A short number near the geometric mean."""
+    near = sqrt(low * high)
+    return Fraction(near) if low < near < high else (low + high) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """A part that was judged: what it executes, its share, and the obligations that stand for shared lines."""
+
+    case: Case
+    executed: object
+    kind: Kind
+    share: Fraction
+    shared: tuple[int, ...]
+
+    def obligations(self, share: Fraction) -> tuple[Obligation, ...]:
+        """Its obligations at another share."""
+        found = list(self.case.frame.obligations)
+        for number in self.shared:
+            measure = found[number].measure
+            amounts: Amounts = {"rho": share * share / 2} if measure.name == "rho-zCDP" else {self.kind: share}
+            found[number] = replace(found[number], measure=replace(measure, amounts=dict(amounts)))
+        return tuple(found)
+
+
+class Curve:
+    """What a part costs at least at a share, and at all smaller ones.
+
+    Args: part; witnesses at other shares than its own; the largest share that is asked for.
+    """
+
+    def __init__(self, part: Sharing, witnesses: Witnesses, most: Fraction) -> None:
+        self.part, self.kind, self.own = part, part.kind, part.share
+        self.read(witnesses, most)
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        """Refused where the bound of the part says nothing of other shares."""
+        raise NotImplementedError
+
+    def at(self, share: Fraction) -> Fraction:
+        """The bound."""
+        raise NotImplementedError
+
+    def near(self, share: float) -> float:
+        """About the bound, in doubles."""
+        return float(self.at(Fraction(share)))
+
+    def largest(self, least: Fraction, low: Fraction, most: Fraction) -> Fraction:
+        """A share at which the part costs `least` at least, close to the largest up to `most`; else `low`."""
+        near, high, wanted = float(low), float(most), float(least)
+        for _ in range(STEPS):
+            middle = sqrt(near * high) if near else high / 4
+            near, high = (middle, high) if self.near(middle) >= wanted else (near, middle)
+            if high <= near * (1 + SPARE):
+                break
+        found = Fraction(near * (1 - SPARE))
+        return found if found > low and self.at(found) >= least else low
+
+
+class LinearCurve(Curve):
+    """The bound of additive noise is a constant over a sum, of what each line allows, squared, times a mass.
+
+    What is allowed is mu, or the mu^2 = e^eps + e^-eps - 2 of a pure share (quality/linear.py, `proved`).
+    """
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        case, release = self.part.case, self.part.executed
+        assert isinstance(release, Release)
+        self.low, (bound,) = Fraction(stated(case).double()), case.claims.fields(optional=("views", "bound"))[1:]
+        keys = ("scope", "loss_weights", "prices", "differences", "vectors", "slack")
+        _, _, prices, differences, *_ = bound.fields(*keys)
+        if witnesses or not prices.absent or self.low < 0:
+            raise bound.wrong("does not go with the share of the part")
+        lines = [(one, *one.fields("requirement", "mu", "columns")) for one in differences.items()]
+        alone, block = all(number.integer() in self.part.shared for _, number, *_ in lines), release.problem
+        self.mass, self.rest = Fraction(alone), NONE
+        for one, number, mu, given in [] if alone else lines:
+            moves = [units_of(unit, block.places) for unit in block.differences[number.integer()]]
+            size = mass(moves, read_matrix(given, given.extents(2)[0], block.inputs), one)
+            if number.integer() in self.part.shared:
+                self.mass += size
+            else:
+                measure = case.frame.obligations[number.integer()].measure
+                self.rest += size * largest_mu_squared(measure, release.noise.shape != "gaussian", mu)
+
+        top = self.low * (self.mass * self.square(self.own, up=False) + self.rest)
+        self.doubles = float(self.mass), float(self.rest), float(top)
+
+    def square(self, share: Fraction, *, up: bool) -> Fraction:
+        """The mu^2 that a share allows, rounded up or down."""
+        power = exp_up if up else exp_down
+        return share * share if self.kind == "mu" else max(NONE, power(share) + power(-share) - 2)
+
+    def at(self, share: Fraction) -> Fraction:
+        own = self.mass * self.square(self.own, up=False) + self.rest
+        other = self.mass * self.square(share, up=True) + self.rest
+        return self.low * own / other if other else self.low
+
+    def near(self, share: float) -> float:
+        mass, rest, top = self.doubles
+        return top / (mass * (share * share if self.kind == "mu" else 4 * sinh(share / 2) ** 2) + rest)
+
+
+class VotesCurve(Curve):
+    """The closed forms of bounds for every rule, at any epsilon."""
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        (self.witness,), executed = self.part.case.claims.fields(optional=("bound",)), self.part.executed
+        assert isinstance(executed, Winner)
+        self.vote, loss = executed.vote, executed.vote.loss
+        if witnesses or not isinstance(loss, Total) or self.kind != "epsilon":
+            raise self.part.case.claims.wrong("say nothing of other shares")
+        self.loss = loss
+
+    def at(self, share: Fraction) -> Fraction:
+        found = bounds(self.part.obligations(share), self.vote, self.witness, self.loss, {})
+        if not found:
+            raise self.part.case.claims.wrong("say nothing of the loss at other shares")
+        return max(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Between the shares of two witnesses: what is proved at both, by their mixtures, and by each up to the other."""
+
+    low: Fraction
+    high: Fraction
+    left: Fraction
+    inside: Fraction
+    right: Fraction
+    first: Fraction
+    second: Fraction
+
+    def at(self, t: Fraction) -> Fraction:
+        """At so much of the way, in e^epsilon."""
+        rest = 1 - t
+        mixed = rest * rest * self.left + 2 * t * rest * self.inside + t * t * self.right
+        return max(mixed, rest * self.left + t * self.first, rest * self.second + t * self.right, self.right)
+
+
+class TableCurve(Curve):
+    """What witnesses prove at their own epsilons, and they and mixtures of neighbouring ones at the epsilons between.
+
+    Reduced costs c are affine in R = e^epsilon and in multipliers, and their least is concave. Between the R and R' of
+    two witnesses, in the share t, the mixture of their multipliers has (1 - t)^2 c(R) + t (1 - t) (c(R') + c'(R)) +
+    t^2 c'(R'): what is below the three coefficients, each by itself, gives a bound. Of estimates, which choose a scale,
+    it is known that a bound falls.
+    """
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        task = read(Task, self.part.case.block)
+        assert isinstance(task, Task)
+        self.task, self.table = task, Table(task.outputs, task.rows, task.columns, task.places, [], 1)
+        known = sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0])
+        shares = [share for share, _ in known]
+        if self.kind != "epsilon" or len(set(shares)) < len(shares) or not 0 < shares[0] <= shares[-1] < LARGEST:
+            raise self.part.case.claims.wrong("have two witnesses for a share, or one for none")
+        lines, self.pieces = [self.asked(share) for share in (*shares, max(most, shares[-1]))], list[Piece]()
+        own = [lower_bound(witness, task, line) for (_, witness), line in zip(known, lines, strict=False)]
+        for n, left in enumerate(own[:-1]):
+            (low, one), (high, other), right = known[n], known[n + 1], own[n + 1]
+            if task.estimates is not None:
+                self.pieces.append(Piece(low, high, right, right, right, right, right))
+                continue
+            first, second = self.costs(one, lines[n + 1]), self.costs(other, lines[n])
+            inside = _both(first, second).value() / 2
+            self.pieces.append(Piece(low, high, left, inside, right, first.value(), second.value()))
+        self.first, self.last, self.end = own[0], lower_bound(known[-1][1], task, lines[-1]), max(most, shares[-1])
+        if shares[-1] < most:
+            self.pieces.append(Piece(shares[-1], most, *[self.last] * 5))
+        self.doubles = [[float(getattr(one, key.name)) for key in fields(one)] for one in self.pieces]
+
+    def asked(self, epsilon: Fraction) -> list[Contrast]:
+        """What the lines compare at a share."""
+        obligations = enumerate(self.part.obligations(epsilon))
+        figures = [Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in obligations]
+        return contrasts(self.task, self.table, figures)
+
+    def costs(self, witness: Item, lines: list[Contrast]) -> Lagrangian:
+        """What the multipliers of a witness add up to."""
+        found, (tangent, *terms) = Lagrangian(self.task, lines), witness.fields("loss", *TERMS, optional=("supports",))
+        found.amount(self.task.loss, Fraction(1), tangent)
+        found.add(*terms)
+        return found
+
+    def at(self, share: Fraction) -> Fraction:
+        if share > self.end:
+            raise Refused("a share is larger than any that a part may have")
+        one = next((one for one in self.pieces if share < one.high), None)
+        if one is None:
+            return self.last
+        if share <= one.low:
+            return self.first
+        t = (exp_up(share) - exp_down(one.low)) / (exp_down(one.high) - exp_up(one.low))
+        return one.at(Fraction(-(-t.numerator * FINE // t.denominator), FINE))
+
+    def near(self, share: float) -> float:
+        for low, high, left, inside, right, first, second in self.doubles:
+            if share <= low:
+                return float(self.first)
+            if share < high:
+                t = (exp(share) - exp(low)) / (exp(high) - exp(low))
+                mixed = (1 - t) ** 2 * left + 2 * t * (1 - t) * inside + t * t * right
+                return max(mixed, (1 - t) * left + t * first, (1 - t) * second + t * right, right)
+        return float(self.last)
+
+
+def _both(one: Lagrangian, other: Lagrangian) -> Lagrangian:
+    """The sum of what two sets of multipliers add up to."""
+    found = Lagrangian(one.task, one.asked)
+    found.constant = one.constant + other.constant
+    pairs = zip(one.reduced, other.reduced, strict=True)
+    found.reduced = [[a + b for a, b in zip(*rows, strict=True)] for rows in pairs]
+    for name, price in (*one.prices.items(), *other.prices.items()):
+        found.price(name, price)
+    return found
+
+
+CURVES = {"linear": LinearCurve, "table": TableCurve, "votes": VotesCurve}
+"""By the form of a part's block. What stands under no name has no curve, and the system no bound."""
+
+
+def stated(case: Case) -> Item:
+    """The bound that a plan states."""
+    return dict(case.loss.entries())["lower_bound"]
+
+
+# --- boxes ------------------------------------------------------------------------------------------------------
+
+
+class Boxes:
+    """The shares of parts; `whole`: no part may have more, whatever the others have."""
+
+    def __init__(self, lines: list[SharedLine], kinds: list[Kind]) -> None:
+        self.lines, self.kinds = lines, kinds
+        self.whole = [self._alone(k) for k in range(len(kinds))]
+
+    def _broken(self, shares: list[Fraction]) -> bool:
+        return any(line.broken(self.kinds, shares) for line in self.lines)
+
+    def _alone(self, k: int) -> Fraction:
+        """A share that breaks a line by itself, close to the least."""
+
+        def breaks(share: Fraction) -> bool:
+            return self._broken([share if i == k else NONE for i in range(len(self.kinds))])
+
+        low, high = NONE, Fraction(1, 2**10)
+        while not breaks(high):
+            low, high = high, 2 * high
+            if high > LARGEST:
+                raise Refused("a part is within its lines whatever its share is")
+        for _ in range(STEPS // 2):
+            middle = (low + high) / 2
+            low, high = (low, middle) if breaks(middle) else (middle, high)
+        return high
+
+    def cost(self, curves: list[Curve], least: Fraction, most: int = BOXES) -> int:
+        """How many boxes it takes to show that no shares cost less than `least`; refused if that are more than `most`.
+
+        The first part with noise of a mu is not split, the last one if there is none.
+        """
+        count = len(curves)
+        if not count and least > 0:
+            raise Refused("the bound is more than what parts cost that share no line")
+        if not count:
+            return 0
+        rest = self.kinds.index("mu") if "mu" in self.kinds else count - 1
+        split, done = [k for k in range(count) if k != rest], 0
+        known: list[dict[Fraction, Fraction]] = [{} for _ in curves]
+
+        def at(k: int, share: Fraction) -> Fraction:
+            if share not in known[k]:
+                value = curves[k].at(share)
+                known[k][share] = Fraction((value.numerator * FINE) // value.denominator, FINE)
+            return known[k][share]
+
+        slopes = [
+            8 * (at(k, curve.own * 15 / 16) - at(k, curve.own * 17 / 16)) / curve.own for k, curve in enumerate(curves)
+        ]
+        stack = [([NONE] * count, list(self.whole))]
+        while stack:
+            low, high = stack.pop()  # with less of the part that is not split than `low`, the bound holds
+            done += 1
+            if done > most:
+                raise Refused(f"the bound is not shown by {most} boxes of shares")
+            left = least - sum((at(k, high[k]) for k in split), NONE)
+            if left <= at(rest, high[rest]):
+                continue
+            low = [*low[:rest], curves[rest].largest(left, low[rest], high[rest]), *low[rest + 1 :]]
+            if self._broken(low):
+                continue
+            # what a part may cost less in the box, or would at its own share if it had so much more there
+            widths = [max(at(k, low[k] or high[k] / 4) - at(k, high[k]), slopes[k] * (high[k] - low[k])) for k in split]
+            if not widths:
+                raise Refused("the bound is not shown by what one part may have")
+            k = split[widths.index(max(widths))]
+            middle = _middle(low[k], high[k]) if low[k] else high[k] / 4
+            if not low[k] < middle < high[k]:
+                raise Refused("the bound is not shown by boxes of shares, however small")
+            stack += [(low, [*high[:k], middle, *high[k + 1 :]]), ([*low[:k], middle, *low[k + 1 :]], high)]
+        return done
