@@ -186,6 +186,15 @@ def _figures(alone: Case, one: Alternative) -> Figures:
     return Figures(value + one.cost, least, words)
 
 
+def gap_of(total: Fraction, low: Fraction, cost: Fraction) -> Fraction:
+    """How far a sum lies above its bound, as a share of the smaller of the sum and the loss in it.
+
+    A price that every alternative pays makes no loss better.
+    """
+    sizes = [abs(size) for size in (total, total - cost) if size]
+    return (total - low) / min(sizes, default=Fraction(1))
+
+
 def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -> None:
     """What is chosen costs least, and what is said of all alternatives follows from what was derived of each."""
     mine, best = figures[number], figures[number].total
@@ -230,7 +239,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
         return
     among.same(" or ".join(dict.fromkeys(figure.words[1] for figure in figures if figure.total is not None)))
     stated_low = Fraction(low.double())
-    apart = (Fraction(total) - stated_low) / (Fraction(abs(total)) or 1)
+    apart = gap_of(Fraction(total), stated_low, design.alternatives[number].cost)
     gap.same(nearest_double(apart))
     text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {float(stated_low):.8g}"
     case.says("bound", stated_low <= min(least) and apart >= 0, text)

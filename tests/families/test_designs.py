@@ -180,6 +180,29 @@ def test_a_run_takes_the_chosen_alternative(tmp_path: Path) -> None:
     assert release.guarantees
 
 
+def test_a_price_that_all_pay_makes_nothing_optimal() -> None:
+    """Laplace noise on a mean is not proved the best: no cost that is added makes its gap small."""
+    text = """\
+variables:
+  input x in [0, 1]^4
+  choose k in {1, 2}
+  output O
+loss: E[ (O - sum(x))^2 ] + 10^9 + k
+privacy: O is 1-DP wrt x, replacing everything
+"""
+    plan = Problem(text).solve()
+    assert plan.status == "feasible"
+    assert plan.loss.relative_gap is not None
+    assert plan.loss.relative_gap > 0.1
+
+
+def test_lines_that_no_alternative_can_meet() -> None:
+    text = "variables:\n  input x in real\n  choose k in {1, 2}\n  output O\n"
+    plan = Problem(text + "loss: E[ (O - x)^2 ] + k\nprivacy: O is k-DP wrt x").solve()
+    assert plan.status == "infeasible"
+    assert plan.document["relaxations"]
+
+
 def test_a_time_limit_is_for_all_alternatives() -> None:
     with pytest.raises(SolveError, match="no time left"):
         Problem(REPORTS).solve(time_limit=1e-9)

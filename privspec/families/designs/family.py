@@ -21,7 +21,7 @@ from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.designs import floor_of
+from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.model.alternatives import described
@@ -103,7 +103,7 @@ class DesignDecision:
         plan, bound, design = self.chosen.plan, self.lower_bound, self.model.design
         assert design is not None
         value, own = self.loss, plan["loss"]
-        apart = None if bound is None else (Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1)
+        apart = None if bound is None else gap_of(Fraction(value), Fraction(bound), self.chosen.model.cost)
         solved = [one for one in self.outcomes if isinstance(one, Solved)]
         among = dict.fromkeys(one.plan["loss"]["among"] for one in solved)
         others = [
@@ -181,6 +181,7 @@ class Designs:
         for values, stated in zip(design.alternatives(), system.alternatives, strict=True):
             if stated.problem is None:
                 outcomes.append(Unsolved(stated.refused, infeasible=False))
+                infeasible += _conflicts(design.at(values))
                 continue
             rest = None if settings.deadline is None else settings.deadline - (perf_counter() - begun)
             found = self._solved(design.at(values), replace(settings, deadline=rest))
@@ -232,6 +233,15 @@ def _confirmed(document: dict[str, Any]) -> dict[str, Any]:
     except Refused:
         return document
     return without_bound(document) if failed and failed <= ABOUT_BETTER_ONES else document
+
+
+def _conflicts(model: Model) -> list[Infeasible]:
+    """Why the lines of an alternative without a problem cannot hold together, where that is known."""
+    try:
+        found = compiler_of(model).lower(model)
+    except SpecError:
+        return []
+    return [found] if isinstance(found, Infeasible) else []
 
 
 def _floor(stated: Alternative) -> Fraction | None:
