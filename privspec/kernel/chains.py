@@ -468,11 +468,16 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
 def window_laws(chain: Chain, model: tuple[int, list[int], list[list[int]]], near: tuple[int, int, int]) -> list[Laws]:
     """Laws of what entries between two others add, with the value of one of them: [value before][value][value after].
 
+    Several numbers are the digits of one, to a base that none of them reaches (`base_of`).
     Args: near, the entry t, and the distances back and ahead of the two, 0 for none: then all are near on that side.
     """
     (t, back, ahead), (_, first, step) = near, model
-    size, gains = range(len(first)), [row[0] for row in chain.counts]
+    size, base = range(len(first)), base_of(chain, near)
     one, none = fmpz_poly([1]), fmpz_poly()
+    start, stop = between(chain, near)
+    gains = {
+        u: [sum(row[s] * base**j for j, row in enumerate(chain.counts[u])) for s in size] for u in range(start, stop)
+    }
 
     def shifted(u: int, s: int) -> fmpz_poly:
         return fmpz_poly([0] * gains[u][s] + [1])
@@ -495,15 +500,41 @@ def window_laws(chain: Chain, model: tuple[int, list[int], list[list[int]]], nea
     return [[[one_left[a] * one_right[a] for one_right in right] for a in size] for one_left in left]
 
 
-def largest_ratios(laws: list[Laws], seen: tuple[bool, ...], decay: arb) -> list[list[arb | None]]:
+def between(chain: Chain, near: tuple[int, int, int]) -> tuple[int, int]:
+    """The entries between two others: from the first on, up to the last but one."""
+    t, back, ahead = near
+    return (t - back + 1 if back else 0), (t + ahead if ahead else chain.length)
+
+
+def base_of(chain: Chain, near: tuple[int, int, int]) -> int:
+    """More than any number that the entries between two others add up to."""
+    start, stop = between(chain, near)
+    return 1 + max(sum(max(chain.counts[u][j]) for u in range(start, stop)) for j in range(len(chain.offset)))
+
+
+def noisy_box(law: fmpz_poly, base: int, numbers: int, decay: arb, mass: int) -> list[arb]:
+    """As `noisy` for several numbers, each from 0 up to the base: noise is added to one of them after the other."""
+    found = [arb(value) / arb(mass) for value in law.coeffs()]
+    found += [arb(0)] * (base**numbers - len(found))
+    for stride in (base**j for j in range(numbers)):
+        for at in (at for at in range(len(found)) if at // stride % base == 0):
+            line = found[at : at + stride * base : stride]
+            both = zip(_faded(line, decay), _faded(line[::-1], decay)[::-1], line, strict=True)
+            found[at : at + stride * base : stride] = [one + other - own for one, other, own in both]
+    return found
+
+
+def largest_ratios(
+    laws: list[Laws], seen: tuple[bool, ...], base: int, numbers: int, decay: arb
+) -> list[list[arb | None]]:
     """For two values the largest ratio of noisy laws, over values before (those `seen`) and after; None: no limit."""
     size = range(len(laws[0]))
     mass = max(int(sum(law.coeffs())) for every in laws for row in every for law in row) or 1
     found: list[list[arb | None]] = [[arb(0) for _ in size] for _ in size]
     for before in (row for row, may in zip(laws, seen, strict=True) if may):
         for z in range(len(before[0])):
-            width = max(before[a][z].length() for a in size)
-            curves = [noisy(before[a][z], width, decay, mass) if before[a][z].length() else None for a in size]
+            parts = [before[a][z] for a in size]
+            curves = [noisy_box(law, base, numbers, decay, mass) if law.length() else None for law in parts]
             for a, b in ((a, b) for a in size for b in size if a != b and curves[a] is not None):
                 own, other, worst = curves[a], curves[b], found[a][b]
                 if worst is None or own is None:
@@ -533,15 +564,16 @@ def ends(chain: Chain, t: int, distance: int) -> tuple[int, int]:
 def window_of(chain: Chain, t: int, distance: int) -> tuple[object, ...]:
     """What the laws between the ends of an entry's quilt depend on, apart from the law of the sequence."""
     back, ahead = ends(chain, t, distance)
-    start, stop = t - back + 1 if back else 0, t + ahead if ahead else chain.length
-    return back, ahead, t - start, stop - t, tuple(chain.counts[u][0] for u in range(start, stop))
+    start, stop = between(chain, (t, back, ahead))
+    return back, ahead, t - start, stop - t, chain.counts[start:stop]
 
 
 def work_of_windows(chain: Chain, distance: int) -> int:
     """Ratios of chances that are worked out."""
-    size = len(chain.block.states)
-    width = 2 * distance * max(chain.reach(t) for t in range(chain.length))
-    return len(windows(chain, distance)) * len(chain.models()) * size**4 * width
+    size, numbers = len(chain.block.states), len(chain.offset)
+    widest = max(max(max(row) for row in rows) for rows in chain.counts)
+    box = (1 + 2 * distance * widest) ** numbers
+    return 2 * MOST_RATIOS if box > MOST_RATIOS else len(windows(chain, distance)) * len(chain.models()) * size**4 * box
 
 
 def reached_by_windows(chain: Chain, distance: int) -> Fraction:
@@ -549,8 +581,8 @@ def reached_by_windows(chain: Chain, distance: int) -> Fraction:
 
     As for quilts, but that what the near entries add, and the noise, are compared by their laws given the quilt.
     """
-    if len(chain.offset) != 1 or chain.block.network or not 0 < distance < chain.length:
-        raise Refused("windows are for one number about a chain, and shorter than it")
+    if chain.block.network or not 0 < distance < chain.length:
+        raise Refused("windows are of a chain, and shorter than it")
     if work_of_windows(chain, distance) > MOST_RATIOS:
         raise Refused("windows are too many, or too wide, to be worked out")
     worst = Fraction(0)
@@ -559,13 +591,15 @@ def reached_by_windows(chain: Chain, distance: int) -> Fraction:
         for model in chain.models():
             told = Influence(chain, *model[1:], 0)
             every = (True,)
-            laws = {key: window_laws(chain, model, near) for key, near in windows(chain, distance).items()}
+            near = windows(chain, distance)
+            laws = {key: window_laws(chain, model, place) for key, place in near.items()}
             known: dict[object, list[list[arb | None]]] = {}
             for t in range(chain.length):
                 key, back = window_of(chain, t, distance), ends(chain, t, distance)[0]
                 seen = told.possible(t - back) if back else every
                 if (key, seen) not in known:
-                    known[key, seen] = largest_ratios(laws[key], seen, decay)
+                    base = base_of(chain, near[key])
+                    known[key, seen] = largest_ratios(laws[key], seen, base, len(chain.offset), decay)
                 may, size = told.possible(t), range(told.size)
                 for a, b in ((a, b) for a in size for b in size if a != b and may[a] and may[b]):
                     ratio = known[key, seen][a][b]

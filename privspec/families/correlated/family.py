@@ -54,10 +54,12 @@ SPARE = Fraction(1, 10**9)
 """By so much of itself noise is larger than the solver says, and a refused one smaller."""
 NEARLY = 1 + Fraction(1, 1000)
 """Noise so near to one that is refused is not looked for in other ways."""
+FINE = Fraction(1, 500)
+"""By so much of itself noise may be larger than need be where nothing is optimal anyway."""
 TRIES = 12
 MOST_SIDES = 6
 """Answers up to which all sides are looked at on which another answer may lie beyond all others."""
-DISTANCES = (48, 32, 20, 12, 6)
+DISTANCES = (48, 32, 20, 12, 8, 6, 5, 4, 3, 2)
 """Distances of quilts with laws between them, in the order in which they are tried."""
 WORK = 10**8
 """Quilts that are tried, over all entries and pairs of values."""
@@ -314,7 +316,7 @@ def _by_parts(system: Sequence, epsilon: Fraction, refused: Refused | None) -> t
     """The size that quilts need, or less where what is between them is small enough to be compared by its laws."""
     chain, found = system.chain, None
     low, high = FINEST if refused is None else refused.scale, chain.everything() / epsilon
-    if len(chain.offset) == 1 and not system.block.network:
+    if not system.block.network:
         for distance in DISTANCES:
             if distance < chain.length and work_of_windows(chain, distance) <= MOST_RATIOS:
                 proof = Proof("windows", distance)
@@ -339,19 +341,17 @@ def _holds(chain: Chain, proof: Proof, epsilon: Fraction, scale: Fraction) -> bo
 
 def _enough(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
     """A size near the least that is proved, from just above a refused one on; None where none below `high` is."""
-    near = Fraction(2, 10**8)
-    while (scale := _short_up(low * (1 + near))) < high:
-        if holds(scale):
+    near, below = Fraction(2, 10**8), low
+    while not holds(scale := _short_up(low * (1 + near))):
+        near, below = near * 100, scale
+        if low * (1 + near) >= high:
+            scale = high
             break
-        near *= 10
-    else:
-        return None
     if near > Fraction(1, 10**7):
-        below = low * (1 + near / 10)
-        while scale > below * (1 + near / 50):
+        while scale > below * (1 + FINE):
             middle = _short_up((scale + below) / 2)
             scale, below = (middle, below) if holds(middle) else (scale, middle)
-    return scale
+    return scale if scale < high else None
 
 
 def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tuple[Fraction, Array | None]:
@@ -410,7 +410,7 @@ def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
         if apart:
             sizes.append(("Wasserstein mechanism (Song et al. 2017)", apart / epsilon))
     if not system.block.network:
-        if system.laws is not None:
+        if found.proof.by != "quilts":
             sizes.append(("Markov quilts, one for each pair of values", _by_quilts(system, float(epsilon))[0]))
         paper = _by_quilts(system, float(epsilon), joint=True)[0]
         sizes.append(("Markov quilt mechanism (Song et al. 2017, MQMExact)", paper))
@@ -540,6 +540,8 @@ class ChainDecision:
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
         number, count = self.solved.binding, len(self.model.requirements)
+        if self.solved.proof.by == "windows" and len(self.chain.offset) > 1:
+            return []  # a price is a remark, and takes as long as the plan
         asked = {i: self.system.epsilon(i) for i in range(count)}
         raised = asked | {number: asked[number] * RAISED}
         if number in self.system.block.lines:
