@@ -48,15 +48,17 @@ def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], state
 def owners(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]]) -> list[str]:
     """Who holds each coordinate of the base vector: a member of an index set, or else a party of one number.
 
-    Args: held, as above, all of it laid out.
+    An input of which a line is about any value against any other (LDP) is one party's. Args: held, as above, all of it
+    laid out.
     """
-    found = list[str]()
+    found, whole = list[str](), {name for one in frame.obligations if "LDP" in one.measure.name for name in one.wrt}
     for data, (shape, size, cells) in zip(frame.data, held, strict=True):
         count = shape[0] if data.party and shape else size
         if count < 1 or size % count or not (cells or prod(shape) == size):
             raise Refused("has an input that the members of its index set do not hold in equal parts")
         name = f"{data.party} " if data.party and shape else f"{data.name}, entry "
-        found += [name + str(i // (size // count)) for i in range(size)]
+        alone = data.name in whole and not data.party
+        found += [data.name if alone else name + str(i // (size // count)) for i in range(size)]
     return found
 
 

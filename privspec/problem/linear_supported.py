@@ -12,12 +12,13 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language.syntax import Absolute, VariableKind
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Power, Real, Tables
+from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, Measure, Personalised
 from privspec.model.neighbours import plural
 from privspec.model.requirements import Curator, Nobody, Requirement, SecureSum
 from privspec.model.scope import TRUST_WORDS
+from privspec.model.values import show
 from privspec.problem.linear_classes import Layout
 
 FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
@@ -107,7 +108,8 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             yield at(
                 node.span,
                 f"outputs that stay within a domain ({node.name} in {node.domain.describe()})",
-                f"write `output {node.name}`: noise is added to it; whoever has it can round or clip it for free",
+                _grids(model, node)
+                or f"write `output {node.name}`: noise is added to it; whoever has it can round or clip it for free",
             )
     for constraint in model.constraints:
         yield at(constraint.relation.span, "conditions on the mechanism")
@@ -242,6 +244,23 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
             (Label(requirement.span),),
             source=model.source,
         )
+
+
+def _grids(model: Model, node: GraphNode) -> str:
+    """What makes a table of a spec whose output is finite: grids in place of intervals; nothing for other inputs."""
+    intervals = [one for one in model.inputs if isinstance(one.domain, Interval)]
+    if node.domain is None or node.domain.size is None or not intervals:
+        return ""
+    found = []
+    for one in intervals:
+        low, high = one.domain.bounds if one.domain is not None else (None, None)
+        if low is None or high is None:
+            return ""
+        found.append(f"`input {one.name} in grid({show(low)}, {show(high)}, {show((high - low) / 10)})`")
+    return (
+        f"write {' and '.join(found)}, or a finer grid: numbers of the data move to its nearest value, and the table "
+        "that is found is the best of all for them"
+    )
 
 
 def _whole_tables(model: Model) -> Iterator[Diagnostic]:

@@ -384,7 +384,10 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     k = solution.strategy.shape[0]
     if k > KNORM_ROWS or not system.seen_whole:
         return None
-    rule = problem.verdict(("knorm",), None)
+    # a report of one party's own: its messages are drawn together
+    inputs, measures = problem.model.inputs, [one.measure for one in problem.model.requirements]
+    alone = len(inputs) == 1 and inputs[0].index is None and all(one.local for one in measures)
+    rule = problem.verdict(("knorm",), None, curator=not alone)
     inverse = np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
     wide = problem.through_inputs
     release = LinearRelease(

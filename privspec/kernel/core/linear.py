@@ -421,7 +421,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
     if round_outputs and (of_inputs or frame.trust.kind != "curator" or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
-    if local and known == "knorm-l2":
+    if local and known == "knorm-l2" and len(set(owners(frame, held))) > 1:
         raise family.wrong("is not a mechanism for this trust")
     if local and (problem.target.alike or not apart(owners(frame, held), found.strategy.rows)):
         raise strategy.wrong("sends a message that depends on the numbers of more than one party")

@@ -1,0 +1,70 @@
+"""Pure local privacy of real vectors: a report of one party is drawn as a whole, and its K-norm noise with it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from privspec.core.diagnostics import SpecError
+from privspec.kernel import judge
+from tests.plans import mutate, solved_text
+
+SPEC = """variables:
+  input x in {domain}
+  output z
+loss: E[ ||z - x||^2 ]
+privacy: z is {measure}
+"""
+
+
+def text(domain: str, measure: str = "1-LDP wrt x") -> str:
+    return SPEC.format(domain=domain, measure=measure)
+
+
+@pytest.mark.parametrize(
+    ("domain", "loss"),
+    [("l2_ball(1, 3)", 48.0), ("l2_ball(0.5, 5)", 30.0), ("[0, 1]^8", 8 * 9 * 8.0)],
+)
+def test_vectors_get_the_noise_of_a_ball(domain: str, loss: float) -> None:
+    """The radius is Gamma(d, Delta / epsilon), so that the square is d (d + 1) Delta^2 / epsilon^2 on average."""
+    plan = solved_text(text(domain))
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    assert plan["mechanism"]["sites"][0]["shape"] == "knorm-l2"
+    assert plan["loss"]["value"] == pytest.approx(loss, rel=1e-6)
+    assert plan["loss"]["lower_bound"] < loss
+
+
+def test_what_is_one_partys_is_said_by_the_line() -> None:
+    """Where each entry is a party of its own, noise that all share is drawn by nobody."""
+    apart = solved_text(text("[0, 1]^4", "1-DP wrt x, replacing one entry").rstrip() + "\noptions: trust nobody\n")
+    assert apart["mechanism"]["sites"][0]["at"] == "x"
+    together = solved_text(text("[0, 1]^4"))
+    forged = mutate(together, ("problem", "obligations", 0, "measure", "name"), "epsilon-DP")
+    assert "is not a mechanism for this trust" in str(judge(json.dumps(forged)).failed)
+
+
+def test_less_noise_than_the_ball_asks_for_is_refused() -> None:
+    plan = solved_text(text("l2_ball(1, 3)"))
+    scale = Fraction(plan["mechanism"]["executed"]["noise"]["scale"])
+    forged = mutate(plan, ("mechanism", "executed", "noise", "scale"), str(scale * Fraction(9, 10)))
+    assert not judge(json.dumps(forged)).ok
+
+
+@pytest.mark.parametrize("outputs", ["{0, 0.5, 1}", "grid(0, 1, 0.1)"])
+def test_finite_outputs_of_real_inputs_are_refused_with_the_grid_that_solves(outputs: str) -> None:
+    """The advice, taken as it stands, is a spec that solves to optimality."""
+    spec = (
+        text("[0, 1]").replace("output z", f"output z in {outputs}").replace("loss:", "background: x ~ uniform\nloss:")
+    )
+    spec = spec.replace("||z - x||^2", "(z - x)^2")
+    with pytest.raises(SpecError) as caught:
+        solved_text(spec)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.help is not None) == ("PS0501", True)
+    advice = str(found.help).split("`")[1]
+    assert advice == "input x in grid(0, 1, 0.1)"
+    plan = solved_text(spec.replace("input x in [0, 1]", advice))
+    assert plan["status"] == "optimal"
