@@ -125,7 +125,9 @@ def test_notebook_fragment(name: str) -> None:
     assert len(fragment) < 40_000
 
 
-@pytest.mark.parametrize("note", ["gaussian-exact", "post-processing", "laplace", "placement", "group-privacy", "odds"])
+@pytest.mark.parametrize(
+    "note", ["gaussian-exact", "post-processing", "laplace", "placement", "group-privacy", "odds", "shares"]
+)
 def test_notes_have_their_parts(note: str) -> None:
     text = (NOTES / f"{note}.md").read_text("utf-8")
     assert text.startswith("# ")
