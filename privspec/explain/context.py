@@ -45,7 +45,7 @@ _TRUST = {
         auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
     ),
     "secure_sum": TrustWords(
-        sees_raw="Nobody. The parties add up their answers in such a way that only the sum becomes known.",
+        sees_raw="Nobody but the party that holds them. Parties add up answers so that only the sum becomes known.",
         stolen_server="Not one server alone. The odds above hold as long as no more parties pool what they know than "
         "was planned for.",
         place="in shares at the parties",

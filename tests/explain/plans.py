@@ -280,7 +280,22 @@ privacy: O is 1-DP wrt hour, replacing one entry, given the model
 '''
 
 
+CLINICS = '''spec clinics
+"""How patients of six clinics fared; each keeps its records, and any two may pool what they know"""
+parties: clinic in 1..6
+variables:
+  input visits[clinic] in table(age in {young, old}, outcome in {better, same, worse})
+  intermediate outcomes
+  output O
+background: outcomes = histogram(visits)
+loss: E[ ||O - outcomes||^2 ]
+privacy: O is (1, 1e-6)-DP wrt visits, adding or removing one record
+options: trust secure_sum(colluding = 2)
+'''
+
+
 SPECS = {
+    "clinics": CLINICS,
     "prefix_sums": PREFIX_SUMS,
     "histogram": HISTOGRAM,
     "two_observers": TWO_OBSERVERS,
