@@ -110,6 +110,8 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     problem = elaborate(model)
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)
+    if model.design is not None and model.chosen:
+        told.append(blocks(replace(model, chosen={}))[0].words()[0])
     same = problem_document(problem) == parts["problem"].value and _left_open(model, parts)
     found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, found))

@@ -67,6 +67,8 @@ class DesignFact:
     @property
     def verdict(self) -> str:
         """How well it is known that no other is better, in words."""
+        if len(self.alternatives) == 1:
+            return f"{self.status}: the choice that was given"
         many = f"{count(len(self.alternatives))} alternatives"
         computed = sum(1 for one in self.alternatives if one.total is not None)
         if self.status == "optimal":

@@ -37,7 +37,8 @@ def status_words(facts: Facts) -> str:
     """
     head = f"solved in {facts.solver.seconds} s · " if facts.solver.seconds is not None else ""
     if facts.design is not None:
-        return f"{head}{facts.design.status}: {facts.design.verdict}".replace("optimal: optimal", "optimal")
+        verdict = facts.design.verdict
+        return f"{head}{verdict if verdict.startswith(facts.design.status) else f'{facts.design.status}: {verdict}'}"
     if facts.status == "feasible":
         designs = 1 + sum(1 for item in facts.alternatives if item.admissible)
         best = f"best of {count(designs)} designs compared" if designs > 1 else "only design that could be computed"

@@ -34,6 +34,8 @@ class Design:
     choices: tuple[OpenChoice, ...]
     loss: syntax.Expr | None
     make: Callable[[Values], Any]
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Choices that were made from outside (`--set`), as they were written."""
     made: dict[tuple[Choice, ...], Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     """The specs of all parts that may be chosen, by the names of their files."""

@@ -16,7 +16,7 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
-from privspec.model.alternatives import Design, OpenChoice, Values
+from privspec.model.alternatives import Design, OpenChoice, Values, value_text
 from privspec.model.components import Whole, assembled
 from privspec.model.computed import Computed, guarded, set_apart
 from privspec.model.conditions import with_listed_values
@@ -81,13 +81,22 @@ def load_model(
 
     if not choices:
         return _Builder(whole, base, files).run(given, constants or {})
-    for name in given:
-        if any(choice.name == name for choice in choices):
-            message = f"{name} is chosen by the solver, and is not a parameter"
-            raise SpecError(Diagnostic("PS0250", message, help=f"write {name} under `parameters:`", source=source))
-    design = Design(choices, tree.loss, make)
+    fixed = {choice.name: str(given[choice.name]).strip() for choice in choices if choice.name in given}
+    given = {name: value for name, value in given.items() if name not in fixed}
+    design = Design(tuple(_fixed(one, fixed, source) for one in choices), tree.loss, make, fixed)
     first: Model = design.check()
     return replace(first, spec=first.spec if picked else whole.spec, chosen={})
+
+
+def _fixed(choice: OpenChoice, fixed: Mapping[str, str], source: Source) -> OpenChoice:
+    """A choice for which `--set` gives one of its values is made."""
+    if choice.name not in fixed:
+        return choice
+    found = tuple(value for value in choice.values if value_text(value) == fixed[choice.name])
+    if not found:
+        message = f"{choice.name} is one of {', '.join(map(value_text, choice.values))}"
+        raise SpecError(Diagnostic("PS0251", message, (Label(choice.span, "chosen here"),), source=source))
+    return replace(choice, values=found)
 
 
 def _left_open(choices: tuple[OpenChoice, ...], source: Source) -> Diagnostic:

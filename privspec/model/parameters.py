@@ -390,7 +390,8 @@ def overrides(model: Model) -> tuple[str, ...]:
             written = None
         if solved is not None and not _same(solved, written):
             found.append(f"{name} = {_text(solved)} (the spec's text says {name} = {spell(line.value)})")
-    return tuple(found)
+    fixed = {} if model.design is None else model.design.fixed
+    return (*found, *(f"{name} = {words} (the spec's text leaves it open)" for name, words in fixed.items()))
 
 
 def _same(solved: Value, written: Value | None) -> bool:

@@ -37,7 +37,8 @@ def spec_json(model: Model) -> dict[str, Any]:
 
 
 def _parameters(model: Model) -> dict[str, Any]:
-    return {name: _value_json(value) for name, value in model.parameters.items()}
+    fixed = {} if model.design is None else dict(model.design.fixed)
+    return {name: _value_json(value) for name, value in model.parameters.items()} | fixed
 
 
 def _constants(model: Model) -> dict[str, Any]:

@@ -203,6 +203,25 @@ def test_lines_that_no_alternative_can_meet() -> None:
     assert plan.document["relaxations"]
 
 
+def test_a_choice_may_be_made_from_outside() -> None:
+    """`--set k=2`, and a sweep over k: each as the alternative is alone; the plan says that the text leaves it open."""
+    rows = sweep_spec(Request(Problem(REPORTS).source), "k", ["2", "3", "4"])
+    assert [row.loss for row in rows] == pytest.approx([alone(REPORTS, k=str(k)) + 0.05 * k for k in (2, 3, 4)])
+    plan = Problem(REPORTS).solve(k=4)
+    assert plan.document["spec"]["choices"] == {"k": "4"}
+    assert plan.document["spec"]["parameters"]["k"] == "4"
+    found = plan.verify()
+    assert found.ok
+    assert "Parameter as solved: k = 4 (the spec's text leaves it open)." in found.told
+    assert "k = 4 (the spec's text leaves it open)" in plan.summary(200)
+    for k in ("5", "5/2", "{2}"):
+        with pytest.raises(SpecError, match="PS0251"):
+            Problem(REPORTS).solve(k=k)
+    forged = copy.deepcopy(plan.document)
+    del forged["spec"]["parameters"]["k"]
+    assert not Plan(resign(forged)).verify().ok
+
+
 def test_a_time_limit_is_for_all_alternatives() -> None:
     with pytest.raises(SolveError, match="no time left"):
         Problem(REPORTS).solve(time_limit=1e-9)
