@@ -9,7 +9,6 @@ from math import log
 import pytest
 
 from privspec.api import Problem
-from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
 from tests.plans import Document, resign, solved_text
@@ -80,15 +79,28 @@ def test_the_ends_of_the_range() -> None:
     assert float(longer.rpartition(" ")[2]) == pytest.approx(log(3), rel=2e-3)
 
 
-def test_a_price_beside_errors_is_refused() -> None:
-    text = (
-        REPORT.replace("LOW", "0.1")
-        .replace("HIGH", "1")
-        .replace("3 * epsilon", "worst[ mismatch(report, answer) ] + epsilon")
-    )
-    with pytest.raises(SpecError) as caught:
-        Problem(text, {}).solve()
-    assert caught.value.diagnostics[0].code == "PS0501"
+def test_a_price_beside_errors() -> None:
+    """No amount of a fine grid costs less, and none at all less than is proved: at most one in fifty below."""
+    text = COUNT.replace("accuracy: LIMIT\n", "").replace("loss: epsilon", "loss: E[ |O - yes| ] + 0.5 * epsilon")
+    plan = solved_text(text)
+    value, low = plan["loss"]["value"], plan["loss"]["lower_bound"]
+    assert 0.98 * value <= low <= value
+    for epsilon, error in ((0.5, 1.41735574), (1.0, 0.72854448), (2.0, 0.24673186)):
+        assert value <= error + 0.5 * epsilon
+    at = picked(plan)
+    fixed = text.replace("  choose epsilon in [0, 10]\n", "").replace(" + 0.5 * epsilon", "")
+    for factor in (0.9, 1.1):
+        other = solved_text(fixed.replace("epsilon-DP", f"{at * factor}-DP"))
+        assert low <= value <= other["loss"]["value"] + 0.5 * at * factor
+
+
+def test_a_price_that_is_too_high() -> None:
+    """A report that hardly gains by an epsilon takes the lower end of the range."""
+    loss = "worst[ mismatch(report, answer) ] + epsilon"
+    text = REPORT.replace("LOW", "0.1").replace("HIGH", "10").replace("3 * epsilon", loss)
+    plan = solved_text(text.replace("accuracy: worst[ mismatch(report, answer) ] <= 0.5\n", ""))
+    assert picked(plan) == 0.1
+    assert plan["status"] == "optimal"
 
 
 def test_forged_tables() -> None:

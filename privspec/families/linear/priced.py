@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
@@ -20,6 +19,7 @@ from scipy import sparse
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.families.amounts import down, minimum
 from privspec.families.document import decimal_up, float_down, plan_document
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
@@ -52,14 +52,10 @@ FARTHEST_STEP = 8.0
 """The largest change of the logarithm of what is allowed in one step."""
 SHOWN = 6
 """Decimal digits of what other designs would cost."""
-COARSE = 8
-"""Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
 GAPS = (7e-7, 5e-6, 3e-5, 2e-4, 1e-3, 1e-2)
 """How far below the least sum cells may be, as shares of it, in turn."""
 CELLS, GRID, SPLINE = 2048, 256, 1e-9
 """Most cells; places at which what lines allow is worked out, and the share that is added to it between them."""
-WIDE, NARROW, FAR = log(4), 1e-5, 24
-"""Steps of the logarithm of an amount: when its neighbourhood is looked for, and at the end; the most of them."""
 DIGITS = 12
 """Decimal digits of an amount that is picked, rounded up."""
 MET = 8e-10
@@ -249,43 +245,12 @@ def _weighed(search: Search) -> PricedDecision | Infeasible:
         found = chosen(value)
         return inf if isinstance(found, Infeasible) else float(search.found.cost(value)) + found.chosen.loss
 
-    value = _minimum(cost, low, search.end, reference(search.model))
+    value = minimum(cost, low, search.end, reference(search.model))
     problem = search.problem(value, search.system, replace(search.settings, progress=None))
     choice = choose(problem)
     if isinstance(choice, Infeasible):
         return choice
     return PricedDecision(search, value, problem, choice, perf_counter() - search.started)
-
-
-def _minimum(cost: Callable[[Fraction], float], low: Fraction, high: Fraction, start: Fraction) -> Fraction:
-    """Where a cost is least between two ends, to some digits: golden sections of the logarithm of a bracket."""
-
-    def short(log_value: float) -> Fraction:
-        """An amount in few digits, between the ends."""
-        return min(max(Fraction(decimal_up(Fraction(exp(log_value)), COARSE)), low), high)
-
-    here = log(max(start, low))
-    steps = {k: cost(short(here + k * WIDE)) for k in (-1, 0, 1)}
-    best = min(steps, key=lambda k: steps[k])
-    while abs(best) < FAR and (best - 1 not in steps or best + 1 not in steps):
-        for k in (best - 1, best + 1):
-            steps[k] = cost(short(here + k * WIDE))
-        best = min(steps, key=lambda k: steps[k])
-    left, right = here + (best - 1) * WIDE, here + (best + 1) * WIDE
-    golden = (sqrt(5) - 1) / 2
-    inner = [right - golden * (right - left), left + golden * (right - left)]
-    values = [cost(short(at)) for at in inner]
-    while right - left > NARROW:
-        if values[0] <= values[1]:
-            right, inner[1], values[1] = inner[1], inner[0], values[0]
-            inner[0] = right - golden * (right - left)
-            values[0] = cost(short(inner[0]))
-        else:
-            left, inner[0], values[0] = inner[0], inner[1], values[1]
-            inner[1] = left + golden * (right - left)
-            values[1] = cost(short(inner[1]))
-    tried = [short(at) for at in (*inner, left, right)]
-    return min((*tried, short(here + best * WIDE)), key=cost)
 
 
 # --- no amount of the range -----------------------------------------------------------------------
@@ -533,7 +498,7 @@ class Curve:
                 return found or None
             power = log(self.share / (need + self.paid)) if need + self.paid > 0 else inf
             if power < self.power[-1]:
-                value = _down(Fraction(exp(float(self.inverse(power)))))
+                value = down(Fraction(exp(float(self.inverse(power)))))
             else:
                 value = self.last if low < self.last else self.search.end
             if value <= low:
@@ -558,17 +523,11 @@ class Curve:
 def _largest(shown: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
     """The largest amount below `high`, to some digits, at which something is shown; `low` where it is nowhere."""
     steps = [1 - Fraction(4**k, 10**9) for k in range(15)] + [Fraction(1, 2**k) for k in range(1, 60)]
-    found = next((at for at in (_down(high * step) for step in steps) if at <= low or shown(at)), low)
+    found = next((at for at in (down(high * step) for step in steps) if at <= low or shown(at)), low)
     if found <= low:
         return low
     beyond = high
     while beyond - found > high / 10**DIGITS:
-        middle = _down((found + beyond) / 2)
+        middle = down((found + beyond) / 2)
         found, beyond = (middle, beyond) if shown(middle) else (found, middle)
     return found
-
-
-def _down(value: Fraction) -> Fraction:
-    """Rounded down to a short decimal."""
-    context = Context(prec=DIGITS + 3, rounding=ROUND_FLOOR)
-    return Fraction(str(context.divide(Decimal(value.numerator), Decimal(value.denominator))))

@@ -8,14 +8,16 @@ there, and so at no smaller amount.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import exp, log
+from math import exp, inf, log
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.families.amounts import down, minimum
 from privspec.families.document import decimal_up, float_down, plan_document, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
@@ -34,10 +36,10 @@ from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, measure_of
 from privspec.problem.form import document as problem_document
-from privspec.problem.priced import Parsed, inner, lines_at, parsed
+from privspec.problem.priced import Parsed, inner, lines_at, parsed, reference
 from privspec.problem.table_forms import Table
 from privspec.problem.types import Problem
-from privspec.solvers.programs import OutOfTimeError, SolverError
+from privspec.solvers.programs import Array, OutOfTimeError, SolverError
 from privspec.solvers.table_programs import InfeasibleTable
 
 FARTHEST = Fraction(40)
@@ -46,6 +48,8 @@ DIGITS = 10
 """Decimal digits of an amount that is picked, rounded up."""
 CLOSE, WIDE, ROUNDS = 1e-8, 1e-3, 60
 """Relative widths at which the least amount is known in the range, and beyond; the amounts that are tried at most."""
+NEAR, CELLS, HALVINGS, PASSES = 1e-3, 24, 40, 3
+"""Of errors beside an amount: the width at which it is known, most cells of the bound, and how these are found."""
 ROOM = 8
 """How often the amount is moved by four times as much, until the exact table meets its lines, or the bound proves."""
 
@@ -84,7 +88,11 @@ class Search:
         """The table of least left side of an accuracy line under all others; None where no table meets them."""
         lines = self.table.accuracy
         others = (*lines[:line], *lines[line + 1 :])
-        model, system = self.at(value, replace(self.table, loss=lines[line].amount, accuracy=others))
+        return self.solved(value, replace(self.table, loss=lines[line].amount, accuracy=others))
+
+    def solved(self, value: Fraction, block: Table) -> LinearTable | None:
+        """The table of least loss of a block at an amount; None where there is none."""
+        model, system = self.at(value, block)
         lowered = to_program(system)
         found = solved(lowered, self.settings)
         if isinstance(found, InfeasibleTable):
@@ -105,11 +113,13 @@ def priced(model: Model, settings: Settings) -> PricedTable | Infeasible:
     Raises: SpecError PS0501 for losses that add errors to the amount, SolveError PS0610.
     """
     found = parsed(model)
-    if found.rest is not None or not elaborate(inner(model)).blocks[0].accuracy:  # type: ignore[attr-defined]
-        said = f"solve cannot compute a price of {found.node.name} beside errors of tables yet"
+    search = Search(model, replace(settings, progress=None), found, elaborate(inner(model)), perf_counter())
+    if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
+        said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies yet"
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
         raise SpecError(Diagnostic("PS0501", said, (Label(found.node.span),), help=hint, source=model.source))
-    search = Search(model, replace(settings, progress=None), found, elaborate(inner(model)), perf_counter())
+    if found.rest is not None:
+        return _weighed(search)
     tried = (max(search.end / 2**k, search.found.low) for k in range(ROOM))
     enough = next((value for value in tried if _meets(search, value) is not None), None)
     if enough is None:
@@ -127,6 +137,32 @@ def priced(model: Model, settings: Settings) -> PricedTable | Infeasible:
         else:
             enough = value
     return _decided(search, enough)
+
+
+def _weighed(search: Search) -> PricedTable | Infeasible:
+    """The amount at which it costs least together with the errors of the best table: the best of those tried."""
+    known: dict[Fraction, LinearTable | None] = {}
+
+    def table(value: Fraction) -> LinearTable | None:
+        if value not in known:
+            try:
+                known[value] = search.solved(value, search.table)
+            except OutOfTimeError:
+                raise
+            except SolverError:
+                known[value] = None  # ratios too wide for doubles: other amounts are tried
+        return known[value]
+
+    def cost(value: Fraction) -> float:
+        found = table(value)
+        return inf if found is None else float(search.found.cost(value)) + found.loss
+
+    value = minimum(cost, search.found.low, search.end, reference(search.model), NEAR)
+    found = table(value)
+    if found is None:
+        return _out_of_range(search, search.end)
+    samples = [(float(at), one.loss) for at, one in sorted(known.items()) if one is not None]
+    return PricedTable(search, value, found, tuple(samples))
 
 
 def _meets(search: Search, value: Fraction) -> LinearTable | None:
@@ -191,6 +227,8 @@ class PricedTable:
     search: Search
     value: Fraction
     table: LinearTable
+    samples: tuple[tuple[float, float], ...] = ()
+    """Amounts, ascending, with the least errors at them, where the loss adds these."""
 
     @property
     def name(self) -> str:
@@ -199,8 +237,12 @@ class PricedTable:
 
     @property
     def loss(self) -> float:
-        """What the amount costs."""
-        return float(self.search.found.cost(self.value))
+        """What the amount costs, and the errors where they are in the loss."""
+        return float(self._exact())
+
+    def _exact(self) -> Fraction:
+        rest = Fraction(0) if self.search.found.rest is None else exact_loss(self.table)
+        return self.search.found.cost(self.value) + rest
 
     @property
     def lower_bound(self) -> float | None:
@@ -210,8 +252,9 @@ class PricedTable:
     def document(self) -> dict[str, Any]:
         """The plan."""
         search, decision = self.search, self.table
-        name, cost = search.found.node.name, search.found.cost(self.value)
-        loss, whole = nearest_double(cost), problem_document(elaborate(search.model))
+        name, system = search.found.node.name, decision.system
+        loss, whole = nearest_double(self._exact()), problem_document(elaborate(search.model))
+        worst = search.found.rest is not None and system.loss.only_worst
         bound = self._bound(whole, loss)
         low = None if bound is None else bound[1]
         gap = None if low is None else nearest_double((Fraction(loss) - Fraction(low)) / (Fraction(abs(loss)) or 1))
@@ -230,7 +273,7 @@ class PricedTable:
                     "expression": spell(written),
                     "units": "units of the loss expression",
                     "among": "" if bound is None else bound[2],
-                    "kind": "expected",
+                    "kind": "worst" if worst else "expected",
                 },
                 "alternatives": [],
                 "mechanism": mechanism | {"scalars": mechanism["scalars"] | {name: show(self.value)}},
@@ -261,8 +304,19 @@ class PricedTable:
         executed = Executed(own, self.table.executed, {}, {})
         step, low = Fraction(CLOSE), self.search.found.low
         last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
+        if self.search.found.rest is not None:
+            known, best = dict(self.samples), None
+            for _ in range(PASSES):
+                made = self._cells(known, last)
+                try:
+                    derived, words = least(frame, asked, PriceableTable(), executed, Item(made, "claims.bound"))
+                except Refused:
+                    continue
+                found = made, min(max(float_down(derived), 0.0), loss), words[0]
+                best = found if best is None or found[1] > best[1] else best
+            return best
         for _ in range(ROOM):
-            at = _short(self.value * (1 - step))
+            at = down(self.value * (1 - step))
             step *= 4
             if at <= low:
                 return {"proofs": [], "cells": [last]}, min(float_down(self.search.found.cost(low)), loss), among(own)
@@ -280,6 +334,43 @@ class PricedTable:
                     return made, min(float_down(derived), loss), words[0]
         return None
 
+    def _cells(self, known: dict[float, float], last: dict[str, Any]) -> dict[str, Any]:
+        """Cells of about equal bounds, each with the dual of the best table at its upper end, which is then `known`."""
+        at, errors = (np.array(column) for column in zip(*sorted(known.items()), strict=True))
+        low, high = 0.0, self.loss
+        for _ in range(HALVINGS):
+            aim = (low + high) / 2
+            low, high = (low, aim) if self._ends(aim, at, errors) is None else (aim, high)
+        proofs, cells = list[dict[str, Any]](), list[dict[str, Any]]()
+        for end in self._ends(low, at, errors) or []:
+            found = self.search.solved(end, self.search.table)
+            if found is not None:
+                known[float(end)] = found.loss
+                cells.append({"upto": show(end), "proof": len(proofs), "mu": []})
+                proofs.append(next(iter(found.witnesses)))
+        if cells and Fraction(cells[-1]["upto"]) == self.search.found.high:
+            cells[-1]["upto"] = None
+            return {"proofs": proofs, "cells": cells}
+        return {"proofs": proofs, "cells": [*cells, last]}
+
+    def _ends(self, aim: float, at: Array, errors: Array) -> list[Fraction] | None:
+        """Ends of cells in which about so much is proved, by the amounts that were tried; None for too many."""
+        search, found = self.search, list[Fraction]()
+        low = search.found.low
+        while float(search.found.cost(low)) < aim and low < search.end:
+            need = aim - float(search.found.cost(low))
+            if len(found) == CELLS or need > errors[0]:
+                return None
+            # errors fall as the amount grows; beyond what was tried they count as the last of them
+            beyond = need <= errors[-1]
+            near = float(search.end) if beyond else exp(float(np.interp(-need, -errors, np.log(at))))
+            value = search.end if beyond else min(down(Fraction(near)), search.end)
+            if value <= low:
+                return None
+            found.append(value)
+            low = value
+        return found
+
     def _witness(self, value: Fraction, line: int) -> dict[str, Any] | None:
         """The dual of the least left side of a line at an amount, with a multiplier of one for that line itself."""
         found = self.search.least(value, line)
@@ -289,9 +380,3 @@ class PricedTable:
         tangent, nothing = first.pop("loss"), dict[str, Any](worst=[], shares=[])
         others = [one | {"line": one["line"] + (one["line"] >= line)} for one in first["accuracy"]]
         return first | {"loss": nothing, "accuracy": [*others, {"line": line, "multiplier": 1.0, "tangent": tangent}]}
-
-
-def _short(value: Fraction) -> Fraction:
-    """Rounded down to a short decimal."""
-    context = Context(prec=DIGITS + 5, rounding=ROUND_FLOOR)
-    return Fraction(str(context.divide(Decimal(value.numerator), Decimal(value.denominator))))
