@@ -111,7 +111,13 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
 
 def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     yield from gaussian_candidates(problem)
-    gaussian = gaussian_budgets(problem) is not None and problem.family_allowed("gaussian")
+    budgets = gaussian_budgets(problem)
+    if problem.local and budgets is not None:
+        from privspec.families.linear.local import own_answers  # few specs are of parties
+
+        together = own_answers(problem, budgets)
+        yield from () if together is None else (together,)
+    gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed("laplace", "geometric", "knorm")
     size = problem.system.outputs_count + problem.system.inputs_count
     if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):

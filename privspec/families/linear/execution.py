@@ -32,6 +32,7 @@ from privspec.execute.family import (
     readable_plan,
     refuse_long_simulation,
 )
+from privspec.families.linear.messages import PartyMechanism, combined
 from privspec.kernel.core.linear import Held, Matrix, Noise, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
@@ -281,8 +282,6 @@ class LinearMechanism(Mechanism):
 
         Raises: UsageError PS0844, PS0850, PS0857.
         """
-        from privspec.families.linear.messages import PartyMechanism
-
         return PartyMechanism.of(self, party, keys)
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
@@ -290,9 +289,9 @@ class LinearMechanism(Mechanism):
 
         Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
         """
-        from privspec.families.linear.messages import combine
-
-        return combine(self, messages)
+        executed = self.executed.given({})
+        noisy = _to_float(combined(self, messages), executed.release.grid)
+        return Drawn(executed.split(np.asarray(post_process(executed, noisy[None, :])[0])), self.grid)
 
     @property
     def outputs(self) -> tuple[str, ...]:

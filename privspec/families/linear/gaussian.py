@@ -79,11 +79,7 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     rule = problem.family_verdict("gaussian")
     small = more and system.outputs_count + system.inputs_count <= ALTERNATIVE_SIZE
     if problem.local:
-        from privspec.families.linear.local import own_answers  # few specs are of parties
-
         yield _messages(problem, budgets, rule)
-        together = own_answers(problem, budgets)
-        yield from () if together is None else (together,)
     elif forced is not None:
         found = _restricted(problem, budgets, site_maps(problem.model, system, tuple(forced)), rule)
         yield explain_unprotectable(problem, found, tuple(forced)) if isinstance(found, Unprotectable) else found

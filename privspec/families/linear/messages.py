@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.execute.data import Grid, data_rules, read_inputs
 from privspec.execute.family import Circumstances, Drawn, Keys, Mechanism, Secret, Simulation
 from privspec.execute.keeper import refuse
-from privspec.families.linear.execution import Executed, LinearMechanism, post_process
 from privspec.families.linear.masks import WORD, Roster, added, read_key, use_up
-from privspec.kernel.core.linear import Alike, Held
+from privspec.kernel.core.linear import Alike, Held, Release
+from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
 from privspec.noise.shares import Shares, on_points
 
@@ -30,11 +30,43 @@ DEVIATIONS = 2**10
 """Standard deviations of noise that sums have room for."""
 
 
+class Run(Protocol):
+    """What is executed, of what all parties hold."""
+
+    @property
+    def inputs(self) -> tuple[Grid, ...]: ...
+
+    @property
+    def strategy(self) -> DyadicMatrix: ...
+
+    @property
+    def noise(self) -> NoiseLaw: ...
+
+    @property
+    def release(self) -> Release: ...
+
+
+class Whole(Protocol):
+    """The mechanism of a plan: what it executes, the grid of its outputs, who is trusted, and its digest."""
+
+    @property
+    def executed(self) -> Run: ...
+
+    @property
+    def grid(self) -> str: ...
+
+    @property
+    def trust(self) -> str: ...
+
+    @property
+    def digest(self) -> str: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Who holds which coordinates of the base vector, `index` the name of the set of parties."""
 
-    executed: Executed
+    executed: Run
     trust: str
 
     @cached_property
@@ -131,7 +163,7 @@ class PartyMechanism(Mechanism):
     roster: Roster | None
 
     @classmethod
-    def of(cls, whole: LinearMechanism, party: str, keys: Keys | None) -> PartyMechanism:
+    def of(cls, whole: Whole, party: str, keys: Keys | None) -> PartyMechanism:
         """Raises: UsageError PS0844, PS0857, PS0850."""
         parts = Parts(whole.executed, whole.trust)
         number, roster = parts.number(party), None
@@ -193,13 +225,13 @@ def _texts(numbers: Integers) -> NDArray[Any]:
     return np.array([str(number) for number in numbers], dtype=object)
 
 
-def combine(whole: LinearMechanism, messages: Sequence[Mapping[str, Any]]) -> Drawn:
-    """The release, from the messages of all parties.
+def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
+    """The noisy answers from the messages of all parties, in steps of the lattice.
 
     Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan or roster), PS0811
         where parties are missing: then their masks do not cancel, and nothing can be read from the sum.
     """
-    parts, executed = Parts(whole.executed, whole.trust), whole.executed.given({})
+    parts = Parts(whole.executed, whole.trust)
     found: dict[int, list[int]] = {}
     rosters = set[str]()
     for place, message in enumerate(messages, 1):
@@ -221,14 +253,12 @@ def combine(whole: LinearMechanism, messages: Sequence[Mapping[str, Any]]) -> Dr
         )
     if len(rosters) > 1:
         refuse("PS0843", "messages are masked under different rosters", help="all parties need the same public keys")
-    answers = integers([0] * executed.strategy.shape[0])
+    answers = integers([0] * whole.executed.strategy.shape[0])
     if parts.sums:
         answers[:] = added(list(found.values()), parts.bits)
     for number, sent in found.items() if not parts.sums else ():
         answers[parts.rows(number)] = sent
-    grid = executed.release.grid
-    noisy = np.array([n * grid.numerator / grid.denominator for n in answers], dtype=np.float64)
-    return Drawn(executed.split(np.asarray(post_process(executed, noisy[None, :])[0])), whole.grid)
+    return answers
 
 
 def _message(parts: Parts, digest: str, message: Mapping[str, Any], place: int) -> tuple[int, list[int], str]:
