@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
 from privspec.families.systems import bracket
-from privspec.kernel import judge
-from privspec.kernel.core.composition import delta_up, pure_mu_up
+from privspec.kernel import judge, splits
+from privspec.kernel.core.composition import delta_up, proves, pure_mu_up
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.systems import composed_proves
 from privspec.verification import verify
@@ -321,3 +323,66 @@ def test_too_many_parts_and_unknown_measures_are_refused() -> None:
         composed_proves("epsilon-metric-DP", {"epsilon": Fraction(1)}, [PURE_HALF])
     with pytest.raises(Refused):
         composed_proves("epsilon-DP", {"epsilon": Fraction(1)}, [("rho-zCDP", {"rho": Fraction(1)})])
+
+
+# --- what surely does not hold: the other end of the same figures ----------------------------------------
+
+
+@given(
+    mu=st.fractions(0, 1, max_denominator=1000),
+    pure=st.lists(st.fractions(Fraction(1, 100), 1, max_denominator=100), max_size=3),
+    scale=st.sampled_from([Fraction(99, 100), Fraction(1), Fraction(101, 100)]),
+)
+@settings(deadline=None, max_examples=60)
+def test_a_split_never_holds_and_is_broken_at_once(mu: Fraction, pure: list[Fraction], scale: Fraction) -> None:
+    """Near the delta that shares have: one of both figures decides, unless they are within rounding of each other."""
+    epsilon, parts = Fraction(1), [{"epsilon": q} for q in pure] + [{"mu": mu}]
+    delta = delta_up(epsilon, mu * mu, pure)
+    asked = {"epsilon": epsilon, "delta": delta * scale}
+    holds = proves("(epsilon, delta)-DP", asked, *parts)
+    fails = splits.broken("(epsilon, delta)-DP", asked, mu * mu, pure)
+    assert not (holds and fails)
+    assert holds or fails or scale == 1
+    for measure, own in (
+        ("rho-zCDP", {"rho": scale / 2}),
+        ("mu-GDP", {"mu": scale}),
+        ("epsilon-DP", {"epsilon": scale}),
+    ):
+        assert proves(measure, own, *parts) + splits.broken(measure, own, mu * mu, pure) <= 1
+
+
+def accounted(epsilon: float, mu: float, pure: list[float], step: float, *, up: bool) -> float:
+    """Delta of the product by a discretised privacy loss: losses rounded up or down to multiples of a step."""
+    edges = np.arange(-40, 40, step)
+    spread = mu * mu / 2
+    mass = np.diff(norm.cdf(edges, spread, mu)) if mu else np.zeros(len(edges) - 1)
+    losses = {0.0: 1.0}
+    for q in pure:
+        p = 1 / (1 + np.exp(-q))
+        before, losses = losses, {}
+        for loss, chance in before.items():
+            for other, own in ((loss + q, p), (loss - q, 1 - p)):
+                losses[other] = losses.get(other, 0.0) + chance * own
+    found, ends = 0.0, edges[1:] if up else edges[:-1]
+    for loss, chance in losses.items():
+        if mu:
+            found += chance * float(mass @ np.maximum(0.0, 1 - np.exp(np.minimum(epsilon - loss - ends, 0.0))))
+        else:
+            found += chance * max(0.0, 1 - np.exp(min(epsilon - loss, 0.0)))
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_delta_is_between_the_ends_of_an_accountant(seed: int) -> None:
+    """Fifty systems of Gaussian noise and randomised responses: not below the optimistic end, not above the other."""
+    random = np.random.default_rng(seed)
+    for _ in range(50):
+        mu, epsilon = float(random.uniform(0, 1)), float(random.uniform(0, 3))
+        pure = [float(q) for q in random.uniform(0.01, 1, random.integers(0, 4))]
+        exact = [Fraction(q).limit_denominator(10**6) for q in (epsilon, mu, *pure)]
+        found = float(delta_up(exact[0], exact[1] ** 2, exact[2:]))
+        low, high = (
+            accounted(float(exact[0]), float(exact[1]), [float(q) for q in exact[2:]], 1e-3, up=up)
+            for up in (False, True)
+        )
+        assert low - 1e-12 <= found <= high + 1e-12

@@ -36,6 +36,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "dp_random_dictatorship": {},
     "dp_random_dictatorship_compulsory": {},
     "city_report": {"N": 3},
+    "press_and_auditors": {"N": 3},
     "correlated_readings": {"T": 5},
     "secure_sum_or_noise": {"N": 4},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
