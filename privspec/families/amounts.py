@@ -7,7 +7,10 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import exp, log, sqrt
 
+from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.families.document import decimal_up
+from privspec.model.graph import GraphNode, Model
+from privspec.model.values import show
 
 COARSE = 8
 """Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
@@ -54,3 +57,9 @@ def down(value: Fraction) -> Fraction:
     """Rounded down to a short decimal."""
     context = Context(prec=DIGITS, rounding=ROUND_FLOOR)
     return Fraction(str(context.divide(Decimal(value.numerator), Decimal(value.denominator))))
+
+
+def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:
+    """PS0612: no amount up to the largest that is tried is known to do, and the range goes on."""
+    said = f"no {node.name} up to {show(farthest)} is known to meet the accuracy lines, and larger ones protect nothing"
+    return SolveError(Diagnostic("PS0612", said, (Label(node.span),), help="allow larger errors", source=model.source))

@@ -116,9 +116,8 @@ def inner_family(model: Model) -> Family:
 def reference(model: Model) -> Fraction:
     """A value of the range at which the block is read."""
     found = parsed(model)
-    if found.high is not None:
-        return (found.low + found.high) / 2
-    return max(found.low * 2, Fraction(1))
+    middle = max(found.low * 2, Fraction(1)) if found.high is None else (found.low + found.high) / 2
+    return Fraction(1) if found.low < 1 < middle else middle
 
 
 @once

@@ -182,6 +182,15 @@ def test_nothing_known_and_nothing_proved() -> None:
     assert caught.value.diagnostics[0].code == "PS0612"
 
 
+def test_a_range_that_goes_far() -> None:
+    """It changes nothing; and where no amount that protects anything is enough, nothing is called impossible."""
+    near, far = (picked(solved_text(answers("mu", "mu-GDP", range_=ends))) for ends in ("[0, 10]", "[0, 100000]"))
+    assert float(near) == pytest.approx(float(far), rel=1e-9)
+    with pytest.raises(SolveError) as caught:
+        Problem(answers("mu", "mu-GDP", limit=EACH.replace("<= 4", "<= 1e-9")), {}).solve()
+    assert caught.value.diagnostics[0].code == "PS0612"
+
+
 # --- errors that keep to a size with a probability ------------------------------------------------
 
 

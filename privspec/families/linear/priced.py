@@ -19,7 +19,7 @@ from scipy import sparse
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
-from privspec.families.amounts import down, minimum
+from privspec.families.amounts import beyond, down, minimum
 from privspec.families.document import decimal_up, float_down, plan_document
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
@@ -157,7 +157,7 @@ class Search:
     @property
     def end(self) -> Fraction:
         """The end of the range, or the largest amount that is tried."""
-        return FARTHEST if self.found.high is None else self.found.high
+        return FARTHEST if self.found.high is None else min(self.found.high, FARTHEST)
 
 
 def ratios(system: LinearSystem) -> LinearSystem:
@@ -262,6 +262,8 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
     Raises: SolveError PS0612 where no mechanism is known, and none is proved not to exist.
     """
     model, node = search.model, search.found.node
+    if search.found.high is None or search.found.high > FARTHEST:
+        raise beyond(model, node, FARTHEST)
     problem = search.problem(tried.value, search.system, replace(search.settings, alternatives=False))
     budgets = gaussian_budgets(problem)
     if budgets is not None and problem.family_allowed("gaussian"):
@@ -271,10 +273,10 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
         found = pure_conflict(problem, epsilons, [tried.choice.chosen])
     lines = {line.line for line in found.conflicts}
     ways = [way for way in found.relaxations if way.line not in {one.line for one in model.requirements}]
-    beyond = replace(search, found=replace(search.found, high=None))
-    needed = beyond.at_strength(float(search.strength(tried.value)) * sqrt(tried.ratio))
+    longer = replace(search, found=replace(search.found, high=None))
+    needed = longer.at_strength(float(search.strength(tried.value)) * sqrt(tried.ratio))
     own = conflict_line(model, node.span)
-    if search.found.high is not None and needed < FARTHEST:
+    if needed < FARTHEST:
         ways.append(Relaxation(f"let {node.name} go up to {float(needed) * (1 + 1e-4):.4g}", own.line))
     reason = f"even at {node.name} = {show(tried.value)} {found.reason}"
     own_lines = () if own.line in lines else (own,)

@@ -17,7 +17,7 @@ import numpy as np
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
-from privspec.families.amounts import down, minimum
+from privspec.families.amounts import beyond, down, minimum
 from privspec.families.document import decimal_up, float_down, plan_document, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
@@ -74,7 +74,7 @@ class Search:
     @property
     def end(self) -> Fraction:
         """The end of the range, or the largest amount that is tried."""
-        return FARTHEST if self.found.high is None else self.found.high
+        return FARTHEST if self.found.high is None else min(self.found.high, FARTHEST)
 
     def at(self, value: Fraction, block: Table) -> tuple[Model, TableSystem]:
         """The model and the system at an amount, about a block."""
@@ -191,6 +191,8 @@ def _decided(search: Search, value: Fraction) -> PricedTable:
 
 def _out_of_range(search: Search, value: Fraction) -> Infeasible:
     """The lines that conflict at the end of the range."""
+    if search.found.high is None or search.found.high > FARTHEST:
+        raise beyond(search.model, search.found.node, FARTHEST)
     model, system = search.at(value, search.table)
     found = explained(model, system, search.settings)
     node = search.found.node
