@@ -26,10 +26,11 @@ from privspec.model.requirements import Curator, Nobody, Requirement
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.statistics import routed_call
+from privspec.problem.terms import public_number
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
-SHARES = ("epsilon-DP", "rho-zCDP", "mu-GDP")
+SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
 """Measures in which the share of a part may be chosen."""
 MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
 """Measures of a line that parts can share."""
@@ -187,6 +188,16 @@ def difference_of(_model: Model, _moved: Requirement) -> None:
     """What a unit changes in all parts together is bounded by none of them."""
 
 
+def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, ...]:
+    """All amounts of a line whose first one is chosen; the second, where it has one, is as written.
+
+    Raises: Failure, SpecError if the second one has no value.
+    """
+    measure = model.requirements[number].measure
+    assert isinstance(measure, Chosen)
+    return (amount, *(public_number(one, model) for one in measure.amounts_as_written[1:]))
+
+
 @once
 def parts_of(model: Model) -> tuple[Part, ...]:
     """The parts of a spec in the order of its outputs; none where it has one output, or is one problem of a family.
@@ -262,7 +273,7 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
             lines.append(number)
             asked = (shares or {}).get(number, written)
             if asked is written and number in chosen_shares(model):
-                asked = share(written, written.measure, (Fraction(1),))  # any amount: blocks do not depend on it
+                asked = share(written, written.measure, amounts_at(model, number, Fraction(1)))  # blocks depend on none
             named = _some(written.subjects, outputs)
             if isinstance(named, syntax.Refs) and not named.items:  # its messages are seen all the same
                 named = replace(named, items=tuple(syntax.Ref(name, span=named.span) for name in sorted(outputs)))
@@ -427,6 +438,9 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
         kind, scale = share_of(model, number)
         if list(shares.values()).count(name) > 1 or scale <= 0:
             yield at(line.span, f"a share {name} that several lines, or other than its multiples, depend on")
+        written = model.requirements[number].measure
+        if isinstance(written, Chosen) and any(name in names_used(one) for one in written.amounts_as_written[1:]):
+            yield at(line.span, f"a share of which {name} is more than the first amount")
         if kind not in SHARES:
             yield at(line.span, f"a share in {kind}", f"known here: {', '.join(SHARES)}")
     for term in _terms(model.loss):

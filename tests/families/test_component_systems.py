@@ -18,6 +18,7 @@ from privspec.api import load
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.kernel import judge
+from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
@@ -279,12 +280,29 @@ def test_a_line_of_a_part_for_one_observer(tmp_path: Path) -> None:
     assert {guarantee.observer for guarantee in plan.guarantees} == {"anyone", "press"}
 
 
-def test_a_share_beside_a_delta_is_refused_by_its_name(tmp_path: Path) -> None:
-    path = three(tmp_path, "(1, 1e-5)-DP", LAPLACE, PURE)
+@pytest.mark.parametrize("within", ["[0, inf)", "[0, 0.4]"])
+def test_a_share_beside_a_delta_may_be_gaussian(tmp_path: Path, within: str) -> None:
+    """The chosen epsilon is the least that the Gaussian noise of the part satisfies at the delta of its line."""
+    path = three(tmp_path, "0.02-zCDP", LAPLACE, PURE, within=within)
     part = (tmp_path / "one.priv").read_text("utf-8")
     (tmp_path / "one.priv").write_text(part.replace("epsilon-DP", "(epsilon, 1e-6)-DP"), "utf-8")
-    with pytest.raises(SpecError, match=r"a share in .epsilon, delta.-DP"):
-        load(path).solve()
+    plan = load(path).solve()
+    assert verify(plan.to_json()).ok
+    picked = [Fraction(text) for text in plan.document["mechanism"]["chosen"].values()]
+    assert max(picked) <= Fraction(2, 5) or within == "[0, inf)"
+    if within != "[0, inf)":
+        return
+    assert [part["shares"][0]["name"] for part in plan.document["mechanism"]["parts"]] == ["mu-GDP"] * 3
+    for epsilon, own in zip(picked, plan.document["mechanism"]["parts"], strict=True):
+        mu = Fraction(own["shares"][0]["amounts"][0][1])
+        assert gaussian_delta_up(epsilon, mu * mu) <= Fraction(1, 10**6)
+        assert gaussian_delta_up(epsilon - Fraction(1, 10**7), mu * mu) > Fraction(1, 10**6)
+    assert plan.loss.value == pytest.approx(450, rel=1e-5)  # (sum of square roots of 0.5, 2, 4.5)^2 / (2 rho)
+    forged = copy.deepcopy(json.loads(plan.to_json()))
+    forged["mechanism"]["chosen"]["e3"] = forged["guarantees"][3]["epsilon"] = "0.3"
+    forged["guarantees"][3]["achieved"]["epsilon"] = "0.3"
+    forged["mechanism"]["parts"][2]["shares"][1]["amounts"][0][1] = "3/10"
+    assert not judge(Item(resign(forged), "plan")).ok
 
 
 def test_two_lines_of_one_number_and_numbers_in_the_loss_are_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.gaussian import mu_down
 from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
@@ -27,6 +28,7 @@ from privspec.families.systems.splits import (
     compared,
     rounded_down,
 )
+from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, give
@@ -35,6 +37,7 @@ from privspec.problem.elaborate import elaborate, obligation_of
 from privspec.problem.form import document as problem_document
 from privspec.problem.systems import (
     Part,
+    amounts_at,
     chosen_shares,
     parts_of,
     refuse_unsupported,
@@ -125,7 +128,8 @@ class SystemDecision:
         requirement = self.model.requirements[number]
         achieved = {key: show(value) for key, value in requirement.measure.amounts.items()}
         if number in self.chosen:
-            achieved = {share_of(self.model, number)[0].split("-")[0]: show(self.chosen[number])}
+            amounts = amounts_at(self.model, number, self.chosen[number])
+            achieved = {name: show(one) for name, one in zip(requirement.measure.figures, amounts, strict=True)}
         return guarantee_head(requirement, number) | achieved | {"achieved": achieved, "because": [NOTE]}
 
 
@@ -175,8 +179,7 @@ class Systems:
         spent = dict(zip(sharing, zip(split.kinds, amounts, strict=True), strict=True))
         made, chosen = [], dict[int, Fraction]()
         for i, part in enumerate(system.parts):
-            own = solved.chosen(i, spent.get(i))
-            chosen |= {line: _together(model, line, amount, part.times) for line, amount in own.items()}
+            chosen |= solved.chosen(i, spent.get(i), part.times)
             found = solved.part(i, spent.get(i), settings)
             if isinstance(found, Infeasible):
                 return found
@@ -221,7 +224,10 @@ class _Solver:
             kind, amount = spent
             lines = {line: share(written[line], kind.word, (amount,)) for line in part.lines if line in self.shared}
             chosen = self.chosen(number, spent).items()
-            lines |= {line: share(written[line], written[line].measure, (own,)) for line, own in chosen}
+            lines |= {
+                line: share(written[line], written[line].measure, amounts_at(self.model, line, own))
+                for line, own in chosen
+            }
         model = restricted(self.model, part.outputs, lines)
         self._elaborated(number, model)
         compiler = part.family.compiles()
@@ -235,12 +241,22 @@ class _Solver:
         """The lines of a part whose amounts are chosen."""
         return [line for line in chosen_shares(self.model) if line in self.parts[number].lines]
 
-    def chosen(self, number: int, spent: tuple[Kind, Fraction] | None) -> dict[int, Fraction]:
-        """What the chosen lines of a part ask of one run, where it spends what its share of others leaves it."""
-        if spent is None:
-            return {}
-        squared = {line: share_of(self.model, line)[0] == "rho-zCDP" for line in self._own(number)}
-        return {line: spent[1] ** 2 / 2 if square else spent[1] for line, square in squared.items()}
+    def chosen(self, number: int, spent: tuple[Kind, Fraction] | None, times: int = 1) -> dict[int, Fraction]:
+        """What the chosen lines of a part ask of so many runs, each of which spends what its shares leave it."""
+        own = {} if spent is None else {line: share_of(self.model, line)[0] for line in self._own(number)}
+        return {line: self._satisfied(line, measure, *(spent or ()), times) for line, measure in own.items()}
+
+    def _satisfied(self, line: int, measure: str, kind: Kind, amount: Fraction, times: int) -> Fraction:
+        """The least amount of a measure that runs satisfy together, rounded up where it is no fraction."""
+        if measure == "mu-GDP":
+            root = isqrt(ceil(times * (amount * 10**DIGITS_OF_MU) ** 2))
+            return amount if times == 1 else Fraction(root + 1, 10**DIGITS_OF_MU)
+        if measure == "rho-zCDP":
+            return times * amount * amount / 2
+        if kind is PURE:
+            return times * amount
+        _, delta = amounts_at(self.model, line, amount)
+        return epsilon_up(times * amount * amount, delta)
 
     def capped(self, number: int, kind: Kind, amount: Fraction) -> Fraction:
         """A share, but no more than the range of a number that is chosen for it lets the part spend."""
@@ -248,7 +264,11 @@ class _Solver:
             measure, scale = share_of(self.model, line)
             high = share_range(self.model, line).high
             if high is not None:
-                most = float(2 * high * scale) ** 0.5 if measure == "rho-zCDP" else high * scale
+                most: Fraction | float = high * scale
+                if measure == "rho-zCDP":
+                    most = float(2 * most) ** 0.5
+                elif kind is GAUSSIAN and measure == "(epsilon, delta)-DP":
+                    most = mu_down(*amounts_at(self.model, line, high * scale))
                 amount = min(amount, _one_run(kind, most, self.parts[number].times))
         return amount
 
@@ -262,7 +282,7 @@ class _Solver:
 
     def at(self, number: int, kind: Kind, amount: Fraction) -> Decision | None:
         """A part at a share, solved once; None where it cannot be."""
-        if any(SPENT[share_of(self.model, line)[0]] is not kind for line in self._own(number)):
+        if any(kind not in SPENT[share_of(self.model, line)[0]] for line in self._own(number)):
             return None
         amount = self.capped(number, kind, amount)
         key = number, kind, amount
@@ -300,7 +320,11 @@ def _line(model: Model, parts: tuple[Part, ...], number: int, sharing: tuple[int
 
 DIGITS_OF_MU = 12
 """Decimals of a chosen mu that several runs satisfy together."""
-SPENT = {"epsilon-DP": PURE, "rho-zCDP": GAUSSIAN, "mu-GDP": GAUSSIAN}
+DIGITS_OF_EPSILON = 7
+"""Decimals of a chosen epsilon that Gaussian noise satisfies beside a delta."""
+LARGEST_EPSILON = 10**4
+"""No share is looked for beyond."""
+SPENT = {"epsilon-DP": (PURE,), "(epsilon, delta)-DP": KINDS, "rho-zCDP": (GAUSSIAN,), "mu-GDP": (GAUSSIAN,)}
 """How a part spends whose share is chosen in a measure."""
 
 
@@ -311,11 +335,14 @@ def _one_run(kind: Kind, amount: Fraction | float, times: int) -> Fraction:
     return rounded_down(float(amount) / (times if kind is PURE else times**0.5))
 
 
-def _together(model: Model, line: int, amount: Fraction, times: int) -> Fraction:
-    """What runs that each spend an amount satisfy together, in the measure of a line whose amount is chosen."""
-    if share_of(model, line)[0] != "mu-GDP" or times == 1:
-        return times * amount
-    return Fraction(isqrt(ceil(times * (amount * 10**DIGITS_OF_MU) ** 2)) + 1, 10**DIGITS_OF_MU)
+def epsilon_up(mu_squared: Fraction, delta: Fraction) -> Fraction:
+    """The least epsilon, of so many decimals, at which Gaussian noise of a mu has no more than a delta."""
+    low, high = -1, LARGEST_EPSILON * 10**DIGITS_OF_EPSILON
+    while high - low > 1:
+        middle = (low + high) // 2
+        fine = gaussian_delta_up(Fraction(middle, 10**DIGITS_OF_EPSILON), mu_squared) <= delta
+        low, high = (low, middle) if fine else (middle, high)
+    return Fraction(high, 10**DIGITS_OF_EPSILON)
 
 
 def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
