@@ -276,3 +276,11 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     (value,) = np.ravel(json.loads(Path("o.json").read_text("utf-8"))["outputs"]["O"]["values"])
     assert value == pytest.approx(1.5, abs=0.5)
     assert run_command_line(["keys", "--party", "1", "-o", "1.key"]) == 2
+
+
+def test_numbers_out_of_proportion(tmp_path: Path) -> None:
+    plan = Problem(spec("nobody")).solve()
+    sent = made(plan, [np.array([[0.25, 0.5]])] * 3, "x", tmp_path, masked=False)
+    for number in ("1" + "0" * 400, "-" + "9" * 4000, "1" * 5000, "0.5"):
+        with pytest.raises(DataError, match="message 1 is not one of this plan"):
+            plan.combine([changed(sent[0], "outputs", "message", "values", value=[number, "0"]), *sent[1:]])

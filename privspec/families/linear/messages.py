@@ -272,7 +272,8 @@ def _message(parts: Parts, digest: str, message: Mapping[str, Any], place: int) 
     if plan != digest:
         refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
     size = len(parts.rows(number))
-    if len(sent) != size or (parts.sums and not all(0 <= value < 2**parts.bits for value in sent)):
+    least = 0 if parts.sums else -(2**parts.bits)
+    if len(sent) != size or not all(least <= value < 2**parts.bits for value in sent):
         refuse("PS0842", f"message {place} is not one of this plan: it is no vector of {size} numbers of its lattice")
     return number, sent, str(roster)
 
