@@ -243,8 +243,11 @@ class _Solver:
 
     def chosen(self, number: int, spent: tuple[Kind, Fraction] | None, times: int = 1) -> dict[int, Fraction]:
         """What the chosen lines of a part ask of so many runs, each of which spends what its shares leave it."""
-        own = {} if spent is None else {line: share_of(self.model, line)[0] for line in self._own(number)}
-        return {line: self._satisfied(line, measure, *(spent or ()), times) for line, measure in own.items()}
+        if spent is None:
+            return {}
+        kind, amount = spent
+        own = {line: share_of(self.model, line)[0] for line in self._own(number)}
+        return {line: self._satisfied(line, measure, kind, amount, times) for line, measure in own.items()}
 
     def _satisfied(self, line: int, measure: str, kind: Kind, amount: Fraction, times: int) -> Fraction:
         """The least amount of a measure that runs satisfy together, rounded up where it is no fraction."""
