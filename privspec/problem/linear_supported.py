@@ -15,7 +15,7 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, Measure, Personalised
-from privspec.model.neighbours import plural
+from privspec.model.neighbours import BallGeometry, plural
 from privspec.model.requirements import Curator, Nobody, Requirement, SecureSum
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
@@ -185,6 +185,13 @@ def _secure_sum(model: Model, trust: SecureSum) -> Iterator[Diagnostic]:
         if relation.adding and relation.unit not in ("entry", "record"):
             message = "under `trust secure_sum` the parties are public: each adds its share of the noise"
             yield at(requirement.span, message, "write `replacing` in place of `adding or removing`")
+        held = [model.block(name) for name in requirement.wrt]
+        whole = [block.geometry for block in held if relation.length(block) > 1]
+        if requirement.measure.gaussian_mu_down() is None and any(
+            isinstance(one, BallGeometry) and one.norm == 2 for one in whole
+        ):
+            message = "noise of pure epsilon for vectors of an l2 ball has no shares"
+            yield at(requirement.span, message, "ask for (epsilon, delta)-DP, or hold the vectors in a box")
 
 
 def _unlimited(domain: Domain) -> bool:

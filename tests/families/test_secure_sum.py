@@ -173,6 +173,7 @@ REFUSED = {
     ),
     "all collude": ("secure_sum", "secure_sum(colluding = 20)", "nobody is left"),
     "a place": ("secure_sum", "secure_sum\n  noise at x", "at the sum"),
+    "a ball of pure epsilon": ("[0, 1]\n", "l2_ball(1, 2)\n", "no shares"),
     "people come and go": ("replacing", "adding or removing", "parties are public"),
 }
 
@@ -181,7 +182,9 @@ REFUSED = {
 def test_what_is_refused(name: str) -> None:
     old, new, words = REFUSED[name]
     with pytest.raises(SpecError) as caught:
-        Problem(spec("1-GDP", "secure_sum").replace(old, new)).solve()
+        ball = "ball" in name
+        text = spec("1-DP" if ball else "1-GDP", "secure_sum", loss=VECTOR if ball else SUM)
+        Problem(text.replace(old, new)).solve()
     assert {one.code for one in caught.value.diagnostics} == {"PS0540"}
     assert words in caught.value.diagnostics[0].message
 
