@@ -31,7 +31,7 @@ DIGITS = 7
 """Significant digits of a share."""
 HOPELESS = 1.05
 """Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
-LEAST = 1e-3
+LEAST = 1e-4
 """No part has less than this multiple of the largest share."""
 SAME = 1e-6
 """A loss whose product with the square of the share differs by less from one share to another goes with that square."""
