@@ -431,7 +431,7 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
     sums = [0]
     for t in range(length):
         sums.append(sums[-1] + chain.reach(t))
-    worst = Fraction(0)
+    largest: dict[int, arb] = {}
     with ctx.workprec(PRECISION):
         for number, (_, first, step) in enumerate(models):
             own = flat[number * length * size * size * 2 : (number + 1) * length * size * size * 2]
@@ -458,8 +458,9 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
                         if part is None:
                             raise Refused(f"entry {t + 1}: a quilt tells for certain what its value is not")
                         ratio *= part
-                    worst = max(worst, near / chain.scale + end(ratio.log().upper()))
-    return worst
+                    largest[near] = largest.get(near, ratio).max(ratio)
+        worst = [near / chain.scale + end(ratio.log().upper()) for near, ratio in largest.items()]
+    return max(worst, default=Fraction(0))
 
 
 # --- quilts at one distance, and the laws of the answer between them ------------------------------------
@@ -585,8 +586,8 @@ def reached_by_windows(chain: Chain, distance: int) -> Fraction:
         raise Refused("windows are of a chain, and shorter than it")
     if work_of_windows(chain, distance) > MOST_RATIOS:
         raise Refused("windows are too many, or too wide, to be worked out")
-    worst = Fraction(0)
     with ctx.workprec(PRECISION):
+        worst = arb(1)
         decay = (-1 / ball(chain.scale)).exp()
         for model in chain.models():
             told = Influence(chain, *model[1:], 0)
@@ -606,8 +607,8 @@ def reached_by_windows(chain: Chain, distance: int) -> Fraction:
                     if ratio is None:
                         raise Refused(f"entry {t + 1}: a quilt tells for certain what its value is not")
                     ratio *= told.chances[t][0, b] / told.chances[t][0, a]
-                    worst = max(worst, end(ratio.log().upper()))
-    return worst
+                    worst = worst.max(ratio)
+        return max(end(worst.log().upper()), Fraction(0))
 
 
 # --- plans -----------------------------------------------------------------------------------------------

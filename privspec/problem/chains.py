@@ -37,6 +37,8 @@ from privspec.problem.linear_lowering import Errors, lowered_by, raise_failure
 FAMILIES = ("laplace", "geometric")
 """Names under which a spec may ask for the one kind of noise there is: discrete Laplace noise."""
 LARGEST_EPSILON = 50
+LARGEST_PAIRS = 300_000
+"""Pairs of values, over all entries and laws, that are judged one by one."""
 LARGEST_TABLE = 2**21
 """Numbers in what the entries add: entries times answers times values."""
 
@@ -194,8 +196,9 @@ def block_of(model: Model) -> ChainBlock:
     listed = (len(chain.steps) * size, len(chain.starts), *(len(one.rows) for one in chain.network))
     if max(listed) * size > LISTED:
         raise unsupported(model.source, node.span, f"laws have up to {LISTED:,} chances", "PS0515")
-    if system.target.size > LARGEST_TABLE:
-        raise unsupported(model.source, node.span, "too many answers about too long a sequence", "PS0515")
+    pairs = chain.length * size * size * max(len(chain.starts) * len(chain.steps), 1)
+    if system.target.size > LARGEST_TABLE or pairs > LARGEST_PAIRS:
+        raise unsupported(model.source, node.span, "too many answers, or values, of too long a sequence", "PS0515")
     added = system.target.reshape(m, chain.length, size).transpose(1, 0, 2)
     return ChainBlock(
         source=chain.subject,

@@ -567,3 +567,11 @@ def test_what_is_not_known_is_refused_by_a_line(case):
         Problem(text.replace(old, new), {}).solve()
     if code:
         assert code in {found.code for found in caught.value.diagnostics}
+
+
+def test_sequences_that_are_too_large_are_refused_before_they_are_solved():
+    rows = ", ".join(str([1] * 40) for _ in range(40))
+    text = spec(f"start = {[1] * 40}\n  step = [{rows}]", 300, "(0..39)")
+    with pytest.raises(SpecError) as caught:
+        Problem(text, {}).solve()
+    assert caught.value.diagnostics[0].code == "PS0515"
