@@ -14,7 +14,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.language.walk import names_used
+from privspec.language.walk import names_used, walk
 from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model, once
@@ -167,6 +167,7 @@ def parsed(model: Model) -> Parsed:
     assert isinstance(domain, Interval)
     if domain.low is None or domain.low < 0:
         raise _error(model, first.span, f"{first.name} is an amount of privacy: its range begins at 0 or above")
+    _check_places(model, first.name)
     _check_amounts(model, first.name)
     if model.loss is None or first.name not in names_used(model.loss):
         text = f"the loss does not mention {first.name}, so its upper end would be picked"
@@ -183,6 +184,17 @@ def parsed(model: Model) -> Parsed:
 
 def _error(model: Model, span: Span, text: str, code: str = "PS0524", help_: str | None = None) -> SpecError:
     return SpecError(Diagnostic(code, text, (Label(span),), help=help_, source=model.source))
+
+
+def _check_places(model: Model, name: str) -> None:
+    """Nothing but amounts of privacy and the loss may depend on the number: the block is one for all its values."""
+    spec = model.spec
+    others: tuple[syntax.Node, ...] = (*spec.parties, *spec.variables, *spec.background, *spec.accuracy)
+    others = (*others, *spec.fairness, *spec.options, *(clause for line in spec.privacy for clause in line.clauses))
+    for one in others:
+        if any(isinstance(node, syntax.Name) and node.id == name for node in walk(one)):
+            text = f"{name} is an amount of privacy that is picked: it stands in amounts and in the loss only"
+            raise _error(model, one.span, text, help_="write a number here, or a parameter")
 
 
 def _check_amounts(model: Model, name: str) -> None:

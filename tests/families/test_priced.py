@@ -310,3 +310,11 @@ def test_ways_out_hold_beside_the_other_lines() -> None:
     found = Problem(SUMS.replace("50]", "0.1]"), {}).solve().document
     assert found["status"] == "infeasible"
     assert [way["line"] for way in found["relaxations"]] == [5]
+
+
+@pytest.mark.parametrize(("old", "new"), [("<= 4 for", "<= 4 * mu for"), ("sum(x)", "mu * sum(x)")])
+def test_an_amount_that_stands_elsewhere(old: str, new: str) -> None:
+    """What an answer is, or what is asked of it, may not depend on the number that is picked."""
+    with pytest.raises(SpecError) as caught:
+        Problem(answers("mu", "mu-GDP").replace(old, new), {}).solve()
+    assert [one.code for one in caught.value.diagnostics] == ["PS0524"]
