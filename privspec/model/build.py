@@ -19,11 +19,11 @@ from privspec.language.walk import names_used
 from privspec.model.alternatives import Design, OpenChoice, Values, value_text
 from privspec.model.components import Whole, assembled
 from privspec.model.computed import Computed, guarded, set_apart
-from privspec.model.conditions import with_listed_values
+from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Terms, bound, cost_of, open_choices, picks
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Tables, Type
+from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Table, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
 from privspec.model.fairness_rules import read_independence
 from privspec.model.graph import Component, GraphNode, Model, lay_out
@@ -157,6 +157,8 @@ class _Builder:
         written, spec = spec, with_listed_values(spec, self.environment, report)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
+        tables = {name: domain for name, domain in self.domains.items() if isinstance(domain, Table)}
+        self.domains |= columns_used(spec, tables)
         self._check_links()
         fixed = self._constants(constants)
         typer = self.typer = self._typer(fixed)

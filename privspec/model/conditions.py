@@ -7,8 +7,8 @@ know no other form; what the author wrote stays the text of the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge, gt, le, lt, ne
 from typing import Any
@@ -61,6 +61,58 @@ def with_listed_values(spec: syntax.Spec, environment: Environment, report: Repo
     found = reader.rewritten(spec)
     assert isinstance(found, syntax.Spec)
     return found
+
+
+def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Table]:
+    """Tables with those of their columns that some question is about; all of them where one is about whole records.
+
+    What no question looks at is not read: cells that would count the same are one.
+    """
+    asked: dict[str, set[str]] = {name: set() for name in tables}
+    for node in walk(spec):
+        match node:
+            case syntax.Call(function=function, arguments=(syntax.Name(id=name), *rest)) if name in tables:
+                asked[name] |= _columns(function, rest, tables[name])
+    names = [node.id for node in walk(spec) if isinstance(node, syntax.Name)]
+    calls = [node.arguments[0] for node in walk(spec) if isinstance(node, syntax.Call) and node.arguments]
+    for name, table in tables.items():
+        inside = sum(isinstance(first, syntax.Name) and first.id == name for first in calls)
+        if names.count(name) > inside:
+            asked[name] = set(table.names)
+    kept = {name: table.names[:1] if not asked[name] else asked[name] for name, table in tables.items()}
+    return {
+        name: replace(table, attributes=tuple(one for one in table.attributes if one[0] in kept[name]))
+        for name, table in tables.items()
+    }
+
+
+def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, object]]) -> tuple[str, ...]:
+    """The columns that a spec declares for a table and that are not among those read."""
+    read = {name for name, _ in schema}
+    domains = (one.domain for one in spec.variables if one.target.name == table and one.domain is not None)
+    calls = (node for domain in domains for node in walk(domain) if isinstance(node, syntax.Call) and _is_table(node))
+    return tuple(
+        one.name for call in calls for one in call.arguments if isinstance(one, syntax.Member) and one.name not in read
+    )
+
+
+def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[str]:
+    """The columns that a question is about, every one where it does not say."""
+    named = {one.name for one in rest if isinstance(one, syntax.Keyword)} & set(table.names)
+    sets = [one.value if isinstance(one, syntax.Keyword) else one for one in rest if _lists_columns(one)]
+    items = [item for one in sets if isinstance(one, syntax.SetOf) for item in one.items]
+    words = {item.id if isinstance(item, syntax.Name) else getattr(item, "value", "") for item in items}
+    by_sets = all(isinstance(one, syntax.SetOf) for one in rest) and bool(rest)
+    told = {"count": True, "sum": True, "histogram": any(map(_groups, rest)), "marginals": by_sets}
+    return named | (words & set(table.names)) if told.get(function) else set(table.names)
+
+
+def _groups(one: syntax.Argument) -> bool:
+    return isinstance(one, syntax.Keyword) and one.name == GROUPS
+
+
+def _lists_columns(one: syntax.Argument) -> bool:
+    return isinstance(one, syntax.SetOf) or _groups(one)
 
 
 def _tables(spec: syntax.Spec, environment: Environment) -> Iterator[tuple[str, Table]]:

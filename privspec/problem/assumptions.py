@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from privspec.language import syntax
+from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import GivenTheModel, NeighbourRelation, ReplacingEverything
+from privspec.model.reports import listing
 from privspec.model.requirements import Chain
 from privspec.model.values import show
 from privspec.registry import block_of, family_of
@@ -146,6 +148,8 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
                 f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled "
                 "by a public rule that looks at that record alone (the release states it)."
             )
+            if left := unread_columns(model.spec, block.name, block.schema or ()):
+                text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
         else:
             text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
         yield _said(text, "proved", line=_line(model, block.span.start))

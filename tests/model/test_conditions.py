@@ -32,8 +32,9 @@ TABLE = 'table(age in 0..4, sex in {F, M}, "hours-per-week" in {-1, 1 / 2, 2})'
 def spec(question: str, parameters: str = "") -> str:
     head = f"parameters: {parameters}\n" if parameters else ""
     return (
-        f"{head}variables:\n  input people in {TABLE}\n  output O\nloss: E[ ||O - {question}||^2 ]\n"
-        "privacy: O is 1-DP wrt people, adding or removing one record\n"
+        f"{head}variables:\n  input people in {TABLE}\n  output O\n  output every\n"
+        f"loss: E[ ||O - {question}||^2 ] + E[ ||every - histogram(people)||^2 ]\n"
+        "privacy: all outputs are 1-DP wrt people, adding or removing one record\n"
     )
 
 
@@ -52,7 +53,7 @@ def matrix(question: str, parameters: str = "") -> list[list[Fraction]]:
             flat[int(place)] = value
     else:
         flat = numbers.values()
-    return [list(flat[i * columns : (i + 1) * columns]) for i in range(rows)]
+    return [list(flat[i * columns : (i + 1) * columns]) for i in range(rows - len(CELLS))]
 
 
 @st.composite

@@ -1,0 +1,58 @@
+"""Columns of a table that no question is about are not read: the plan says so, and is as good as without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privspec.core.spans import Source
+from privspec.model.build import load_model
+from privspec.noise.samplers import SimulationRandomness
+from privspec.pipeline import Request, solve
+
+HEAD = "variables:\n  input people in table(age in 0..9, sex in {F, M}, region in {a, b, c})\n  output O\n"
+
+
+def columns(question: str) -> tuple[str, ...]:
+    text = f"{HEAD}loss: E[ ||O - {question}||^2 ]\nprivacy: O is 1-DP wrt people, adding or removing one record\n"
+    return tuple(name for name, _ in load_model(Source("a.priv", text)).blocks[0].schema or ())
+
+
+@pytest.mark.parametrize(
+    ("question", "read"),
+    [
+        ("count(people)", ("age",)),
+        ("count(people, sex = F)", ("sex",)),
+        ("count(people, by = {region}, age > 3)", ("age", "region")),
+        ("sum(people.age)", ("age",)),
+        ("sum(people.age, by = {sex})", ("age", "sex")),
+        ("histogram(people)", ("age", "sex", "region")),
+        ("histogram(people, by = {sex})", ("sex",)),
+        ("marginals(people, {sex}, {region})", ("sex", "region")),
+        ("marginals(people, 1)", ("age", "sex", "region")),
+        ("marginals(people, {age, sex}, 1)", ("age", "sex", "region")),
+        ("marginals(people, up_to = 1)", ("age", "sex", "region")),
+    ],
+)
+def test_what_is_read(question: str, read: tuple[str, ...]) -> None:
+    assert columns(question) == read
+
+
+def test_a_plan_is_as_good_as_without_them_and_says_what_is_left_out(tmp_path: Path) -> None:
+    loss = (
+        "loss: E[ ||O - count(people, by = {sex})||^2 ]\nprivacy: O is 1-DP wrt people, adding or removing one record\n"
+    )
+    wide = solve(Request(Source("a.priv", HEAD + loss)))
+    narrow = solve(
+        Request(Source("a.priv", HEAD.replace("age in 0..9, ", "").replace(", region in {a, b, c}", "") + loss))
+    )
+    assert wide.document["loss"] == narrow.document["loss"]
+    assert wide.document["problem"]["blocks"] == narrow.document["problem"]["blocks"]
+    said = [one["text"] for one in wide.document["assumptions"]]
+    assert any("No question is about age and region, which are not read." in text for text in said)
+    path = tmp_path / "people.csv"
+    path.write_text("sex,age,region\nF,1,a\nF,what,b\nM,3,\n")
+    release = wide.run({"people": path}, randomness=SimulationRandomness(1))
+    assert np.asarray(release["O"]) == pytest.approx([2, 1], abs=30)
