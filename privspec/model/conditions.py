@@ -154,7 +154,7 @@ class _Reader:
     def _compared(self, call: syntax.Call) -> syntax.Call:
         """A call whose conditions are numbers; those of questions about tables are told to be out of place."""
         conditions = [one for one in call.arguments if isinstance(one, syntax.Condition)]
-        if call.function not in ABOUT_TABLES:
+        if call.function not in (*ABOUT_TABLES, "marginals"):
             arguments = (holds(one) if isinstance(one, syntax.Condition) else one for one in call.arguments)
             return syntax.Call(call.function, tuple(arguments), span=call.span) if conditions else call
         wrong = conditions

@@ -71,7 +71,9 @@ def test_for_each_input_and_observer(lines: tuple[str, ...], expected: dict[tupl
 def test_a_line_for_all_that_an_output_is_computed_from_bounds_it() -> None:
     text = TWO.replace("  output C\n", "  output C\n  output D = A / B\n").format(lines=f"  {ALL}")
     assert not exposures(load(text.replace("all outputs are", "(A, B, C) is")))
-    assert exposures(load(text.replace("all outputs are", "(A, C) is")))[0].unnamed == ("B", "D")
+    assert exposures(load(text.replace("all outputs are", "(A, C) is")))[0].unnamed == (
+        "B",
+    )  # whoever has A and B knows D
 
 
 def test_where_nobody_is_trusted_all_see_all_messages() -> None:

@@ -225,10 +225,11 @@ def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> 
 def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
     found: list[Fraction] = []
     for held in block.held:
-        domains = [one for _, one in meaning.columns(meaning.variables[held.name].domain)]
-        cells = product(*map(meaning.values, domains))
-        counts = [Fraction(world[held.name].count(cell)) for cell in cells]
-        found += counts if domains else flat(meaning.named(held.name, world))
+        columns, read = meaning.columns(meaning.variables[held.name].domain), {one.name for one in held.columns}
+        places = [i for i, (name, _) in enumerate(columns) if name in read]
+        cells = product(*(meaning.values(columns[i][1]) for i in places))
+        rows = [tuple(record[i] for i in places) for record in world[held.name]] if columns else []
+        found += [Fraction(rows.count(cell)) for cell in cells] if columns else flat(meaning.named(held.name, world))
     return found
 
 
