@@ -719,3 +719,12 @@ privacy: O is 1-DP wrt x, replacing everything
     with pytest.raises(PrivspecError) as caught:
         solve(Request(Source("spec.priv", text)))
     assert {one.code for one in caught.value.diagnostics} == {"PS0224" if "400" in values else "PS0610"}
+
+
+@pytest.mark.parametrize("weight", ["1e-400", "1e-300", "1e400"])
+@pytest.mark.parametrize("measure", ["DP", "GDP"])
+def test_weights_that_cannot_be_computed_with_are_told(weight: str, measure: str) -> None:
+    text = series(3).replace("E[", f"{weight} * E[").replace("1-GDP", f"1-{measure}")
+    with pytest.raises(PrivspecError) as caught:
+        solve(Request(Source("spec.priv", text)))
+    assert [one.code for one in caught.value.diagnostics] == ["PS0513"]

@@ -61,6 +61,8 @@ Moving: TypeAlias = Affine | Cells | PerUnit
 Reading: TypeAlias = "Moving | Value"
 Binding: TypeAlias = "Value | Member"
 """What the variable of a loop stands for."""
+HEAVIEST = Fraction(10) ** 200
+"""Weights beyond it, or below its inverse, are not computed with: their squares and inverses are no doubles."""
 FOLDED = 64
 """Numbers of a unit up to which a function of all units is read by what it does to their sum."""
 
@@ -615,6 +617,8 @@ class Interpreter:
         value = evaluate(expr, self._environment(local))
         if not isinstance(value, Fraction) or value <= 0:
             raise unsupported(self.model.source, expr.span, "a weight of a loss must be a positive number", "PS0503")
+        if not 1 / HEAVIEST <= value <= HEAVIEST:
+            raise unsupported(self.model.source, expr.span, "this weight is beyond 1e+200 or below 1e-200", "PS0513")
         return float(value)
 
     def _is_two(self, expr: syntax.Expr, local: dict[str, Binding]) -> bool:
