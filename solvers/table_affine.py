@@ -21,6 +21,8 @@ from scipy import sparse
 _GRID_BITS = 80
 _SHARES = tuple(2.0**-power for power in range(44, 12, -4))
 _FINER = tuple(2.0**-power for power in range(40, 8, -1))
+_UNUSED = 1e-8
+"""Columns that are nowhere more likely are left out of mixtures."""
 _RANK = 1e-11
 _SMALL = 1000
 """Denominators of fractions that are tried first."""
@@ -68,16 +70,24 @@ def mixed(program: TableProgram, table: Array) -> ExactTable:
 
     Raises: SolverError if lines forbid it.
     """
+    table = np.where(table.max(axis=0) < _UNUSED, 0.0, table)
+    table /= table.sum(axis=1, keepdims=True)
     for power in range(40, 3, -1):
-        near = (1 - 2.0**-power) * table + 2.0**-power * table.mean(axis=0)
-        whole = 1 << _GRID_BITS
-        rows = [[int(Fraction(float(v)) * whole) for v in row] for row in near]
-        for row in rows:
-            row[row.index(max(row))] += whole - sum(row)
-        exact = ExactTable(tuple(map(tuple, rows)), whole, ())
-        if not violations(program, exact):
-            return exact
+        found = _mixture(program, table, 2.0**-power)
+        if found is not None:
+            finer = (_mixture(program, table, 2.0**-power * part) for part in (0.5625, 0.625, 0.75))
+            return next((one for one in finer if one is not None), found)
     raise SolverError("no exact table was found near the optimum")
+
+
+def _mixture(program: TableProgram, table: Array, share: float) -> ExactTable | None:
+    """The table with a share of the mean of its rows in whole numbers, if it meets every constraint."""
+    near, whole = (1 - share) * table + share * table.mean(axis=0), 1 << _GRID_BITS
+    rows = [[int(Fraction(float(v)) * whole) for v in row] for row in near]
+    for row in rows:
+        row[row.index(max(row))] += whole - sum(row)
+    exact = ExactTable(tuple(map(tuple, rows)), whole, ())
+    return None if violations(program, exact) else exact
 
 
 def _simplest(program: TableProgram, point: Array) -> ExactTable | None:

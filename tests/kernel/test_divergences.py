@@ -226,3 +226,22 @@ def test_lines_hold_beside_a_measure(measure: str) -> None:
     assert report.ok, report.failed
     rows = [[Fraction(p) for p in row] for row in plan["mechanism"]["probabilities"]]
     assert [sum(p * z for p, z in zip(row, range(-3, 7), strict=True)) for row in rows] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("measure", "loss", "inputs", "outputs"),
+    [
+        ("0.1-zCDP", "E[ (z - x)^2 ] + 0.3 * worst[ |z - x| ]", "1..5", "1..2"),
+        ("0.01-zCDP", "worst[ |z - x| ]", "1..3", "1..3"),
+        ("0.2-GDP", "worst[ |z - x| ]", "1..4", "1..6"),
+        ("(2, 0.1)-RDP", "E[ mismatch(z, x) ]", "1..4", "1..6"),
+        ("(3, 1)-RDP", "E[ (z - x)^2 ]", "1..3", "1..4"),
+    ],
+)
+def test_outputs_that_are_of_no_use_and_worst_cases(measure: str, loss: str, inputs: str, outputs: str) -> None:
+    """Columns that are never drawn have no ratio of their own; bounds hold there as well."""
+    text = SPEC.replace("input x in 0..3", f"input x in {inputs}").replace("output z in 0..3", f"output z in {outputs}")
+    plan = solved_text(text.replace("E[ |z - x| ]", loss).format(measure=measure))
+    report = judge(json.dumps(plan))
+    assert report.ok, report.failed
+    assert plan["status"] == "optimal"

@@ -43,10 +43,14 @@ Pairs = list[tuple[int, int, float]]
 _FEASIBILITIES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 _CONIC = ((1e-10, 0.99), (1e-10, 0.9), (1e-9, 0.7), (1e-8, 0.5))
 """Tolerances and step fractions that Clarabel is asked for, one after another, until it ends."""
-_EXCESS = 1e-8
+_EXCESS = 3e-9
 """Excess of a bound that the exact repair takes out."""
-_SAME = 1e-4
+_SAME = 2e-5
 """Levels this near are one."""
+_NOISE = 1e-7
+"""Probabilities below are not told from 0."""
+_FEW_ROUNDS, _MOST_ROUNDS = 15, 60
+"""Rounds in which orders are replaced, after which they only add up; and all rounds: the rest is for the repair."""
 _MIXED = 2.0**-27
 """Share of the mean law that laws are mixed with before they are judged, as by the repair."""
 
@@ -76,7 +80,7 @@ def solve_with_cvxpy(
             raise ReferenceFailedError(status)
         watch.step(float(stated.problem.value), float(stated.problem.value))
         found = stated.result()
-        if not levels.add(program, found.table):
+        if watch.iterations > _MOST_ROUNDS or not levels.add(program, found.table, watch.iterations < _FEW_ROUNDS):
             inner = _widest(program, levels) if levels and not program.plain else None
             return exact_solution(program, _sharpened(program, found, watch), "cvxpy", watch, cost, inner)
 
@@ -160,8 +164,8 @@ class Levels(dict[int, dict[float, list[tuple[int, int]]]]):
                 found[number] = {level: list(pairs) for level in block.curve.starts}
         return found
 
-    def add(self, program: TableProgram, table: Array) -> int:
-        """State the levels that a table breaks; how many there were."""
+    def add(self, program: TableProgram, table: Array, replacing: bool) -> int:
+        """State the levels that a table breaks, `replacing` orders close by; how many there were."""
         added = 0
         for number, known in self.items():
             block = program.privacy[number]
@@ -172,7 +176,7 @@ class Levels(dict[int, dict[float, list[tuple[int, int]]]]):
                 for level, excess in block.curve.broken(laws[a], laws[b]):
                     stated = [one for one, pairs in known.items() if (a, b) in pairs]
                     if excess > _EXCESS and all(abs(one - level) > _SAME * max(1, abs(level)) for one in stated):
-                        for one in stated if block.both else []:
+                        for one in stated if block.both and replacing else []:
                             # orders that lie close together say nearly the same, and are hard to tell apart in doubles
                             if 0.5 < (one - 1) / (level - 1 or 1) < 2:
                                 known[one].remove((a, b))
@@ -204,8 +208,17 @@ class _Curved:
                 if not multiplier:
                     continue
                 if self.block.both:
-                    at, s = laws[pair[0]] / laws[pair[1]], level - 1
-                    multiplier *= level * s * np.exp(-s * self.block.curve.bound(level)) if s else 1.0
+                    p, q = laws[pair[0]], laws[pair[1]]
+                    s = level - 1
+                    # the multiplier of q says the ratio as well, also of what hardly occurs: s t^order, or t at order 1
+                    paid_q = np.abs(np.asarray(own.dual_value[1 if s else 2]).reshape(len(pairs), -1)[k]) / multiplier
+                    limit = self.block.curve.bound(level)
+                    ratios = (paid_q / s) ** (1 / level) * np.exp(s * limit / level) if s else paid_q
+                    rare = np.maximum(p, q) < _NOISE
+                    at = np.where(rare, np.clip(ratios, 1e-9, 1e9), p / q)
+                    multiplier *= level * s * np.exp(-s * limit) if s else 1.0
+                    if rare.any():  # or the tangent that is nothing there, whichever proves more
+                        found.append(Supported((pair[0], pair[1]), level, 0.0, np.where(rare, 1.0, at)))
                 else:
                     at = np.clip(own.dual_value[k] / multiplier, 0.0, 1.0)
                 found.append(Supported((pair[0], pair[1]), level, float(multiplier), at))
