@@ -315,8 +315,9 @@ def check(
         if not model.requirements and not model.fairness:
             print("  privacy: none is asked for and none is given: whatever is released may reveal the data")
         print(f"  trust: {model.trust.describe()}")
-        for name, words in _left_open(model).items():
-            print(f"  left open: {name} is one of {', '.join(words)}; the lines above are those of {words[0]}")
+        for name, open_values in _left_open(model).items():
+            among = ", ".join(open_values)
+            print(f"  left open: {name} is one of {among}; the lines above are those of {open_values[0]}")
 
 
 def _left_open(model: Model) -> dict[str, list[str]]:

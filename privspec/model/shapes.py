@@ -106,6 +106,8 @@ class Typer:
                 return self._numeric(expr.body, bound)
             case syntax.Call():
                 return self._call(expr, bound)
+            case syntax.Holds():
+                return NUMBER
 
     # -- names
 

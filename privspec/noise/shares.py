@@ -78,7 +78,8 @@ class GaussianShares(Shares):
         return integers(discrete_gaussian(self.variance / grid**2, randomness) for _ in range(rows))
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
-        return generator.standard_normal((repetitions, size)) * float(self.parties * self.variance) ** 0.5
+        drawn: Array = generator.standard_normal((repetitions, size)) * float(self.parties * self.variance) ** 0.5
+        return drawn
 
 
 @dataclass(frozen=True, slots=True)

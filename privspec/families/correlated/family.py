@@ -135,10 +135,11 @@ def _models(chain: Chain) -> range:
 def _logs(chain: Chain, number: int) -> tuple[Array, Array]:
     """A law in logarithms: of the first entry, of a step."""
     _, first, step = chain.models()[number]
-    return tuple(
+    start, move = (
         solver.log_of(np.array(part, dtype=object).astype(np.float64) * float(unit))
         for part, unit in ((first, chain.block.starts.unit), (step, chain.block.steps.unit))
     )
+    return start, move
 
 
 def _chain_laws(chain: Chain) -> Array:
