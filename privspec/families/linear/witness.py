@@ -168,7 +168,7 @@ def _vectors(
     if not all(fine.all() for fine in terms):
         assert scene.guide is not None
         guide = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.guide)
-        found = np.asarray(np.hstack(_guided(guide, errors, views, parts, terms)), dtype=np.float64)
+        found: Array = np.hstack(_guided(guide, errors, views, parts, terms))
         gram = found @ found.T if found.shape[0] <= found.shape[1] else found.T @ found
         values, vectors = np.linalg.eigh(gram)
         largest = float(values[-1]) * (1 + 1e-13)
