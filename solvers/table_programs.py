@@ -425,6 +425,7 @@ def _slacks(block: Privacy, table: Array, least_sum: int) -> Entries | None:
     """Integer slacks (K, seen) within the budget of each pair, in proportion to what the float table uses."""
     if isinstance(block, CompleteRatio) or (isinstance(block, PairRatio) and block.delta == 0):
         return None
+    assert not isinstance(block, CurveRatio)
     shown = table @ np.eye(int(classes(block, table.shape[1]).max()) + 1)[classes(block, table.shape[1])]
     ratios = np.array([float(r) for r in pair_ratios(block)]) / 2.0**RATIO_BITS
     used = np.maximum(shown[block.pairs[:, 0]] - ratios[:, None] * shown[block.pairs[:, 1]], 0.0)
@@ -452,6 +453,7 @@ def _sweep(block: Privacy, entries: Entries, slack: Entries | None, backwards: b
         needed = -((-shown.max(axis=0) << RATIO_BITS) // ratio_down(block.log_ratio))
         entries[:, first] += np.maximum(needed - shown, 0)
         return
+    assert not isinstance(block, CurveRatio)
     ratios = pair_ratios(block)
     numbers = range(len(block.pairs))
     for k in reversed(numbers) if backwards else numbers:
@@ -475,6 +477,7 @@ def _padding(block: Privacy, missing: Entries) -> int:
         low = int(missing.min())
         needed = (numerator << RATIO_BITS) - ratio_down(block.log_ratio) * low
         return _level(needed, spare)
+    assert not isinstance(block, CurveRatio)
     ratios = pair_ratios(block)
     first, second = block.pairs.T
     needed_all = (missing[first] << RATIO_BITS) - ratios * missing[second]

@@ -101,7 +101,7 @@ def support(
     if min(z, *points) < 0 or abs(picked) > LARGEST_LOG or (order < 1 and "mu" not in asked):
         raise level.wrong("is no order or epsilon, or has a multiplier or a ratio below 0")
     if measure == "mu-GDP":
-        counted = [z * min(t, 1) for t in points]
+        counted = [z * min(t, Fraction(1)) for t in points]
         return z * gaussian_delta_up(picked, asked["mu"] ** 2), counted, [t * exp_up(picked) for t in counted]
     with ctx.workprec(2 * BITS):
         s, limit = ball(order - 1), ball(asked["epsilon"] if "order" in asked else asked["rho"] * order)

@@ -87,8 +87,9 @@ def solve_with_cvxpy(
 
 def _conflict(program: TableProgram) -> InfeasibleTable:
     """All that is asked: which of it is in conflict is not known."""
-    every = (range(len(part)) for part in (program.privacy, program.equalities.bounds, program.inequalities.bounds))
-    return InfeasibleTable(*map(tuple, every), 1.0)
+    every = (program.privacy, program.equalities.bounds, program.inequalities.bounds)
+    privacy, equalities, inequalities = (tuple(range(len(part))) for part in every)
+    return InfeasibleTable(privacy, equalities, inequalities, 1.0)
 
 
 def _widest(program: TableProgram, levels: Levels) -> tuple[Array, Array]:
@@ -115,11 +116,13 @@ def _sharpened(program: TableProgram, found: RowsResult, watch: Watch) -> RowsRe
         return found
     columns, less = program.shape[1], program.inequalities
     bounds, cells = list(less.bounds), list(zip(less.rows.tolist(), less.columns.tolist(), less.values, strict=True))
+    sizes = []
     for number, one in supports:
         block = program.privacy[number]
         assert isinstance(block, CurveRatio)
         limit, up, down = block.curve.line(one.level, one.at)
         view, size = classes(block, columns), max(limit, 1e-3)
+        sizes.append(size)
         for row, factors in zip(one.rows, (up, -down), strict=True):
             cells += [(len(bounds), row * columns + c, Fraction(factors[view[c]] / size)) for c in range(columns)]
         bounds.append(Fraction(limit / size))
@@ -140,11 +143,8 @@ def _sharpened(program: TableProgram, found: RowsResult, watch: Watch) -> RowsRe
     for k, part in zip(kept, sharp.dual.privacy, strict=True):
         parts[k] = part
     for k in set(range(len(parts))) - set(kept):
-        own = [
-            (one, z / max(program.privacy[number].curve.line(one.level, one.at)[0], 1e-3))
-            for (number, one), z in zip(supports, paid, strict=True)
-            if number == k
-        ]
+        every = zip(supports, paid, sizes, strict=True)
+        own = [(one, z / size) for (number, one), z, size in every if number == k]
         parts[k] = CurveDual(tuple(replace(one, multiplier=float(z)) for one, z in own if z > 0))
     return replace(
         found, dual=replace(sharp.dual, privacy=tuple(parts), inequalities=sharp.dual.inequalities[: len(less.bounds)])

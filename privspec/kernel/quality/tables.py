@@ -232,12 +232,12 @@ class Lagrangian:
         For multipliers of what is seen of two laws, the slack of their pair is paid for the largest of them.
         """
         for item in [] if supports.absent else supports.items():
-            number, first, second, *bend = item.items(6)
+            number, first, second, level, multiplier, ratios = item.items(6)
             one, a, b = self.asked[number.integer(0, len(self.asked) - 1)], first.integer(), second.integer()
             if one.bends is None or (a, b) not in one.pairs:
                 raise item.wrong("is about rows that are not compared, or by a ratio")
-            most, ups, downs = support(*one.bends, *bend, max(one.view) + 1)
-            self.constant -= most
+            limit, ups, downs = support(*one.bends, level, multiplier, ratios, max(one.view) + 1)
+            self.constant -= limit
             for column, seen in enumerate(one.view):
                 self.reduced[a][column] += floor(ups[seen] * ONE)
                 self.reduced[b][column] -= ceil(downs[seen] * ONE)
