@@ -14,7 +14,7 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.automaton import REFUSED
 from privspec.language.spelling import spell
-from privspec.language.walk import names_used
+from privspec.language.walk import names_used, walk
 from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model, PartySet
@@ -183,6 +183,8 @@ def read_parameters(
                 parties[name] = _party(party_nodes[name], now)
             elif name in overrides:
                 values[name] = _indexed(declared[name], parse_override(name, overrides[name], now), parties)
+                if (files := set(_files(declared[name].value))) and files <= set(now.files.fixed or ()):
+                    _parameter(declared[name], now, parties)  # read as it was when it had no other value
             else:
                 values[name] = _parameter(declared[name], now, parties)
         except Failure as failure:
@@ -194,6 +196,14 @@ def read_parameters(
         except SpecError as error:
             report.diagnostics.extend(error.diagnostics)
     return values, parties
+
+
+def _files(expr: syntax.Expr) -> Iterator[str]:
+    """The files that an expression reads, as a reader calls them."""
+    for node in walk(expr):
+        match node:
+            case syntax.Call(function="csv" | "npy" as kind, arguments=(syntax.String(value=name),)):
+                yield f"{kind}:{name}"
 
 
 def parameter_words(spec: syntax.Spec, name: str, values: Mapping[str, Value]) -> str:

@@ -56,3 +56,14 @@ def test_a_plan_is_as_good_as_without_them_and_says_what_is_left_out(tmp_path: P
     path.write_text("sex,age,region\nF,1,a\nF,what,b\nM,3,\n")
     release = wide.run({"people": path}, randomness=SimulationRandomness(1))
     assert np.asarray(release["O"]) == pytest.approx([2, 1], abs=30)
+
+
+def test_a_parameter_may_be_read_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("1,0,0.5\n0,1,1\n")
+    text = (
+        'parameters:\n  A = csv("a.csv")\nvariables:\n  input x in [0, 1]^3\n  output O\n'
+        "loss: E[ ||O - A @ x||^2 ]\nprivacy: O is (1, 1e-6)-DP wrt x, replacing one entry\n"
+    )
+    plan = solve(Request(Source("a.priv", text), base=tmp_path))
+    (tmp_path / "a.csv").unlink()
+    assert plan.verify().ok

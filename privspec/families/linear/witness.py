@@ -168,12 +168,12 @@ def _vectors(
     if not all(fine.all() for fine in terms):
         assert scene.guide is not None
         guide = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.guide)
-        found: Array = np.hstack(_guided(guide, errors, views, parts, terms))
-        gram = found @ found.T if found.shape[0] <= found.shape[1] else found.T @ found
+        spread: Array = np.hstack(_guided(guide, errors, views, parts, terms))
+        gram = spread @ spread.T if spread.shape[0] <= spread.shape[1] else spread.T @ spread
         values, vectors = np.linalg.eigh(gram)
         largest = float(values[-1]) * (1 + 1e-13)
         missing = np.sqrt(np.maximum(1 - values / largest, 0.0))
-        return "errors", _polar_json(found / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
+        return "errors", _polar_json(spread / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
     if len(errors) <= TALL * image.shape[1] + 16:
         left, _, right = np.linalg.svd(image, full_matrices=False)
         return "errors", _polar_json(left @ right), None

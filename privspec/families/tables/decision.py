@@ -16,6 +16,7 @@ import numpy as np
 
 from privspec.families.document import float_down
 from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible
 from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem, view_of
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
@@ -35,6 +36,7 @@ from privspec.solvers.table_programs import (
     CompleteDual,
     CompleteRatio,
     ExactTable,
+    InfeasibleTable,
     PairDual,
     Privacy,
     TableDual,
@@ -193,6 +195,10 @@ class Ways:
     plan: Callable[[TableDecision], dict[str, Any]]
     again: Callable[[Model, Problem, Settings], tuple[float | None, int]]
     """The loss of the best table, None if there is none, and how many programs a search solved."""
+    solved: Callable[[Lowered, Settings], TableSolution | InfeasibleTable]
+    """The table of least loss of a program, or the constraints that conflict."""
+    explained: Callable[[Model, TableSystem, Settings], Infeasible | None]
+    """Why no table meets the lines of a system; None where one does."""
 
 
 CLOSE = 1e-9

@@ -72,7 +72,7 @@ class Finite:
         """The least cost of an amount of privacy that a spec leaves open."""
         from privspec.families.tables.priced import priced  # few specs ask for it
 
-        return priced(model, settings)
+        return priced(model, settings, WAYS)
 
     def size(self, system: TableSystem) -> int:
         """Rows and columns."""
@@ -193,4 +193,4 @@ def _solved_again(model: Model, problem: Problem, settings: Settings) -> tuple[f
     return found.rounded_loss if isinstance(found, TableDecision) else None, rounds
 
 
-WAYS = Ways(raise_table, _solved_again)
+WAYS = Ways(raise_table, _solved_again, solved, explained)

@@ -21,8 +21,7 @@ from privspec.families.amounts import beyond, down, minimum
 from privspec.families.document import decimal_up, float_down, plan_document, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
-from privspec.families.tables.decision import LinearTable
-from privspec.families.tables.family import WAYS, explained, solved
+from privspec.families.tables.decision import LinearTable, Ways
 from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
 from privspec.families.tables.system import TableSystem, to_program
 from privspec.kernel.core.numbers import nearest_double
@@ -60,6 +59,7 @@ class Search:
 
     model: Model
     settings: Settings
+    ways: Ways
     found: Parsed
     problem: Problem
     started: float
@@ -94,10 +94,10 @@ class Search:
         """The table of least loss of a block at an amount; None where there is none."""
         model, system = self.at(value, block)
         lowered = to_program(system)
-        found = solved(lowered, self.settings)
+        found = self.ways.solved(lowered, self.settings)
         if isinstance(found, InfeasibleTable):
             return None
-        return LinearTable(model, system, self.settings, WAYS, found, lowered)
+        return LinearTable(model, system, self.settings, self.ways, found, lowered)
 
 
 def exact_loss(table: LinearTable) -> Fraction:
@@ -107,13 +107,13 @@ def exact_loss(table: LinearTable) -> Fraction:
     return found
 
 
-def priced(model: Model, settings: Settings) -> PricedTable | Infeasible:
+def priced(model: Model, settings: Settings, ways: Ways) -> PricedTable | Infeasible:
     """The least amount at which a table meets all lines.
 
     Raises: SpecError PS0501 for losses that add errors to the amount, SolveError PS0610.
     """
     found = parsed(model)
-    search = Search(model, replace(settings, progress=None), found, elaborate(inner(model)), perf_counter())
+    search = Search(model, replace(settings, progress=None), ways, found, elaborate(inner(model)), perf_counter())
     if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
         said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies yet"
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
@@ -194,7 +194,7 @@ def _out_of_range(search: Search, value: Fraction) -> Infeasible:
     if search.found.high is None or search.found.high > FARTHEST:
         raise beyond(search.model, search.found.node, FARTHEST)
     model, system = search.at(value, search.table)
-    found = explained(model, system, search.settings)
+    found = search.ways.explained(model, system, search.settings)
     node = search.found.node
     if found is None:
         said = f"no table that meets the lines was found at {node.name} = {show(value)}"
