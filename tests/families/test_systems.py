@@ -312,21 +312,21 @@ def test_curves_of_the_kernel_are_below_what_parts_cost(plan: Plan) -> None:
 
 GAUSSIAN_SUMS = """\
 spec sums
-parties: person in 1..20
+parties: person in 1..30
 variables:
-  input hours[person] in [0, 1]^16
+  input hours[person] in [0, 1]^32
   input works[person] in {0, 1}
   input vote[person] in {north, south}
   intermediate winner
   intermediate said
   output total
-  output working in 0..20
+  output working in 0..30
   output seat in {north, south}
 background:
   said = sum(works)
   said ~ uniform
   winner = random_dictator(vote)
-loss: 0.01 * E[ ||total - sum(hours)||^2 ] + E[ |working - said| ] + 20 * worst[ total_variation(seat, winner) ]
+loss: 0.003 * E[ ||total - sum(hours)||^2 ] + 4 * E[ |working - said| ] + 20 * worst[ total_variation(seat, winner) ]
 privacy:
   all outputs are (1, 1e-6)-DP wrt all inputs, replacing one person
 """

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from privspec.families.document import float_down
-from privspec.families.systems.splits import Lines, Split, corners, directed, minimised, rounded_down
+from privspec.families.systems.splits import GRID, Lines, Split, corners, directed, minimised, rounded_down
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
-from privspec.kernel.systems import Shares, SystemRules, read_system, shares_of
+from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
 
 BESIDE = (1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
 """How many times the share that a part spends, or by how much less, a witness of it is looked for."""
@@ -44,7 +44,8 @@ def proved(document: Mapping[str, Any], lines: Lines, split: Split, claims_at: C
     base = sum(part["loss"]["lower_bound"] or 0.0 for part in document["mechanism"]["parts"])
     starts = [np.log([float(a) for a in split.amounts[1:]]) - np.log(float(split.amounts[0]))] if found else []
     try:
-        shares = _shares(document, found)
+        parts = _parts(document)
+        shares = _shares(document, parts, found)
         least = base
         for _ in range(ROUNDS if found else 0):
             fitted = [curve.near for curve in shares.curves]
@@ -53,7 +54,7 @@ def proved(document: Mapping[str, Any], lines: Lines, split: Split, claims_at: C
             added = least < base * (1 - LOWER) and _add(found, directed(lines, split.kinds, logs), split, claims_at)
             if not added:
                 break
-            shares = _shares(document, found)
+            shares = _shares(document, parts, found)
     except Refused:
         return {}
     loss, best = document["loss"], None
@@ -74,22 +75,32 @@ def proved(document: Mapping[str, Any], lines: Lines, split: Split, claims_at: C
     return {"status": status, "claims": {"split": found}, "loss": {**loss, **stated}}
 
 
-def _shares(document: Mapping[str, Any], found: Sequence[Witnesses]) -> Shares:
+def _parts(document: Mapping[str, Any]) -> list[Judged]:
+    """The parts as the kernel judges them.
+
+    Raises: Refused where one cannot be read.
+    """
+    case, rules = read(Case, Item(document, "plan")), FORMS["system"]
+    assert isinstance(case, Case)
+    assert isinstance(rules, SystemRules)
+    return rules.parts(case, read_system(case))
+
+
+def _shares(document: Mapping[str, Any], parts: list[Judged], found: Sequence[Witnesses]) -> Shares:
     """The curves as the kernel builds them.
 
     Raises: Refused where there are none.
     """
     case = read(Case, Item({**document, "claims": {"split": list(found)}}, "plan"))
-    rules = FORMS["system"]
     assert isinstance(case, Case)
-    assert isinstance(rules, SystemRules)
-    return shares_of(case, rules.parts(case, read_system(case)))
+    return shares_of(case, parts)
 
 
 def _around(k: int, share: Fraction, lines: Lines, split: Split, claims_at: Claims) -> Witnesses:
     """Witnesses of a part around its own share, up to the largest that it may have."""
     most = lines.largest(k, len(split.kinds), split.kinds[k]) or share
     wanted = {rounded_down(float(share) * factor) for beside in BESIDE for factor in (beside, 1 / beside)}
+    wanted |= {rounded_down(float(most) / 3**i) for i in range(GRID)}  # which the search has solved
     return _solved(k, sorted(one for one in {*wanted, most} if 0 < one <= most and one != share), claims_at)
 
 

@@ -66,7 +66,9 @@ class Curve:
     square: float | None = None
 
     def add(self, amount: Fraction) -> float | None:
-        """The loss at a share, solved once."""
+        """The loss at a share, solved once, or by the square where that is known to tell it."""
+        if self.square is not None and amount:
+            return self.square / float(amount) ** 2
         if amount not in self.points:
             loss = self.solve(self.kind, amount)
             if loss is None:
@@ -245,7 +247,7 @@ def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) ->
     kinds, count = split.kinds, len(split.kinds)
     chosen = [own[kind] for kind, own in zip(kinds, curves, strict=True)]
     most = [float(lines.largest(k, count, kind) or 0) for k, kind in enumerate(kinds)]
-    scale = [chosen[k].points.get(amount, 0.0) * float(amount) ** 2 for k, amount in enumerate(split.amounts)]
+    scale = [(chosen[k].add(amount) or 0.0) * float(amount) ** 2 for k, amount in enumerate(split.amounts)]
     ways = {
         "even shares, composed as here": lines.scaled(kinds, most),
         "an even part of the amounts for each, added up (basic composition)": _basic(lines, kinds),
