@@ -14,6 +14,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.divergences import satisfies, support
@@ -245,3 +246,25 @@ def test_outputs_that_are_of_no_use_and_worst_cases(measure: str, loss: str, inp
     report = judge(json.dumps(plan))
     assert report.ok, report.failed
     assert plan["status"] == "optimal"
+
+
+def test_what_no_table_meets_is_said_with_its_lines_and_a_scale_that_is_chosen_by_one_line() -> None:
+    tight = SPEC.format(measure="0.2-zCDP").replace("privacy:", "accuracy: E[ mismatch(z, x) ] <= 0.1\nprivacy:")
+    plan = solved_text(tight)
+    assert "no table meets all of these lines" in json.dumps(plan)
+    shaped = """variables:
+  input x in 1..3
+  choose alpha in [0.1, 0.5]
+  output z in 1..3
+  intermediate estimate
+background:
+  x ~ uniform
+  E[z | x] = alpha * x
+  estimate = z / alpha
+loss: E[ (estimate - x)^2 ]
+privacy: z is 1-zCDP wrt x, replacing everything
+"""
+    with pytest.raises(SpecError) as caught:
+        solved_text(shaped)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("PS0501", "solve cannot compute rho-zCDP beside a scale that is chosen yet")

@@ -17,7 +17,6 @@ from privspec.families.tables.system import (
     Lowered,
     TableSystem,
     TooManyError,
-    computed,
     linear_rows,
     to_program,
 )
@@ -88,46 +87,48 @@ def _diagnostic(model: Model, place: int | Span, message: str, help_: str | None
 def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
     """Requirements that tables do not know, and lines beside a scale that the search does not take."""
     for requested in system.requested:
-        if computed(requested.obligation.measure) or not len(requested.neighbours.pairs):
-            continue
         requirement = model.requirements[requested.index]
-        if isinstance(requirement.measure, Chosen):
+        if isinstance(requirement.measure, Chosen) and len(requested.neighbours.pairs):
             yield _diagnostic(
                 model,
                 requirement.span,
                 f"solve cannot choose the amount of {requirement.measure.text} for tables yet",
                 "give it a value under `parameters:`; privspec sweep SPEC --over compares many",
             )
-        yield _diagnostic(
-            model,
-            requirement.span,
-            f"solve cannot compute {requirement.measure.name} requirements for tables yet",
-            "write epsilon-DP, (epsilon, delta)-DP, LDP, per-atom-LDP or metric-DP, with one figure for everybody",
-        )
+        if system.table.estimates is not None and isinstance(requested.block, CurveRatio):
+            yield _diagnostic(
+                model,
+                requirement.span,
+                f"solve cannot compute {requirement.measure.name} beside a scale that is chosen yet",
+                "write epsilon-DP or (epsilon, delta)-DP, or give the scale a value",
+            )
 
 
 def explained(model: Model, system: TableSystem, settings: Settings) -> Infeasible | None:
     """Why no table meets the lines of a system; None where one does."""
-    from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
-
     lowered = to_program(system)
     found = solved(lowered, settings)
-    if not isinstance(found, InfeasibleTable):
-        return None
+    return _conflict(model, system, lowered, found, settings) if isinstance(found, InfeasibleTable) else None
+
+
+def _conflict(
+    model: Model, system: TableSystem, lowered: Lowered, found: InfeasibleTable, settings: Settings
+) -> Infeasible:
+    """Lines that no table meets: the fewest where programs are linear, else all of them."""
+    if _curved(lowered):
+        spans = [requirement.span for requirement in model.requirements]
+        spans += [target.target.span for target in model.accuracy] + [one.relation.span for one in model.constraints]
+        return Infeasible("no table meets all of these lines", tuple(conflict_line(model, s) for s in spans), ())
+    from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
+
     return explain_infeasible(model, system, lowered, found, settings, _solved_again)
 
 
 def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
     lowered = to_program(system)
     found = target_itself(system, lowered) or solved(lowered, settings)
-    if isinstance(found, InfeasibleTable) and _curved(lowered):
-        spans = [requirement.span for requirement in model.requirements]
-        spans += [target.target.span for target in model.accuracy] + [one.relation.span for one in model.constraints]
-        return Infeasible("no table meets all of these lines", tuple(conflict_line(model, s) for s in spans), ())
     if isinstance(found, InfeasibleTable):
-        from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
-
-        return explain_infeasible(model, system, lowered, found, settings, _solved_again)
+        return _conflict(model, system, lowered, found, settings)
     return LinearTable(model, system, settings, WAYS, found, lowered)
 
 

@@ -124,12 +124,6 @@ def per_atom(measure: Measure) -> bool:
     return "per-atom" in measure.name
 
 
-def computed(measure: Measure) -> bool:
-    """Whether tables can be computed for it: its figures are known."""
-    known = figures(measure)
-    return len(known) == len(measure.amounts)
-
-
 @dataclass(frozen=True, eq=False)
 class TableSystem:
     """The one table of a problem in the solvers' numbers."""
