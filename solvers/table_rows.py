@@ -263,6 +263,7 @@ class RowsProgram:
         shown = membership(classes(block, self.outputs))
         if isinstance(block, CompleteRatio):
             return self._state_complete(block, shown)
+        assert isinstance(block, PairRatio | AtomRatio), "curves are for the convex path"
         state = _Block(block, float_ratios(block), shown)
         if self.margin is None:
             # HiGHS has absolute tolerances: unscaled, a ratio of e^20 magnifies them to gaps of percents
