@@ -157,9 +157,9 @@ class _Builder:
         written, spec = spec, with_listed_values(spec, self.environment, report)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
+        self._check_links()
         tables = {name: domain for name, domain in self.domains.items() if isinstance(domain, Table)}
         self.domains |= columns_used(spec, tables)
-        self._check_links()
         fixed = self._constants(constants)
         typer = self.typer = self._typer(fixed)
         losses = LossReader(scope, report, typer, definitions, self.domains)
