@@ -107,6 +107,10 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
     options = []
     if "parts" in plan["mechanism"]:
         return columns_for(plan, folder)
+    if "states" in (block := plan["problem"]["blocks"][0]):
+        path = folder / f"{block['source']}.csv"
+        path.write_text("\n".join([block["source"], *dice.choice(block["states"], 100)]) + "\n", "utf-8")
+        return ["--input", f"{block['source']}={path}"]
     if "releases" in plan["mechanism"]:
         return people_for(plan, folder)
     if plan["mechanism"]["family"] == "statistic":

@@ -102,6 +102,8 @@ def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[st
     sets = [one.value if isinstance(one, syntax.Keyword) else one for one in rest if _lists_columns(one)]
     items = [item for one in sets if isinstance(one, syntax.SetOf) for item in one.items]
     words = {item.id if isinstance(item, syntax.Name) else getattr(item, "value", "") for item in items}
+    if function == "marginals" and not words <= set(table.names):
+        return set(table.names)  # what is wrong is told where it is read
     by_sets = all(isinstance(one, syntax.SetOf) for one in rest) and bool(rest)
     told = {"count": True, "sum": True, "histogram": any(map(_groups, rest)), "marginals": by_sets}
     return named | (words & set(table.names)) if told.get(function) else set(table.names)

@@ -45,7 +45,8 @@ def input_value(block: InputBlock, u: Array) -> Value:
     part = np.array(u[block.start : block.stop], dtype=np.float64)
     element = block.type.element
     if isinstance(element, Tables):
-        return CellCounts(element.table, part)
+        # tables that parties hold are asked together
+        return CellCounts(element.table, part.reshape(-1, element.table.cell_count).sum(axis=0))
     return Fraction(float(part[0])) if not block.type.shape else part.reshape(block.type.shape)
 
 

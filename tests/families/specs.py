@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from privspec.model.graph import Model
 from privspec.model.targets import environment, input_value, target
 
 Array = NDArray[np.float64]
+TEMPLATES = Path(__file__).parents[2] / "specs"
 
 
 def spec(
@@ -48,7 +50,7 @@ def spec(
 
 
 def model_of(text: str, **parameters: Any) -> Model:
-    return load_model(Source("test.priv", text), parameters=parameters)
+    return load_model(Source("test.priv", text), parameters=parameters, base=TEMPLATES)
 
 
 def lowered(model: Model) -> LinearSystem:

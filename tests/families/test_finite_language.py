@@ -331,7 +331,10 @@ def test_too_many_values_to_try_are_refused() -> None:
 
 
 def test_a_price_of_a_loss_below_zero_says_which_way() -> None:
-    plan = solved(LISTED.format(k="{1}", m="{5}", condition="", a="0", b="1"))
+    plan = solved(
+        "variables:\n  input x in 1..4\n  output O in 1..4\nbackground: x ~ categorical([4, 3, 2, 1])\n"
+        "loss: E[ |O - x| ] - 5\nprivacy: O is 1.5-DP wrt x\n"
+    )
     assert plan["loss"]["value"] < 0
     assert [item["loss_change"] < 0 for item in plan["remarks"]["binding"]] == [True]
 

@@ -166,7 +166,6 @@ def test_other_quotients_are_amounts(text: str) -> None:
     ("text", "says"),
     [
         (rounds_spec("rounds"), "as many as fit"),
-        (rounds_spec(f"{WORST} - rounds"), "as many as fit"),
         (rounds_spec("-1 / rounds"), "as many as fit"),
         (rounds_spec(choose="choose rounds in [1, 20]"), "whole numbers from 1"),
         (rounds_spec(choose="choose rounds in 0..20"), "whole numbers from 1"),
@@ -215,3 +214,9 @@ def test_least_epsilon_of_a_rule_that_comes_nearer_with_less() -> None:
     assert free["mechanism"]["family"] in ("exponential", "permute_and_flip")
     assert free["loss"]["lower_bound"] <= free["loss"]["value"] < dummies["loss"]["value"]
     assert free["accuracy"][0]["value"] <= 0.2
+
+
+def test_rounds_that_are_weighed_against_errors_are_compared_one_by_one() -> None:
+    with pytest.raises(SpecError) as caught:
+        system_of(rounds_spec(f"{WORST} - rounds"))
+    assert [found.code for found in caught.value.diagnostics] == ["PS0527"]

@@ -157,13 +157,9 @@ def test_blocks_stand_for_themselves() -> None:
     assert float(l2_sensitivity_up(strategy, BallDifferences(blocks, Fraction(1)))) == pytest.approx(5)
 
 
-@pytest.mark.parametrize(
-    "differences",
-    [
-        BallDifferences((np.arange(2),), Fraction(1)),
-        BoxDifferences((np.arange(2),), column([Fraction(1), Fraction(1)])),
-    ],
-)
-def test_an_l1_sensitivity_needs_single_coordinates(differences: Any) -> None:
+def test_an_l1_sensitivity_is_not_known_over_balls() -> None:
+    identity, scales = DyadicMatrix(np.eye(2, dtype=np.int64), 0), (Fraction(1),) * 2
     with pytest.raises(InternalError):
-        scaled_l1_sensitivity(DyadicMatrix(np.eye(2, dtype=np.int64), 0), (Fraction(1),) * 2, differences, Fraction(0))
+        scaled_l1_sensitivity(identity, scales, BallDifferences((np.arange(2),), Fraction(1)), Fraction(0))
+    box = BoxDifferences((np.arange(2),), column([Fraction(1), Fraction(3)]))
+    assert scaled_l1_sensitivity(identity, scales, box, Fraction(0)) == 4

@@ -253,7 +253,7 @@ ATTACKS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "a shape": ("entry", in_target("shape", [2, 12]), "not known"),
     "a strategy of every number": ("entry", wide_strategy, "not what the problem"),
     "fewer copies under everything": ("everything", classes((1, 8), (0, 1)), "not of all units"),
-    "units added up that each party sends": ("entry", nobody, "one number of one party|hides"),
+    "units added up that each party sends": ("entry", nobody, "more than one party|hides"),
     "less noise at fewer places": ("sites", site(4, 7), "sites: "),
     "a place without a class": ("sites", site(12), "in order"),
     "cells in classes": ("table", alone, "or of cells"),

@@ -19,11 +19,13 @@ from privspec.problem.linear_differences import (
 )
 
 
-def block(domain, parties="", index=""):
+def block(domain, parties="", index="", question="x"):
+    """An input; all columns of a table are read where a question is about all of them."""
     text = f"""{parties}
 variables:
   input x{index} in {domain}
   output O in real
+  intermediate asked = {question}
 privacy:
   O is 1-metric-DP wrt x, distance euclidean
 """
@@ -120,7 +122,7 @@ def test_all_balls_of_one_person_are_covered():
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_tables(group):
-    table = block("table(a in 0..2, b in {F, M})")
+    table = block("table(a in 0..2, b in {F, M})", question="histogram(x)")
     adding = sets([table], nb.ReplacingRecord(group, adding=True))
     moving = sets([table], nb.ReplacingRecord(group))
     unit = np.eye(6)
