@@ -14,8 +14,8 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings, raised once for whole systems (parts, choices, least amounts, shares, chains): they may only be lowered.
-LINES = 78_000
-FILES = 322
+LINES = 77_980
+FILES = 317
 ENTERED = 150
 COUNT = """
 import json, sys
