@@ -68,9 +68,9 @@ def _box_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], boxes: BoxDifferences, step: Fraction
 ) -> Fraction:
     """The same of boxes, at most: what each number does by itself, added up."""
+    every = (np.abs(strategy.integers[:, block]).astype(object) @ boxes.reach[block] for block in boxes.blocks)
     worst = Fraction(0)
-    for block in boxes.blocks:
-        moved = np.abs(strategy.integers[:, block]).astype(object) @ boxes.reach[block]
+    for moved in dict.fromkeys(map(tuple, every)):  # units that are alike, once
         own = ((strategy.unit * Fraction(m) + step) / scale for m, scale in zip(moved, scales, strict=True) if m)
         worst = max(worst, sum(own, Fraction(0)))
     return worst

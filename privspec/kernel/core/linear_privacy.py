@@ -31,6 +31,7 @@ from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
+SQUARES: dict[tuple[tuple[int, ...], ...], int] = {}
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
 GROUPS = 4096
@@ -131,9 +132,8 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
     (listed, count), columns = moves, list(zip(*strategy.rows, strict=True))
     given = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
     found = [_unit(columns, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
-    if count == 1:
-        return max(found, default=Fraction(0)) * strategy.unit**2
-    return _largest(list(map(sqrt_up, found)), listed, count) ** 2 * strategy.unit**2
+    whole = max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
+    return whole * strategy.unit**2
 
 
 def _unit(columns: list[tuple[int, ...]], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
@@ -156,16 +156,16 @@ def _unit(columns: list[tuple[int, ...]], unit: tuple[Piece, ...], scaling: Item
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
     rows = fmpz_mat([[int(scale * below) * v for v in columns[i]] for i, scale in scales])
-    gram = [[int(v) for v in row] for row in (rows * rows.transpose()).tolist()]
+    gram = tuple(tuple(int(v) for v in row) for row in (rows * rows.transpose()).tolist())
     if shapes == {"swap"}:
         moves = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
         return Fraction(max(moves, default=0), below**2)
     reach = sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0))
-    return (Fraction(_vertex(gram)) if exact else _eigenvalue(gram) * reach) / below**2
+    return (Fraction(SQUARES.get(gram) or _vertex(gram)) if exact else _eigenvalue(gram) * reach) / below**2
 
 
-def _vertex(gram: list[list[int]]) -> int:
-    """The largest s'Gs over vectors s of signs, one flipped after another (Gray's order)."""
+def _vertex(gram: tuple[tuple[int, ...], ...]) -> int:
+    """The largest s'Gs over vectors s of signs, flipped one by one (Gray's order); kept for units alike."""
     pulls, signs = [sum(row) for row in gram], [1] * len(gram)
     value = best = sum(pulls)
     for step in range(1, 2 ** max(len(gram) - 1, 0)):
@@ -174,10 +174,10 @@ def _vertex(gram: list[list[int]]) -> int:
         signs[i] = -signs[i]
         pulls = [pull + 2 * signs[i] * v for pull, v in zip(pulls, gram[i], strict=True)]
         best = max(best, value)
-    return best
+    return SQUARES.setdefault(gram, best)
 
 
-def _eigenvalue(gram: list[list[int]]) -> Fraction:
+def _eigenvalue(gram: tuple[tuple[int, ...], ...]) -> Fraction:
     """At least the largest eigenvalue of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
     if not any(map(any, gram)):
         return Fraction(0)
