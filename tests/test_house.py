@@ -14,7 +14,7 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings, raised once for whole systems (parts, choices, least amounts, shares, chains): they may only be lowered.
-LINES = 77_980
+LINES = 77_965
 FILES = 317
 ENTERED = 150
 COUNT = """

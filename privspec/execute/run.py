@@ -229,10 +229,11 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
 def with_computed(release: Release, model: Model) -> Release:
     """A release with the outputs that are computed from what it gives: for those who are given all of their sources."""
     values, labels, bare, observers = dict(release.values), dict(release.labels), [], dict(release.observers)
+    public = environment(model)
     for one in model.computed:
         if not set(one.sources) <= set(values):
             continue  # a part that was not run
-        values[one.name] = one.value({**release.values, **values}, environment(model))
+        values[one.name] = one.value(values, public)
         alike = [labels[name] for name in one.sources if name in labels and values[name].shape == one.type.shape]
         labels.update((one.name, found) for found in alike[:1])
         bare += [one.name] if set(one.sources) & set(release.unprotected) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -238,16 +238,22 @@ class _Selected:
     """
 
     table: Table
-    kept: tuple[list[int], ...]
+    kept: tuple[Sequence[int], ...]
     by: tuple[int, ...]
     weights: tuple[int, Array] | None
 
+    @classmethod
+    def of(cls, table: Table, by: tuple[int, ...]) -> _Selected:
+        """Counts of all records by some columns."""
+        return cls(table, tuple(map(range, table.cell_shape)), by, None)
+
     @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(len(self.kept[i]) for i in self.by)
+    def size(self) -> int:
+        """How many numbers there are: one for each group."""
+        return prod(len(self.kept[i]) for i in self.by)
 
     def apply(self, counts: Any) -> Array:
-        """(cells, *batch) -> (product of the sizes, *batch), the last column running fastest."""
+        """(cells, *batch) -> (groups, *batch), the last column running fastest."""
         array = as_float(counts)
         batch, rank = array.shape[1:], len(self.table.names)
         array = array.reshape((*self.table.cell_shape, *batch))
@@ -257,8 +263,9 @@ class _Selected:
         for i, places in enumerate(self.kept):
             if len(places) < array.shape[i]:
                 array = np.take(array, places, axis=i)
-        summed: Array = array.sum(axis=tuple(i for i in range(rank) if i not in self.by))
-        return summed.reshape((prod(self.sizes), *batch))
+        axes = tuple(i for i in range(rank) if i not in self.by)
+        summed: Array = array.sum(axis=axes) if axes else array
+        return summed.reshape((self.size, *batch))
 
     def labels(self) -> Labels:
         """The values of the columns that stay apart."""
@@ -268,7 +275,7 @@ class _Selected:
 def _selected(arguments: Arguments, name: str, by: tuple[int, ...], column: int | None = None) -> _Selected:
     """What the settings of a call ask for: the values allowed of each column, and the groups."""
     table = _table(arguments, name).table
-    kept = [list(range(size)) for size in table.cell_shape]
+    kept = list(_Selected.of(table, by).kept)
     for word, argument in arguments.keywords.items():
         if not isinstance(argument.value, tuple):
             raise FunctionError(f"{word} is compared with values in braces", word)
@@ -313,18 +320,16 @@ def _histogram(arguments: Arguments, name: str) -> Bound:
         groups = ", ".join(table.names[i] for i in counted) or "age"
         message = f"{left[0]} is measured, not counted: {name} has no cells for it"
         raise FunctionError(message, 0, help=f"write `, by = {{{groups}}}` behind it, or declare {left[0]} in steps")
-    if not arguments.keywords:
-        every = range(len(table.names))
-        return Bound(Type((table.cell_count,)), as_float, linear=True, labels=lambda: cell_labels(table, every))
-    found = _selected(arguments, name, counted)
-    return Bound(Type((prod(found.sizes),)), found.apply, linear=True, labels=found.labels)
+    return _by_group(_selected(arguments, name, counted))
 
 
 def _counted(found: _Selected) -> Bound:
     """One number, or one for each group."""
-    if not found.by:
-        return Bound(Type(), lambda counts: found.apply(counts)[0], linear=True)
-    return Bound(Type((prod(found.sizes),)), found.apply, linear=True, labels=found.labels)
+    return _by_group(found) if found.by else Bound(Type(), lambda counts: found.apply(counts)[0], linear=True)
+
+
+def _by_group(found: _Selected) -> Bound:
+    return Bound(Type((found.size,)), found.apply, linear=True, labels=found.labels)
 
 
 def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
@@ -353,14 +358,6 @@ def _sum(arguments: Arguments, name: str) -> Bound:
     if not isinstance(asked, tuple) or len(asked) != 1 or asked[0] not in table.names:
         raise FunctionError("sum adds up one column of a table, as in sum(people.age)", 1)
     return _counted(_selected(arguments, name, (), table.names.index(str(asked[0]))))
-
-
-def _marginal(counts: Array, shape: tuple[int, ...], keep: tuple[int, ...]) -> Array:
-    """Counts of some attributes, the others added up, (cells, *batch) -> (product of kept, *batch), row-major."""
-    batch = counts.shape[1:]
-    axes = tuple(i for i in range(len(shape)) if i not in keep)
-    summed = counts.reshape((*shape, *batch)).sum(axis=axes) if axes else counts
-    return summed.reshape((prod(shape[i] for i in keep), *batch))
 
 
 def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[int, ...], ...]:
@@ -407,19 +404,17 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
 
 def _marginals(arguments: Arguments, name: str) -> Bound:
     table = _table(arguments, name).table
-    counted, shape = _counted_columns(table), table.cell_shape
+    counted = _counted_columns(table)
     asked = _marginal_sets(tuple(table.names[i] for i in counted), arguments)
-    sets = tuple(tuple(counted[i] for i in one) for one in asked)
-    sizes = [prod(shape[i] for i in keep) for keep in sets]
+    every = [_Selected.of(table, tuple(counted[i] for i in one)) for one in asked]
 
     def apply(counts: Any) -> Array:
-        array = as_float(counts)
-        return np.concatenate([_marginal(array, shape, keep) for keep in sets])
+        return np.concatenate([one.apply(counts) for one in every])
 
     def labels() -> Labels:
-        return joined((cell_labels(table, keep), size) for keep, size in zip(sets, sizes, strict=True))
+        return joined((one.labels(), one.size) for one in every)
 
-    return Bound(Type((sum(sizes),)), apply, linear=True, labels=labels)
+    return Bound(Type((sum(one.size for one in every),)), apply, linear=True, labels=labels)
 
 
 # --- comparisons and prices -----------------------------------------------------------------------

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.case import PLAN, Case, Rules
+from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused, canonical, read
+from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.quality.tables import Lagrangian
 from privspec.kernel.quality.tables_forms import Task
-
-LOSSES = ("linear", "statistics", "table", "votes", "priced", "chain", "system")
-"""Forms of problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class Figures:
     words: tuple[str, str, str] = ("", "", "")
 
 
-def judge_design(case: Case, said: Item, forms: dict[str, Rules]) -> tuple[Case, object]:
+def judge_design(case: Case, said: Item) -> tuple[Case, object]:
     """The plan of what is chosen, then those of all other alternatives, then that none of them is better.
 
     Returns: the plan of what is chosen, to be judged further, and what is executed.
@@ -110,7 +108,7 @@ def judge_design(case: Case, said: Item, forms: dict[str, Rules]) -> tuple[Case,
             figures.append(_without_plan(case, design, one, came))
             continue
         alone = _case(case, one, came, chosen=i == number)
-        found = forms[alone.block.form(*forms)].judge(alone)
+        found = FORMS[alone.block.form(*FORMS)].judge(alone)
         if i == number:
             own, executed = alone, found
             case.found += alone.found
@@ -149,9 +147,10 @@ def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
         return None
     frame = read_frame(problem)
     block = frame.blocks[0]
-    if block.form(*LOSSES) == Linear.FORM:
+    form = block.form(*FORMS)
+    if form == Linear.FORM:
         return cost if min(read_linear(block, frame).errors.weights, default=0) >= 0 else None
-    if block.form(*LOSSES) != Task.FORM:
+    if form != Task.FORM:
         return None
     task = read(Task, block)
     assert isinstance(task, Task)

@@ -57,7 +57,7 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     if design is None:
         executed = rules.judge(case)
     else:
-        own, executed = judge_design(case, design, FORMS)
+        own, executed = judge_design(case, design)
     rules.judge_exposures(own, executed)
     _computed(own)
     holds = all(claim.holds for claim in found)

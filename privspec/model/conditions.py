@@ -69,21 +69,19 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
     What no question looks at is not read: cells that would count the same are one.
     """
     asked: dict[str, set[str]] = {name: set() for name in tables}
-    for node in walk(spec):
+    alone = dict.fromkeys(tables, 0)  # how often a table stands elsewhere than first in a call
+    for node in walk(spec) if tables else ():
         match node:
             case syntax.Call(function=function, arguments=(syntax.Name(id=name), *rest)) if name in tables:
                 asked[name] |= _columns(function, rest, tables[name])
-    names = [node.id for node in walk(spec) if isinstance(node, syntax.Name)]
-    calls = [node.arguments[0] for node in walk(spec) if isinstance(node, syntax.Call) and node.arguments]
+                alone[name] -= 1
+            case syntax.Name(id=name) if name in tables:
+                alone[name] += 1
+    found = {}
     for name, table in tables.items():
-        inside = sum(isinstance(first, syntax.Name) and first.id == name for first in calls)
-        if names.count(name) > inside:
-            asked[name] = set(table.names)
-    kept = {name: table.names[:1] if not asked[name] else asked[name] for name, table in tables.items()}
-    return {
-        name: replace(table, attributes=tuple(one for one in table.attributes if one[0] in kept[name]))
-        for name, table in tables.items()
-    }
+        kept = table.names if alone[name] else asked[name] or table.names[:1]
+        found[name] = replace(table, attributes=tuple(one for one in table.attributes if one[0] in kept))
+    return found
 
 
 def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, object]]) -> tuple[str, ...]:
@@ -156,16 +154,17 @@ class _Reader:
     def _compared(self, call: syntax.Call) -> syntax.Call:
         """A call whose conditions are numbers; those of questions about tables are told to be out of place."""
         conditions = [one for one in call.arguments if isinstance(one, syntax.Condition)]
+        if not conditions:
+            return call
         if call.function not in (*ABOUT_TABLES, "marginals"):
             arguments = (holds(one) if isinstance(one, syntax.Condition) else one for one in call.arguments)
-            return syntax.Call(call.function, tuple(arguments), span=call.span) if conditions else call
-        wrong = conditions
-        for one in wrong:
+            return syntax.Call(call.function, tuple(arguments), span=call.span)
+        for one in conditions:
             hint = f"conditions stand in questions about tables: {', '.join(ABOUT_TABLES)}, as in count(t, age >= 65)"
             message = f"{call.function}(...) takes no conditions here"
             self.report.failure(Failure("PS0106", one.span, message, label="a condition", help=hint))
-        kept = tuple(one for one in call.arguments if one not in wrong)
-        return syntax.Call(call.function, kept, span=call.span) if wrong else call
+        kept = tuple(one for one in call.arguments if one not in conditions)
+        return syntax.Call(call.function, kept, span=call.span)
 
     def _counting(self, call: syntax.Call, table: Table) -> syntax.Call:
         first, *rest = call.arguments

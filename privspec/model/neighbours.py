@@ -34,9 +34,6 @@ from privspec.model.values import Array, approximate
 
 Indices: TypeAlias = NDArray[np.intp]
 
-GROUP_LIMIT = 4096
-"""Largest number of sets of k records that is written out; beyond it k times one record is used (a bound)."""
-
 
 @dataclass(frozen=True)
 class InputBlock:

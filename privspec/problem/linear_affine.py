@@ -38,10 +38,6 @@ def constant_symbol(name: str) -> str:
     return f"constant {name}"
 
 
-class NotAffineError(Exception):
-    """An operation whose result is not affine in the symbols; says which, in the user's terms."""
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class Affine:
     """A value of `shape`, with `offset` (size,) and one coefficient matrix (size, width) for each symbol."""

@@ -67,9 +67,7 @@ class Search:
     @property
     def table(self) -> Table:
         """The block."""
-        (block,) = self.problem.blocks
-        assert isinstance(block, Table)
-        return block
+        return TableSystem(self.problem).table
 
     @property
     def end(self) -> Fraction:
