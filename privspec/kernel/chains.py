@@ -620,7 +620,7 @@ class ChainRules(Rules):
     def judge(self, case: Case) -> Chain:
         chain = read_chain(case.block, case.mechanism)
         held = [(data.name, data.party) for data in case.frame.data]
-        if held != [(chain.block.source, None)] or case.frame.trust.kind != "curator":
+        if held != [(chain.block.source, None)] or case.frame.trust.means.public:
             raise case.block.wrong("is about other data, or other trust, than the problem")
         case.says("view", True, "only the noisy answers are seen, under trust curator")
         case.says("rounding", True, f"the answers lie on the grid {chain.unit}, like the noise: nothing is rounded")

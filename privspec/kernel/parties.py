@@ -17,7 +17,7 @@ def among(scope: str, frame: Frame, words: tuple[str, ...], pure: bool) -> tuple
     """What a bound is about: `words`, shares of such noise (noise/notes/shares.md), or what each party draws alone."""
     if scope == "parties":
         return (APART,)
-    return (f"shares of {words[-1 if pure else 0]}",) if frame.trust.kind == "secure_sum" else words
+    return (f"shares of {words[-1 if pure else 0]}",) if frame.trust.means.shared else words
 
 
 def grams(
@@ -33,7 +33,7 @@ def grams(
     if scope != "parties":
         inner = found @ left if found.whole.nrows() <= len(columns) else left @ found
         return [left @ (moved @ found) if scope == "inputs" else inner]
-    if frame.trust.kind != "nobody" or block.target.alike or not columns:
+    if not frame.trust.means.alone or block.target.alike or not columns:
         raise Refused("bounds noise of single parties, and nobody adds any alone")
     owner = owners(frame, [(one.shape, one.stop - one.start, one.cells) for one in block.held])
     own = dict[str, list[int]]()

@@ -52,7 +52,7 @@ def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple
 def _conclude(case: Case, release: Release, guarantee: Guarantee, view: Item) -> None:
     """Each party has what its own figure asks; the plan states the largest, which proves one of them."""
     asked, gaussian = guarantee.obligation, release.noise.gaussian
-    key, each, public = "mu" if gaussian else "epsilon", asked.measure.each, case.frame.trust.kind != "curator"
+    key, each, public = "mu" if gaussian else "epsilon", asked.measure.each, case.frame.trust.means.public
     if set(guarantee.achieved) != {key}:
         raise case.guarantees.wrong(f"does not give {key} alone")
     inverse, _ = view.fields("inverse", "scaling")

@@ -149,7 +149,7 @@ class SystemRules(Rules):
         found = read(Case, Item(body | given, plan.place))
         assert isinstance(found, Case)
         found.exposures.same(None)
-        if found.frame.trust != case.frame.trust or not set(found.frame.data) <= set(case.frame.data):
+        if not case.frame.trust.holds_part(found.frame.trust) or not set(found.frame.data) <= set(case.frame.data):
             raise part.problem.wrong("is about other data, or other trust, than the system")
         return found
 

@@ -394,12 +394,12 @@ class Release:
 def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Release:
     """The mechanism that is executed, of a family that the problem allows."""
     inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(*EXECUTED)
-    kinds = SHARED if frame.trust.kind == "secure_sum" else NOISES
+    kinds = SHARED if frame.trust.means.shared else NOISES
     known, keys, words, notes = kinds[family.one_of(*kinds)]
     if problem.families and not words & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
     (shape, scale, *among), (of, matrix) = noise.fields("shape", *keys), reconstruction.fields("of", "matrix")
-    rows, local = strategy.extents(2)[0], frame.trust.kind == "nobody"
+    rows, local = strategy.extents(2)[0], frame.trust.means.alone
     held = [(one.shape, one.stop - one.start, one.cells) for one in problem.held]
     counted = coalition(frame, held, among)
     shape.same(known)
@@ -419,7 +419,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     )
     if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
-    if round_outputs and (of_inputs or frame.trust.kind != "curator" or known != "gaussian"):
+    if round_outputs and (of_inputs or frame.trust.means.public or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     if local and known == "knorm-l2" and len(set(owners(frame, held))) > 1:
         raise family.wrong("is not a mechanism for this trust")

@@ -292,7 +292,7 @@ def bound(
 ) -> tuple[Seen, Fraction]:
     """What whoever sees some outputs sees, and mu^2 of Gaussian noise, epsilon of others; no `witness` is believed."""
     inverse, scaling = witness.fields("inverse", "scaling")
-    seen = seen_by(release, outputs, public=frame.trust.kind != "curator", inverse=inverse)
+    seen = seen_by(release, outputs, public=frame.trust.means.public, inverse=inverse)
     listed = [NOTHING] * len(differences) if scaling.absent else scaling.items(len(differences))
     each = (reached(release, seen, *pair) for pair in zip(differences, listed, strict=True))
     return seen, max(each, default=Fraction(0))
@@ -304,7 +304,7 @@ def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[Seen, Frac
     helped = zip(frame.obligations, release.problem.differences, views.items(len(frame.obligations)), strict=True)
     for asked, differences, witness in helped:
         seen = set(asked.seen)
-        if not set(asked.outputs) <= seen <= names or (frame.trust.kind != "curator" and seen != names):
+        if not set(asked.outputs) <= seen <= names or (frame.trust.means.public and seen != names):
             raise views.wrong(f"are of a problem that hides, line {asked.line}, what an observer sees")
         found.append(bound(release, frame, asked.seen, differences, witness))
     return found
@@ -319,9 +319,8 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         group = ("group-privacy",) if any(unit.count > 1 for unit in asked.units) else ()
         if guarantee.because != (*release.noise.notes, *group):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
-        shown = f"{len(seen.used)} of {answers} noisy answers" + (", mixed" if seen.mixture else "")
-        sums = f"what all add up to in each of {answers} answers, and {case.frame.trust.colluding} shares of it"
-        shown = {"nobody": f"all {answers} messages", "secure_sum": sums}.get(case.frame.trust.kind, shown)
+        mixed = ", mixed" if seen.mixture else ""
+        shown = case.frame.trust.shown(seen=len(seen.used), answers=answers, mixed=mixed)
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
         if not asked.measure.each:
             _conclude(case, guarantee, release.noise.gaussian, found)

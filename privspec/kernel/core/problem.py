@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.trust import Trust
 
 FORMAT = "privspec-problem/1.0"
 MEASURES = {"rho-zCDP": ("rho",), "mu-GDP": ("mu",), "(order, epsilon)-RDP": ("order", "epsilon")}
@@ -123,14 +124,6 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
-    """Who is trusted; `colluding` parties of a secure sum pool what they know."""
-
-    kind: str
-    colluding: int
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """A problem, its blocks and what is computed from their outputs unread."""
 
@@ -179,7 +172,6 @@ READERS = {
 WORDS = {
     "Data.rule": ("clip", "drop", "map"),
     "Frame.format": (FORMAT,),
-    "Trust.kind": ("curator", "nobody", "secure_sum"),
     "Unit.kind": ("entry", "record", "party", "everything", "entry given the model"),
 }
 

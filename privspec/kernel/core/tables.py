@@ -148,8 +148,8 @@ def let_through(laws: list[list[int]], whole: int, asked: Compared) -> dict[str,
 def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
     """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other."""
     frame, guarantees, every = case.frame, read_guarantees(case.guarantees, case.frame, chosen), set(table.outputs)
-    local = frame.trust.kind == "nobody"
-    if frame.trust.kind == "secure_sum" or (local and any(one.party for one in frame.data)):
+    local = frame.trust.means.alone
+    if frame.trust.means.shared or (local and any(one.party for one in frame.data)):
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
         line, limits, reached, number = guarantee.obligation, guarantee.asked, guarantee.achieved, guarantee.number

@@ -215,12 +215,12 @@ class Statistics(Rules):
 
     def judge(self, case: Case) -> Executed:
         """Who sees what, then every guarantee; the loss is for the record."""
-        run, trust = read_executed(case.block, case.mechanism), case.frame.trust.kind
+        run, trust = read_executed(case.block, case.mechanism), case.frame.trust
         held = {data.name: data.party for data in case.frame.data}
-        if held.get(run.source, "") != run.party or trust not in ("curator", "nobody"):
+        if held.get(run.source, "") != run.party or trust.means.shared:
             raise case.block.wrong("reads records that nobody holds so, or trusts whom no lemma is about")
         text = "each party's message is its own noisy statistic" if run.each_party else "only the sum is made noisy"
-        case.says("view", run.each_party or trust == "curator", f"{text}, under trust {trust}")
+        case.says("view", run.each_party or not trust.means.public, f"{text}, under trust {trust.kind}")
         case.says("rounding", True, f"{run.statistic.size} numbers ({run.route}), like the noise on the grid 2^-20")
         for guarantee in read_guarantees(case.guarantees, case.frame):
             self._guarantee(case, run, guarantee)

@@ -317,7 +317,7 @@ class Executed:
 
 def read_executed(mechanism: Item, frame: Frame) -> Executed:
     """All but the rule, its number and the numbers that are picked is as the problem says."""
-    vote, drops, local = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop", frame.trust.kind == "nobody"
+    vote, drops, local = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop", frame.trust.means.alone
     assert isinstance(vote, Vote)
     _units(frame, vote)
     family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
@@ -361,7 +361,7 @@ def _units(frame: Frame, vote: Vote) -> None:
         ("has a line about another unit than voters", known and len(units) == len(lines)),
         ("makes the number of voters public, though voters come and go", vote.secret == any(coming)),
         ("leaves ballots out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
-        ("is under a trust that is not known for votes", frame.trust.kind in ("curator", "nobody")),
+        ("is under a trust that is not known for votes", not frame.trust.means.shared),
     ):
         if not holds:
             raise frame.blocks[0].wrong(text)

@@ -256,7 +256,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         words = (f"independent Gaussian noise at {listed([name for name, _ in sites])}, unbiased",)
         maps = turned(stacked([turned(one) for _, one in sites]))
         needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, error_rows(terms, maps))
-    elif scope.value == "messages" and frame.trust.kind == "nobody" and not pure:
+    elif scope.value == "messages" and frame.trust.means.alone and not pure:
         words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
         needs, confined = [set() for _ in range(block.inputs)], (moved, image)
     else:

@@ -94,7 +94,7 @@ class Tables(Rules):
             return None
         asked, table = read(Compared, view.difference), executed.table
         assert isinstance(asked, Compared)
-        seen = table.outputs if case.frame.trust.kind == "nobody" else list(outputs)
+        seen = table.outputs if case.frame.trust.means.public else list(outputs)
         return let_through(table.seen(table.view(seen)), table.denominator, asked)
 
 
