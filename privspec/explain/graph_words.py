@@ -114,7 +114,7 @@ def _components(model: Model) -> Iterator[str]:
         links = ", ".join(f"its {own} is {name} here" for own, name in part.links.items())
         often = f", {part.times} times" if part.times > 1 else ""
         when = f", if {part.only_if} is not 0" if part.only_if is not None else ""
-        yield f"{part.name}: the spec in {part.file}{often}{when}" + (f"; {links}" if links else "")
+        yield f"{part.name}: the spec {part.file}{often}{when}" + (f"; {links}" if links else "")
 
 
 def _computed(model: Model) -> Iterator[str]:

@@ -215,7 +215,19 @@ _MESSAGES: Mapping[str, tuple[str, str, str, str]] = {
         "found here",
         "move it there, or begin its lines with # to make it a comment",
     ),
-    "second_spec": ("PS0129", "a file holds one spec", "the second", "put the other into a file of its own"),
+    "second_spec": (
+        "PS0129",
+        "this spec has a name already",
+        "the second",
+        "leave one of them out; a further spec of the file follows all lines of this one",
+    ),
+    "same_name": ("PS0129", "this file has another spec {name}", "the second", "give each spec of a file its own name"),
+    "unused_spec": (
+        "PS0129",
+        "no component is the spec {name}",
+        "not used",
+        "name it under components, as in first = spec({name}), or put it into a file of its own",
+    ),
     "late_spec": ("PS0129", "the line with spec comes first", "too late here", "move it to the top"),
     "line_end": (
         "PS0118",
@@ -345,6 +357,12 @@ def bad_title(source: Source, spec: Span, title: Span) -> Diagnostic:
         return _told(source, "no_name", spec)
     better = re.sub(r"[\W²³¹]+", "_", source.slice(title)).strip("_")
     return _told(source, "name", title, better=better if is_name(better) else "my_spec")
+
+
+def within(source: Source, spec: syntax.Spec, *, again: bool) -> Diagnostic:
+    """A further spec of a file whose name is another's, or that nothing in it uses."""
+    span = _first_line(source, spec.span)
+    return _told(source, "same_name" if again else "unused_spec", span, name=spec.name)
 
 
 def flaw(source: Source, item: Flaw) -> Diagnostic:

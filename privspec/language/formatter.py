@@ -54,6 +54,8 @@ def _items(source: Source, tree: Spec, layout: Layout) -> Iterator[_Item]:
         yield item([f"{name}:"], section.header.start, section.header.end, 0, header=True)
         for span, statement in zip(section.statements, statements_of(tree, name), strict=True):
             yield item(wrap(spell(statement), INDENT), span.start, span.end, 1)
+    for inner, below in zip(tree.within, layout.within, strict=True):
+        yield from _items(source, inner, below)
 
 
 def _place_comments(source: Source, items: list[_Item], comments: list[Comment]) -> list[Comment]:

@@ -66,7 +66,8 @@ class Layout:
     """A file cut into pieces.
 
     `title` is what follows the word `spec`, `doc` the text between triple quotes, with them; `stray` are
-    statements before the first section.
+    statements before the first section; `within` are the specs that follow in the same file, to be its parts. All
+    comments and flaws of a file stand in its first layout.
     """
 
     spec: Span | None = None
@@ -76,6 +77,7 @@ class Layout:
     stray: list[Span] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
+    within: list[Layout] = field(default_factory=list)
 
 
 def guess(word: str) -> str | None:
@@ -99,7 +101,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.layout = Layout()
+        self.whole = self.layout = Layout()
         self.brackets: list[int] = []
         self.first: int | None = None
         self.last = 0
@@ -133,7 +135,7 @@ class _Scanner:
             else:
                 self._take(piece, start, match.end())
         self._close()
-        return self.layout
+        return self.whole
 
     def _line_start(self) -> bool:
         """Handle a section header or the `spec` line, if one begins here."""
@@ -148,7 +150,7 @@ class _Scanner:
             if section is None or section.name != "loss" or section.statements:
                 self._close()
                 span = Span(bare.start(1), bare.end(1))
-                self.layout.flaws.append(Flaw("colon", span, bare[1]))
+                self.whole.flaws.append(Flaw("colon", span, bare[1]))
                 self._section(bare[1], span)
                 self.position = bare.end(1)
                 return True
@@ -185,10 +187,13 @@ class _Scanner:
         title_end = comment if comment >= 0 else end
         title = text[match.end() : title_end].rstrip()
         word = Span(match.start() + len(match[0]) - len(match[0].lstrip()), match.start() + len(match[0].rstrip()))
-        if layout.spec is not None:
-            layout.flaws.append(Flaw("second_spec", word, other=layout.spec))
+        if layout.spec is not None and layout.sections:
+            layout = self.layout = Layout()
+            self.whole.within.append(layout)
+        elif layout.spec is not None:
+            self.whole.flaws.append(Flaw("second_spec", word, other=layout.spec))
         elif layout.stray or layout.sections:
-            layout.flaws.append(Flaw("late_spec", word))
+            self.whole.flaws.append(Flaw("late_spec", word))
         layout.spec = word
         layout.title = Span(match.end(), match.end() + len(title))
         if comment >= 0:
@@ -200,23 +205,23 @@ class _Scanner:
         if word in SECTIONS:
             before = next((s for s in layout.sections if s.name == word), None)
             if before is not None:
-                layout.flaws.append(Flaw("duplicate", span, word, before.header))
+                self.whole.flaws.append(Flaw("duplicate", span, word, before.header))
             layout.sections.append(Section(word, span))
             return
-        layout.flaws.append(Flaw("unknown_section", span, word))
+        self.whole.flaws.append(Flaw("unknown_section", span, word))
         layout.sections.append(Section(guess(word), span))
 
     def _comment(self, start: int, end: int) -> None:
         if self.text[end - 1] == "\r":
             end -= 1
         before = self.text[self.text.rfind("\n", 0, start) + 1 : start]
-        self.layout.comments.append(Comment(Span(start, end), not before.strip("\ufeff \t\r")))
+        self.whole.comments.append(Comment(Span(start, end), not before.strip("\ufeff \t\r")))
 
     def _doc(self, start: int) -> None:
         close = self.text.find('"""', start + 3)
         layout = self.layout
         if close < 0:
-            layout.flaws.append(Flaw("open_doc", Span(start, start + 3)))
+            self.whole.flaws.append(Flaw("open_doc", Span(start, start + 3)))
             # The rest of the file may be text or statements: nothing sure can be said about it.
             self.position = len(self.text)
             self.broken = True
@@ -227,14 +232,14 @@ class _Scanner:
         if fits and self.first is None:
             layout.doc = span
         else:
-            layout.flaws.append(Flaw("doc_place", span))
+            self.whole.flaws.append(Flaw("doc_place", span))
             self.broken = True
 
     def _open_string(self, start: int) -> None:
         end = self.text.find("\n", start)
         end = len(self.text) if end < 0 else end
         stop = start + len(self.text[start:end].rstrip())
-        self.layout.flaws.append(Flaw("open_string", Span(start, stop)))
+        self.whole.flaws.append(Flaw("open_string", Span(start, stop)))
         self._take("x", start, stop)
         self.broken = True
         self.brackets.clear()
@@ -262,7 +267,7 @@ class _Scanner:
         if self.brackets:
             opener = self.brackets[0]
             broken = True
-            self.layout.flaws.append(Flaw("open_bracket", Span(opener, opener + 1), self.text[opener]))
+            self.whole.flaws.append(Flaw("open_bracket", Span(opener, opener + 1), self.text[opener]))
             self.brackets.clear()
         if self.first is not None:
             span = Span(self.first, self.last)

@@ -83,6 +83,8 @@ def parse(source: Source) -> syntax.Spec:
 
         found.extend(flaws.flaw(source, flaw) for flaw in layout.flaws)
     tree = _assemble(source, layout, found)
+    if tree.within:
+        _check_within(source, tree, found)
     if found:
         raise SpecError(_in_order(source, found))
     return tree
@@ -148,7 +150,7 @@ def _statement(source: Source, rule: str, span: Span, found: list[Diagnostic]) -
     return tree
 
 
-def _assemble(source: Source, layout: Layout, found: list[Diagnostic]) -> syntax.Spec:
+def _assemble(source: Source, layout: Layout, found: list[Diagnostic], start: int = 0) -> syntax.Spec:
     bad = [label.span.start for d in found for label in d.labels if d.code == "PS0118"]
     statements: dict[str, list[Any]] = {name: [] for name in SECTIONS}
     for section in layout.sections:
@@ -159,6 +161,8 @@ def _assemble(source: Source, layout: Layout, found: list[Diagnostic]) -> syntax
             if tree is not None:
                 statements[section.name or ""].append(tree)
     _check_layout(source, layout, found)
+    starts = [inner.spec.start for inner in layout.within if inner.spec is not None]
+    within = tuple(_assemble(source, inner, found, at) for inner, at in zip(layout.within, starts, strict=True))
     loss = statements.pop("loss")
     parts: dict[str, Any] = {name: tuple(trees) for name, trees in statements.items()}
     title = source.slice(layout.title) if layout.title is not None else None
@@ -167,9 +171,22 @@ def _assemble(source: Source, layout: Layout, found: list[Diagnostic]) -> syntax
         doc=source.slice(layout.doc)[3:-3].strip() if layout.doc else None,
         loss=loss[0] if loss else None,
         sections=tuple(section.name for section in layout.sections if section.name is not None),
-        span=Span(0, len(source.text)),
+        within=within,
+        span=Span(start, len(source.text)),
         **parts,
     )
+
+
+def _check_within(source: Source, tree: syntax.Spec, found: list[Diagnostic]) -> None:
+    """Each further spec of a file has a name of its own, which a component of the file uses."""
+    names, parts = {tree.name}, [part.call.arguments for one in (tree, *tree.within) for part in one.components]
+    used = {given[0].id for given in parts if given and isinstance(given[0], syntax.Name)}
+    for one in tree.within:
+        if one.name in names or one.name not in used:
+            from privspec.language import flaws
+
+            found.append(flaws.within(source, one, again=one.name in names))
+        names.add(one.name)
 
 
 def _check_layout(source: Source, layout: Layout, found: list[Diagnostic]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -245,15 +245,21 @@ INDENT = "  "
 
 def print_spec(tree: s.Spec) -> str:
     """The text of a spec; parsing it gives the same tree. Sections stand in the order of `tree.sections`."""
-    blocks = []
+    blocks = list[str]()
+    for one in (tree, *tree.within):
+        blocks += _blocks(one)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _blocks(tree: s.Spec) -> Iterator[str]:
+    """The head of one spec and its sections."""
     if tree.name is not None:
-        blocks.append("\n".join(title_lines(tree)))
+        yield "\n".join(title_lines(tree))
     for name in section_order(tree):
         lines = [f"{name}:"]
         for statement in statements_of(tree, name):
             lines.extend(wrap(spell(statement), INDENT))
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks) + "\n"
+        yield "\n".join(lines)
 
 
 def title_lines(tree: s.Spec) -> list[str]:

@@ -495,3 +495,5 @@ class Spec(Node):
     fairness: tuple[Independence | Requirement, ...] = ()
     options: tuple[Option, ...] = ()
     sections: tuple[str, ...] = field(default=(), compare=False)
+    within: tuple[Spec, ...] = ()
+    """Further specs of the same file, which its components may name."""

@@ -1,5 +1,7 @@
 """Specs that are parts of another one: a spec with components is read as one flat spec.
 
+A part stands in a file of its own, or below the whole in the same file.
+
 What a part declares is called `part.name` there. Its parameters are bound to what it is given; its inputs and index
 sets are those of the whole, passed or of the same name. Nothing after this module knows that there were several files.
 """
@@ -30,6 +32,7 @@ SETTINGS = ("trust", "times", "only_if")
 HEAD = "\n# --- {} ---\n"
 """Between two files of one text."""
 Names = Mapping[str, syntax.Expr]
+Beside = Mapping[str, syntax.Spec]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class _Assembler:
 
     def whole(self, spec: syntax.Spec) -> Whole:
         """All files as one."""
-        flat = self._flat(spec, "", (self._key(Path(self.source.name).name),))
+        flat = self._flat(spec, "", (self._key(Path(self.source.name).name),), _beside(spec))
         source = Source(self.source.name, "".join(self.text), tuple(self.files))
         return Whole(flat, source, tuple(self.told), self.texts, tuple(self.said))
 
@@ -88,8 +91,8 @@ class _Assembler:
 
     # -- a level
 
-    def _flat(self, spec: syntax.Spec, folder: str, above: tuple[str, ...]) -> syntax.Spec:
-        """A spec with its components in it."""
+    def _flat(self, spec: syntax.Spec, folder: str, above: tuple[str, ...], beside: Beside) -> syntax.Spec:
+        """A spec with its components in it; `beside`: the further specs of its file."""
         parts: dict[str, _Part] = {}
         declared = {one.name: one for one in _declared(spec)}
         broken = []
@@ -97,7 +100,7 @@ class _Assembler:
             try:
                 if component.name in parts or component.name in declared:
                     raise Failure("PS0202", component.span, f"{component.name} is declared twice")
-                parts[component.name] = self._part(component, parts, declared, folder, above)
+                parts[component.name] = self._part(component, parts, declared, folder, above, beside)
                 for new in parts[component.name].needs:
                     declared[_target(new)] = _Declared(_target(new), _what(new), new.span, component.name)
             except Failure as failure:
@@ -107,7 +110,7 @@ class _Assembler:
                 broken.append(component)
                 self._errors_of(component, error)
         inside = _Inside(parts, self._wrong)
-        own = inside.of(replace(spec, components=()))
+        own = inside.of(replace(spec, components=(), within=()))
         assert isinstance(own, syntax.Spec)
         merged = {name: list(getattr(own, name)) for name in SECTIONS}
         for part in parts.values():
@@ -156,17 +159,26 @@ class _Assembler:
         declared: Mapping[str, _Declared],
         folder: str,
         above: tuple[str, ...],
+        beside: Beside,
     ) -> _Part:
         """A component under the names of the spec that it is in.
 
         Raises: Failure, SpecError.
         """
-        name, file = component.name, self._file(component, folder)
-        if self._key(file) in above:
-            raise Failure("PS0420", component.call.arguments[0].span, f"{file} uses itself as a component")
-        tree = self._read(file, component.call.arguments[0].span)
-        before = len(self.told)
-        inner = self._flat(tree, dirname(file), (*above, self._key(file)))
+        name, before = component.name, len(self.told)
+        match component.call.arguments:
+            case (syntax.Name(id=file, span=span), *_) if component.call.function == "spec" and file in beside:
+                tree, key, within = beside[file], f"{above[0]}\n{file}", folder
+            case _:
+                file = self._file(component, folder)
+                key, within, span = self._key(file), dirname(file), component.call.arguments[0].span
+                tree = None
+        if key in above:
+            raise Failure("PS0420", span, f"{file} uses itself as a component")
+        if tree is None:
+            tree = self._read(file, span)
+            beside = _beside(tree)
+        inner = self._flat(tree, within, (*above, key), beside)
         given = self._settings(component, inner)
         values = {key: _Inside(parts, self._wrong).of(one.value) for key, one in given.items()}
         names: dict[str, syntax.Expr] = {}
@@ -232,6 +244,9 @@ class _Assembler:
         match call.arguments:
             case (syntax.String(value=name, span=span), *_) if name and "\0" not in name:
                 pass
+            case (syntax.Name(id=name, span=span), *_):
+                hint = f'write spec {name} and its sections below, or give a file: spec("{name}.priv")'
+                raise Failure("PS0420", span, f"this file has no further spec {name}", help=hint)
             case _:
                 raise Failure("PS0420", call.span, "the first argument of spec(...) is a file name in quotes")
         file = normpath(join(folder, name))
@@ -335,6 +350,11 @@ class _Assembler:
                 hint = f"give what is called {used.id} here another name"
                 others = ((there.span, "declared here"),)
                 raise Failure("PS0424", used.span, message, others=others, help=hint)
+
+
+def _beside(spec: syntax.Spec) -> Beside:
+    """The further specs of a file, by name."""
+    return {one.name: one for one in spec.within if one.name is not None}
 
 
 def _template(name: str) -> str | None:

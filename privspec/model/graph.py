@@ -71,9 +71,10 @@ class PartySet:
 class Component:
     """Another spec that is a part of this one, whose variables are called `name.x` here.
 
-    `links`: the input or index set of the whole that each of its own is, those `by_name` because nothing else was
-    passed; `domains`: what it declares for them, by the name in the whole; `settings`: what its parameters are given.
-    It is run `times` times, and only if the output `only_if` is released and is not 0.
+    `file`: the file that it stands in, or its name in the same file. `links`: the input or index set of the whole that
+    each of its own is, those `by_name` because nothing else was passed; `domains`: what it declares for them, by the
+    name in the whole; `settings`: what its parameters are given. It is run `times` times, and only if the output
+    `only_if` is released and is not 0.
     """
 
     name: str

@@ -11,6 +11,7 @@ from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.language.formatter import format_source
+from privspec.language.layout import SECTIONS
 from privspec.language.parser import parse
 from privspec.language.spelling import print_spec
 
@@ -74,11 +75,11 @@ def dump(tree: syntax.Spec) -> str:
     lines = [f"spec {tree.name}" if tree.name else "spec"]
     if tree.doc is not None:
         lines.append(f"doc {tree.doc!r}")
-    for section in _names(syntax.Spec)[2:-1]:
+    for section in SECTIONS:
         value = getattr(tree, section)
         items = value if isinstance(value, tuple) else (value,) if value is not None else ()
         lines.extend(f"{section} {_shown(item)}" for item in items)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + "".join(map(dump, tree.within))
 
 
 def _shown(value: object) -> str:

@@ -10,6 +10,7 @@ import pytest
 from privspec.core.diagnostics import SpecError
 from privspec.core.render import diagnostic_to_json
 from privspec.core.spans import Source
+from privspec.language.formatter import format_source
 from privspec.language.parser import parse
 from privspec.language.spelling import print_spec, spell
 from privspec.model.build import load_model
@@ -148,6 +149,81 @@ def test_each_complaint_stands_where_it_is_wrong(
     found = wrong(tmp_path, WHOLE.replace(old, new, 1) + trust)
     assert code in found
     assert found[code][:2] == (file, line)
+
+
+INLINE = """spec whole
+components:
+  a = spec(a_mean, epsilon = 0.5)
+  b = spec(a_mean, x = z, epsilon = 2)
+variables:
+  input x in [0, 1]^10
+  input z in [0, 1]^10
+loss: a.loss + 4 * b.loss
+privacy: (a.O, b.O) is (1, 1e-6)-DP wrt (x, z), replacing one record
+# what both of them are
+"""
+
+
+def meaning(document: object) -> object:
+    """A problem without the places in files that it comes from."""
+    match document:
+        case dict():
+            return {key: meaning(value) for key, value in document.items() if key not in ("line", "text")}
+        case list():
+            return [meaning(value) for value in document]
+        case _:
+            return document
+
+
+def test_parts_in_one_file(tmp_path: Path) -> None:
+    """A part below the whole means what it means in a file of its own; the file prints and parses as it is."""
+    one, several = load(tmp_path, INLINE + MEAN), load(tmp_path, WHOLE)
+    assert meaning(form.document(elaborate(one))) == meaning(form.document(elaborate(several)))
+    assert one.requirements[1].text.startswith("all outputs are (epsilon, 1e-6)-DP")
+    tree = parse(Source("whole.priv", INLINE + MEAN))
+    assert parse(Source("again", print_spec(tree))) == tree
+    formatted = format_source(Source("whole.priv", INLINE + MEAN))
+    assert parse(Source("again", formatted)) == tree
+    assert format_source(Source("again", formatted)) == formatted
+    assert "\n\n# what both of them are\nspec a_mean\n" in formatted
+
+
+def test_a_file_of_parts_is_a_part(tmp_path: Path) -> None:
+    """Further specs belong to their file: the whole does not see them, and its own do not reach into files."""
+    outer = 'spec outer\ncomponents: all = spec("whole_file.priv")\nloss: all.loss\n'
+    outer += "privacy: all outputs are (1, 1e-6)-DP wrt (x, z), replacing one record\n"
+    model = load(tmp_path, outer, whole_file=INLINE + MEAN)
+    assert [node.name for node in model.outputs] == ["all.a.O", "all.b.O"]
+    assert [part.file for part in model.components] == ["whole_file.priv", "a_mean", "a_mean"]
+    seen = outer.replace('"whole_file.priv"', "a_mean")
+    assert "no further spec a_mean" in wrong(tmp_path, seen)["PS0420"][2]
+    assert "no further spec" in wrong(tmp_path, seen.replace("a_mean", "b"), b=MEAN)["PS0420"][2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        ("spec(a_mean, x", "spec(b_mean, x", "PS0420", "this file has no further spec b_mean"),
+        ("  n = 10", "  n = 10\nspec a_mean\nparameters: q = 1", "PS0129", "this file has another spec"),
+        ("spec whole\n", "spec a_mean\n", "PS0129", "this file has another spec a_mean"),
+        ("spec whole\n", "", "PS0129", "the line with spec comes first"),
+        ("spec a_mean\n", "spec a_mean\nspec a_mean\n", "PS0129", "this spec has a name already"),
+        ("parameters:\n", "components: c = spec(a_mean)\nparameters:\n", "PS0420", "a_mean uses itself"),
+        ("epsilon = 2)", 'epsilon = 2)\n  c = spec("whole.priv")', "PS0420", "whole.priv uses itself"),
+    ],
+)
+def test_wrong_parts_in_one_file(tmp_path: Path, old: str, new: str, code: str, message: str) -> None:
+    text = INLINE + MEAN
+    assert old in text
+    changed = text.replace(old, new, 1)
+    assert message in wrong(tmp_path, changed, whole=changed)[code][2]
+
+
+def test_a_further_spec_that_nothing_uses(tmp_path: Path) -> None:
+    unused = INLINE + MEAN + MEAN.replace("a_mean", "other")
+    file, line, message = wrong(tmp_path, unused)["PS0129"]
+    assert (file, message) == ("whole.priv", "no component is the spec other")
+    assert unused.splitlines()[line - 1] == "spec other"
 
 
 def test_recursion(tmp_path: Path) -> None:
