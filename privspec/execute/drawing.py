@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.family import Plan, Progress, silent
-from privspec.execute.keeper import Fit, Keeper
-from privspec.execute.reading import Fields, number
+from privspec.execute.family import Circumstances, Plan, Progress, readable_plan, silent
+from privspec.execute.keeper import Fit, Keeper, refuse_strictly
+from privspec.execute.reading import Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 from privspec.kernel.core.tables import read_law
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
@@ -179,6 +179,19 @@ def atom_of(elements: Sequence[Any]) -> Atom:
     return Words(tuple(elements))
 
 
+def read_places(atom: Atom, declared: Declared, source: Any, circumstances: Circumstances) -> NDArray[np.intp]:
+    """The place of every entry of an input, each put among its values by itself; the keeper is told how they fit.
+
+    Raises: DataError PS0802 to PS0809.
+    """
+    fit = atom.fit(circumstances.keeper, declared.name)
+    found = read_entries(replace(declared, read=atom.read, told=fit.cell), source, header=circumstances.header)
+    atom.tell(found, fit)
+    if circumstances.strict and not atom.fits(found).all():
+        refuse_strictly(declared.name)
+    return atom.places(found)
+
+
 def base_of(domain: Domain) -> Domain:
     """A domain without its powers."""
     return base_of(domain.base) if isinstance(domain, Power) else domain
@@ -323,15 +336,13 @@ class TableLaw:
     def of_plan(cls, plan: Plan) -> TableLaw:
         """The table of a plan, as the kernel reads it.
 
-        Raises: KeyError, TypeError, ValueError if it is none.
+        Raises: KeyError, TypeError, ValueError, UsageError PS0820 if it is none.
         """
         mechanism = plan["mechanism"]
         rows = Labels.read([str(n) for n in mechanism["of"]], mechanism["inputs"])
         columns = Labels.read([str(n) for n in mechanism["releases"]], mechanism["outputs"])
-        try:
+        with readable_plan():
             numerators, whole = read_law(Item(mechanism["probabilities"], "probabilities"), (len(rows), len(columns)))
-        except Refused as error:
-            raise ValueError(str(error)) from error
         return cls(rows, columns, tuple(RowLaw.of(row, whole) for row in numerators))
 
     def draw(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import Keeper, refuse
 from privspec.kernel.core.reading import Refused
 from privspec.registry import family_of_plan
 
@@ -124,25 +124,28 @@ class Secret(ABC):
         return {}
 
 
+@dataclass(frozen=True, eq=False)
 class Exposure(ABC):
-    """What a run shows to an observer of everything, for the ledger."""
+    """What a run of a plan shows to an observer of everything, for the ledger."""
+
+    plan: Plan
 
     @property
     @abstractmethod
     def outputs(self) -> frozenset[str]:
         """All that is released."""
 
-    @abstractmethod
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """Whether a guarantee for these outputs holds for everything released."""
+        """Whether a guarantee for these outputs holds for everything released: where it names all of them."""
+        return self.outputs <= outputs
 
     def charged(self, guarantee: Mapping[str, Any]) -> Mapping[str, Any]:
         """The guarantee that a ledger is charged for one of the plan's: one whose amounts add up over releases."""
         return guarantee
 
-    @abstractmethod
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """What everything released costs under the relation of a requirement; None if there is no bound."""
+        """What everything released costs under the relation of a requirement; None if no bound is known or needed."""
+        return None
 
     @property
     def rounds(self) -> Rounds | None:
@@ -169,6 +172,16 @@ class Simulation:
     seed: int
     base: ExactVector | Mapping[str, Any] | None = None
     approximate: bool = False
+
+    @property
+    def data(self) -> Mapping[str, Any] | None:
+        """The data by input name, if any are given.
+
+        Raises: TypeError for a base vector, which is one of linear answers.
+        """
+        if self.base is None or isinstance(self.base, Mapping):
+            return self.base
+        raise TypeError("only linear answers are simulated at a base vector; others at data by input name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +228,49 @@ class Mechanism(ABC):
     @abstractmethod
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Many seeded draws at one value of the secret (asked.repetitions, m): never a release."""
+
+
+MESSAGE = "message"
+"""The entry of a message that holds what its party says."""
+Party = TypeVar("Party")
+Said = TypeVar("Said")
+
+
+def messages_by_party(
+    digest: str,
+    messages: Sequence[Mapping[str, Any]],
+    name: str,
+    read: Callable[[Mapping[str, Any]], tuple[Party, Said]],
+    flaw: Callable[[Party, Said], str],
+) -> dict[Party, Said]:
+    """What the parties of a set say in their messages, as `run --party` writes them, in the order of these.
+
+    Args: digest, of the plan; name, of a party; read, from what stands under `outputs` to who it is from and what it
+        says, with a ValueError for what is none; flaw, why that does not fit the plan, empty where it does.
+    Raises: DataError PS0842 for no message of this plan or the second of a party, PS0843 for one of another plan.
+    """
+    found: dict[Party, Said] = {}
+    for place, message in enumerate(messages, 1):
+        try:
+            (who, said), plan = read(message["outputs"]), message["plan_sha256"]
+        except (KeyError, TypeError, ValueError, UsageError):
+            refuse("PS0842", f"message {place} is not one of this plan", help="messages are what `run --party` writes")
+        if plan != digest:
+            refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
+        if why := flaw(who, said):
+            refuse("PS0842", f"message {place} is not one of this plan: it {why}")
+        if who in found:
+            refuse("PS0842", f"message {place} is from a {name} who has sent one already")
+        found[who] = said
+    return found
+
+
+def refuse_unknown(data: Iterable[str], known: Sequence[str]) -> None:
+    """Raises: DataError PS0801 for data of an input that a plan has not."""
+    for name in data:
+        if name not in known:
+            inputs = "its input is" if len(known) == 1 else "its inputs are"
+            refuse("PS0801", f"the plan has no input {name}", help=f"{inputs} {', '.join(known)}")
 
 
 def keys_of(key: Path | str | None, roster: Sequence[Path | str]) -> Keys | None:

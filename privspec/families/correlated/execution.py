@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.matrices import ExactVector
-from privspec.execute.budget import Spend
 from privspec.execute.data import located
-from privspec.execute.drawing import Atom, atom_of, symbol
+from privspec.execute.drawing import Atom, atom_of, read_places, symbol
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -23,12 +21,14 @@ from privspec.execute.family import (
     Plan,
     Secret,
     Simulation,
+    readable_plan,
     refuse_long_simulation,
+    refuse_unknown,
 )
-from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
-from privspec.execute.reading import Declared, read_entries
+from privspec.execute.keeper import STRICT_RULE, given_for
+from privspec.execute.reading import Declared
 from privspec.kernel.chains import Chain, read_chain, variance
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 from privspec.model.neighbours import ReplacingEntry
 from privspec.noise.samplers import Randomness, SimulationRandomness, discrete_laplace
 
@@ -43,12 +43,10 @@ RULE = (
 
 
 def chain_of_plan(plan: Plan) -> Chain:
-    """Raises: KeyError, TypeError, ValueError if the plan is not one that this version can execute."""
-    (block,) = plan["problem"]["blocks"]
-    try:
+    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
+    with readable_plan():
+        (block,) = plan["problem"]["blocks"]
         return read_chain(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-    except Refused as reason:
-        raise ValueError(str(reason)) from reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class ChainMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> ChainMechanism:
-        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        """Raises: UsageError PS0820."""
         return cls(chain_of_plan(plan))
 
     @property
@@ -78,10 +76,8 @@ class ChainMechanism(Mechanism):
         Raises: DataError PS0801 to PS0809.
         """
         name = self.chain.block.source
-        for other in data:
-            if other != name:
-                refuse("PS0801", f"the plan has no input {other}", help=f"its input is {name}")
-        places = read_places(name, self.chain.length, self.atom, given_for(name, data), circumstances)
+        refuse_unknown(data, (name,))
+        places = _places(name, self.chain.length, self.atom, data, circumstances)
         steps = [0] * len(self.chain.offset)
         for rows, place in zip(self.chain.counts, places.tolist(), strict=True):
             for j, row in enumerate(rows):
@@ -90,30 +86,24 @@ class ChainMechanism(Mechanism):
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws at the given data; at entries of the first value otherwise."""
-        if isinstance(asked.base, ExactVector):
-            raise TypeError("answers about a sequence are simulated at data by input name")
-        count = asked.repetitions * len(self.chain.offset)
+        data, count = asked.data, asked.repetitions * len(self.chain.offset)
         refuse_long_simulation(count, f"{count} exact draws", "take fewer")
         first = [sum(rows[j][0] for rows in self.chain.counts) for j in range(len(self.chain.offset))]
         none = ChainSecret(self.chain, tuple(first), strict=False)
-        secret = none if asked.base is None else self.read(asked.base, Circumstances())
+        secret = none if data is None else self.read(data, Circumstances())
         assert isinstance(secret, ChainSecret)
         randomness = SimulationRandomness(asked.seed)
         return np.array([secret.numbers(randomness) for _ in range(asked.repetitions)])
 
 
-def read_places(name: str, length: int, atom: Atom, source: Any, circumstances: Circumstances) -> NDArray[np.intp]:
+def _places(
+    name: str, length: int, atom: Atom, data: Mapping[str, Any], circumstances: Circumstances
+) -> NDArray[np.intp]:
     """The place of every entry among its values.
 
-    Raises: DataError PS0802 to PS0809.
+    Raises: DataError PS0801 to PS0809.
     """
-    fit = atom.fit(circumstances.keeper, name)
-    declared = Declared(name, (length,), None, atom.read, fit.cell)
-    found = read_entries(declared, located(name, source), header=circumstances.header)
-    atom.tell(found, fit)
-    if circumstances.strict and not atom.fits(found).all():
-        refuse_strictly(name)
-    return atom.places(found)
+    return read_places(atom, Declared(name, (length,)), located(name, given_for(name, data)), circumstances)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -145,7 +135,6 @@ class ChainSecret(Secret):
         return {one.name: np.full(one.shape, size) for one in self.chain.block.released}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class ChainExposure(Exposure):
     """All outputs are released together.
 
@@ -153,15 +142,9 @@ class ChainExposure(Exposure):
     entry, which the ledger is charged for a line that counts on the model.
     """
 
-    plan: Plan
-
     @property
     def outputs(self) -> frozenset[str]:
         return frozenset(chain_of_plan(self.plan).outputs)
-
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """It names all outputs."""
-        return self.outputs <= outputs
 
     def charged(self, guarantee: Mapping[str, Any]) -> Mapping[str, Any]:
         """For a line that counts on the model, what holds of one entry without it."""
@@ -171,10 +154,6 @@ class ChainExposure(Exposure):
         kept = {key: value for key, value in guarantee.items() if key != "delta"}
         unit = {"neighbours": ReplacingEntry().describe(), "epsilon": epsilon, "achieved": {"epsilon": epsilon}}
         return kept | unit
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """Every line is about all outputs, so that none is missing."""
-        return None
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
@@ -186,4 +165,4 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
 
     chain = chain_of(model)
     atom = atom_of(tuple(model.block(chain.subject).base_domain.elements()))
-    read_places(chain.subject, chain.length, atom, given_for(chain.subject, data), circumstances)
+    _places(chain.subject, chain.length, atom, data, circumstances)

@@ -349,11 +349,8 @@ class _BaseVector(Secret):
         return {} if found is None else executed.split(found)
 
 
-@dataclass(frozen=True, eq=False)
 class LinearExposure(Exposure):
     """All outputs are functions of the noisy strategy answers (notes/post-processing.md)."""
-
-    plan: Plan
 
     @cached_property
     def _release(self) -> Release:

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.execute.data import Grid, data_rules, read_inputs
-from privspec.execute.family import Circumstances, Drawn, Keys, Mechanism, Secret, Simulation
+from privspec.execute.family import (
+    MESSAGE,
+    Circumstances,
+    Drawn,
+    Keys,
+    Mechanism,
+    Secret,
+    Simulation,
+    messages_by_party,
+)
 from privspec.execute.keeper import refuse
 from privspec.families.linear.masks import WORD, Roster, added, read_key, use_up
 from privspec.kernel.core.linear import Alike, Held, Release
@@ -22,8 +31,8 @@ from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
 from privspec.noise.shares import Shares, on_points
 
-MESSAGE, ROSTER = "message", "roster"
-"""The entries of a message that hold its numbers, in steps of the lattice, and the digest of the keys that mask it."""
+ROSTER = "roster"
+"""The entry of a message that holds the digest of the keys that mask its numbers, which are in steps of the lattice."""
 COUNTED = 2**40
 """Records up to which sums of counts have room."""
 DEVIATIONS = 2**10
@@ -232,14 +241,19 @@ def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
         where parties are missing: then their masks do not cancel, and nothing can be read from the sum.
     """
     parts = Parts(whole.executed, whole.trust)
-    found: dict[int, list[int]] = {}
-    rosters = set[str]()
-    for place, message in enumerate(messages, 1):
-        number, sent, roster = _message(parts, whole.digest, message, place)
-        if number in found:
-            refuse("PS0842", f"message {place} is from a {parts.index} who has sent one already")
-        found[number] = sent
-        rosters.add(roster)
+
+    def read(outputs: Mapping[str, Any]) -> tuple[int, tuple[list[int], str]]:
+        (who,), sent = outputs[parts.index], [int(str(number)) for number in outputs[MESSAGE]]
+        (roster,) = outputs[ROSTER] if parts.sums else ("",)
+        return parts.number(str(who)), (sent, str(roster))
+
+    def flaw(number: int, said: tuple[list[int], str]) -> str:
+        size, least = len(parts.rows(number)), 0 if parts.sums else -(2**parts.bits)
+        fits = len(said[0]) == size and all(least <= value < 2**parts.bits for value in said[0])
+        return "" if fits else f"is no vector of {size} numbers of its lattice"
+
+    said = messages_by_party(whole.digest, messages, parts.index, read, flaw)
+    found, rosters = {who: sent for who, (sent, _) in said.items()}, {roster for _, roster in said.values()}
     missing = [str(number + 1) for number in range(parts.parties) if number not in found]
     if missing:
         some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
@@ -259,23 +273,6 @@ def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
     for number, sent in found.items() if not parts.sums else ():
         answers[parts.rows(number)] = sent
     return answers
-
-
-def _message(parts: Parts, digest: str, message: Mapping[str, Any], place: int) -> tuple[int, list[int], str]:
-    try:
-        outputs, plan = message["outputs"], message["plan_sha256"]
-        (who,), sent = outputs[parts.index], [int(str(number)) for number in outputs[MESSAGE]]
-        (roster,) = outputs[ROSTER] if parts.sums else ("",)
-        number = parts.number(str(who))
-    except (KeyError, TypeError, ValueError, UsageError):
-        refuse("PS0842", f"message {place} is not one of this plan", help="messages are what `run --party` writes")
-    if plan != digest:
-        refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
-    size = len(parts.rows(number))
-    least = 0 if parts.sums else -(2**parts.bits)
-    if len(sent) != size or not all(least <= value < 2**parts.bits for value in sent):
-        refuse("PS0842", f"message {place} is not one of this plan: it is no vector of {size} numbers of its lattice")
-    return number, sent, str(roster)
 
 
 def _no_messages(why: str) -> NoReturn:

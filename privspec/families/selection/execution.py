@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.core.matrices import ExactVector
+from privspec.core.diagnostics import UsageError
 from privspec.execute.ballot_files import Form
 from privspec.execute.ballots import Ballots, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
 from privspec.execute.family import (
+    MESSAGE,
     Circumstances,
     Drawn,
     Exposure,
@@ -28,31 +28,31 @@ from privspec.execute.family import (
     Rounds,
     Secret,
     Simulation,
+    messages_by_party,
+    readable_plan,
     refuse_keys,
     refuse_long_simulation,
+    refuse_unknown,
 )
 from privspec.execute.keeper import given_for, refuse
 from privspec.families.selection.draws import draw, law_in_doubles, report, sampler, total_points
 from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 from privspec.kernel.lemmas.votes import Executed, read_executed
 from privspec.model.lotteries import Borda, FirstChoice, LocalPick, Lottery, Points, lottery_of
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
 if TYPE_CHECKING:
-    from privspec.execute.budget import Spend
     from privspec.model.graph import Model
 
 
 def executed_of(plan: Plan) -> Executed:
     """What the kernel judges of a plan.
 
-    Raises: KeyError, ValueError if it is no plan of a vote.
+    Raises: UsageError PS0820 if it is no plan of a vote.
     """
-    try:
+    with readable_plan():
         return read_executed(Item(plan["mechanism"], "mechanism"), read_frame(Item(plan["problem"], "problem")))
-    except Refused as reason:
-        raise ValueError(str(reason)) from reason
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,7 +68,7 @@ class LotteryMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> LotteryMechanism:
-        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        """Raises: UsageError PS0820; ValueError if this version cannot execute the plan."""
         found = executed_of(plan)
         vote, ballots, rule = found.vote, found.vote.ballots, found.rule
         alternatives = tuple(symbol(word) for word in ballots.alternatives)
@@ -100,9 +100,7 @@ class LotteryMechanism(Mechanism):
         Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
         """
         form = self.form
-        for name in data:
-            if name != form.name:
-                refuse("PS0801", f"the plan has no input {name}", help=f"its input is {form.name}")
+        refuse_unknown(data, (form.name,))
         roll = circumstances.roll
         found = read_ballots(
             form,
@@ -147,9 +145,8 @@ class LotteryMechanism(Mechanism):
 
         Returns: numbers of alternatives, or the place of a word in their order (repetitions, 1).
         """
-        if isinstance(asked.base, ExactVector):
-            raise TypeError("a lottery is simulated at ballots by input name")
-        scores = self._equal_ballots() if asked.base is None else self._scores(asked.base)
+        data = asked.data
+        scores = self._equal_ballots() if data is None else self._scores(data)
         figures = self.labels.figures()
         if asked.approximate:
             law = law_in_doubles(self.lottery, scores)
@@ -182,34 +179,19 @@ class Electorate(Secret):
         return Drawn({self.mechanism.output: np.asarray(self.mechanism.winners[winner])})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class LotteryExposure(Exposure):
     """One output, the winner, whose guarantees hold for all that is released."""
-
-    plan: Plan
 
     @property
     def outputs(self) -> frozenset[str]:
         """The winner."""
         return frozenset((executed_of(self.plan).vote.output,))
 
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """It names the winner."""
-        return self.outputs <= outputs
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """Every requirement is on the one output, so none is missing."""
-        return None
-
     @property
     def rounds(self) -> Rounds | None:
         """As they are executed."""
         shared = executed_of(self.plan).rounds
         return None if shared is None else Rounds(*shared, shared[1] / shared[0], shared[0])
-
-
-MESSAGE = "message"
-"""The entry of a message that holds the report."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -249,8 +231,8 @@ class PartyMechanism(Mechanism):
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Reports of a voter with the given ballot, by default for the first alternative."""
         truth = 0
-        if asked.base is not None and not isinstance(asked.base, ExactVector):
-            secret = self.read(asked.base, Circumstances())
+        if asked.data is not None:
+            secret = self.read(asked.data, Circumstances())
             assert isinstance(secret, _OneVoter)
             truth = secret.choice
         randomness, size = SimulationRandomness(asked.seed), len(self.whole.form.alternatives)
@@ -280,33 +262,20 @@ def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str
     """
     _, index = _local(whole)
     places = {str(value): place for place, value in enumerate(whole.winners.tolist())}
-    found: dict[str, int] = {}
-    for place, message in enumerate(messages, 1):
-        who, answer = _message(index, places, digest, message, place)
-        if who in found:
-            refuse("PS0842", f"message {place} is from a {index} who has sent one already")
-        found[who] = answer
+
+    def read(outputs: Mapping[str, Any]) -> tuple[str, str]:
+        (who,), (answer,) = outputs[index], outputs[MESSAGE]
+        return str(who), str(answer)
+
+    def flaw(_who: str, answer: str) -> str:
+        return "" if answer in places else "names no alternative"
+
+    found = messages_by_party(digest, messages, index, read, flaw)
     if whole.voters is not None and len(found) != whole.voters:
         refuse_number(whole.form, whole.voters, len(found))
-    randomness, reports = SystemRandomness(), list(found.values())
+    randomness, reports = SystemRandomness(), [places[answer] for answer in found.values()]
     winner = reports[randomness.below(len(reports))] if reports else randomness.below(len(places))
     return Drawn({whole.output: np.asarray(whole.winners[winner])})
-
-
-def _message(
-    index: str, places: Mapping[str, int], digest: str, message: Mapping[str, Any], place: int
-) -> tuple[str, int]:
-    try:
-        outputs = message["outputs"]
-        (who,), (answer,) = outputs[index], outputs[MESSAGE]
-        plan = message["plan_sha256"]
-    except (KeyError, TypeError, ValueError):
-        refuse("PS0842", f"message {place} is not one of this plan", help="messages are what `run --party` writes")
-    if plan != digest:
-        refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
-    if str(answer) not in places:
-        refuse("PS0842", f"message {place} is not one of this plan: it names no alternative")
-    return str(who), places[str(answer)]
 
 
 def _local(whole: LotteryMechanism) -> tuple[LocalPick, str]:
@@ -316,12 +285,10 @@ def _local(whole: LotteryMechanism) -> tuple[LocalPick, str]:
 
 
 def _no_messages() -> NoReturn:
-    raise UsageError(
-        Diagnostic(
-            "PS0844",
-            "parties make no messages under this plan: chance enters once, where all ballots are counted",
-            help="with `options: trust nobody` every voter sends a report that is private by itself",
-        )
+    raise UsageError.of(
+        "PS0844",
+        "parties make no messages under this plan: chance enters once, where all ballots are counted",
+        help="with `options: trust nobody` every voter sends a report that is private by itself",
     )
 
 

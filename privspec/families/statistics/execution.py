@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.core.matrices import ExactVector
+from privspec.core.diagnostics import UsageError
 from privspec.execute.data import located
 from privspec.execute.family import (
+    MESSAGE,
     Circumstances,
     Drawn,
     Exposure,
@@ -24,15 +24,18 @@ from privspec.execute.family import (
     Plan,
     Secret,
     Simulation,
+    messages_by_party,
+    readable_plan,
     refuse_keys,
     refuse_long_simulation,
+    refuse_unknown,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import number
 from privspec.families.statistics.noise import AddedLaw, Law, law_of
 from privspec.families.statistics.records import Gatherer, to_steps
 from privspec.families.statistics.tables import Wanted, rows_of
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 from privspec.kernel.lemmas.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball
 from privspec.model.library import Records, Route, Steps, library
@@ -41,7 +44,6 @@ from privspec.noise.samplers import Randomness, SimulationRandomness
 if TYPE_CHECKING:
     import polars as pl
 
-    from privspec.execute.budget import Spend
     from privspec.model.graph import Model
 
 
@@ -79,12 +81,10 @@ class Executed:
 
 
 def executed_of(plan: Plan) -> Executed:
-    """Raises: KeyError, TypeError, ValueError if the plan is not one that this version can execute."""
-    (block,) = plan["problem"]["blocks"]
-    try:
+    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
+    with readable_plan():
+        (block,) = plan["problem"]["blocks"]
         found = read_executed(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-    except Refused as reason:
-        raise ValueError(str(reason)) from reason
     records = Records(found.records.count, found.records.dimension, found.records.radius)
     routes = library()[found.function].routes
     assert routes is not None
@@ -118,7 +118,7 @@ class StatisticMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> StatisticMechanism:
-        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        """Raises: UsageError PS0820."""
         return cls(executed_of(plan))
 
     @property
@@ -156,15 +156,13 @@ class StatisticMechanism(Mechanism):
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Exact draws at the given records, by default at statistics that are all zero."""
-        if isinstance(asked.base, ExactVector):
-            raise TypeError("noise at statistics is simulated at data by input name")
-        size, parties = self.executed.route.size, self.executed.parties
+        data, size, parties = asked.data, self.executed.route.size, self.executed.parties
         refuse_long_simulation(
             asked.repetitions * size * (parties if self.executed.each_party else 1),
             f"{asked.repetitions} exact draws",
             "take fewer, or draw from the shapes of the plan in doubles",
         )
-        secret = self._zeros() if asked.base is None else self.read(asked.base, Circumstances())
+        secret = self._zeros() if data is None else self.read(data, Circumstances())
         randomness = SimulationRandomness(asked.seed)
         drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(asked.repetitions)]
         return np.array(drawn).reshape(asked.repetitions, -1)
@@ -183,9 +181,7 @@ def read_statistics(
 
     Raises: DataError PS0801 to PS0805, PS0809, PS0812.
     """
-    for name in data:
-        if name != executed.source:
-            refuse("PS0801", f"the plan has no input {name}", help=f"its input is {executed.source}")
+    refuse_unknown(data, (executed.source,))
     source = given_for(executed.source, data)
     records = executed.records
     gatherer = Gatherer(executed.party or "party", records.count, records.dimension)
@@ -386,28 +382,13 @@ def pooled_value(executed: Executed, parts: Iterable[NDArray[np.float64]]) -> ND
     return pooled if executed.finish_first else executed.route.finish(pooled[None])[0]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class StatisticExposure(Exposure):
     """One output, a function of the noisy statistics, whose guarantees hold for all that is released."""
-
-    plan: Plan
 
     @property
     def outputs(self) -> frozenset[str]:
         """The output."""
         return frozenset((str(self.plan["problem"]["blocks"][0]["output"]),))
-
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """It names the output."""
-        return self.outputs <= outputs
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """Every requirement is on the one output, so none is missing."""
-        return None
-
-
-MESSAGE = "message"
-"""The entry of a message that holds the noisy statistic."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -470,34 +451,25 @@ def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any
     Args: messages, one for each party, as their JSON files hold them.
     Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan), PS0811.
     """
-    if not executed.each_party or executed.party is None:
+    party, size = executed.party, executed.route.size
+    if not executed.each_party or party is None:
         _no_messages(executed)
-    found: dict[str, list[float]] = {}
-    for place, message in enumerate(messages, 1):
-        who, statistic = _message(executed, digest, message, place)
-        if who in found:
-            refuse("PS0842", f"message {place} is from a {executed.party} who has sent one already")
-        found[who] = statistic
+
+    def read(outputs: Mapping[str, Any]) -> tuple[str, list[float]]:
+        (who,) = outputs[party]
+        return str(who), [float(number) for number in outputs[MESSAGE]]
+
+    def flaw(_who: str, statistic: list[float]) -> str:
+        fits = len(statistic) == size and bool(np.isfinite(statistic).all())
+        return "" if fits else f"is no vector of {size} numbers"
+
+    found = messages_by_party(digest, messages, party, read, flaw)
     if len(found) != executed.parties:
         refuse_number(executed, len(found))
     names = list(found)
     # Where all have one budget the order of the messages is no matter: weights are equal.
     order = in_order_of_budgets(executed, names) if executed.personal else range(len(names))
     return Drawn({executed.output: pooled_value(executed, [np.array([found[names[i]] for i in order])])})
-
-
-def _message(executed: Executed, digest: str, message: Mapping[str, Any], place: int) -> tuple[str, list[float]]:
-    try:
-        outputs = message["outputs"]
-        (who,), statistic = outputs[executed.party], [float(x) for x in outputs[MESSAGE]]
-        plan = message["plan_sha256"]
-    except (KeyError, TypeError, ValueError):
-        refuse("PS0842", f"message {place} is not one of this plan", help="messages are what `run --party` writes")
-    if plan != digest:
-        refuse("PS0843", f"message {place} was made under another plan", help="all parties need the same plan")
-    if len(statistic) != executed.route.size or not np.isfinite(statistic).all():
-        refuse("PS0842", f"message {place} is not one of this plan: it is no vector of {executed.route.size} numbers")
-    return str(who), statistic
 
 
 def _no_messages(executed: Executed) -> NoReturn:
@@ -508,8 +480,7 @@ def _no_messages(executed: Executed) -> NoReturn:
 
 
 def _refuse_usage(message: str) -> NoReturn:
-    help_ = "with `options: trust nobody` every party adds noise of its own"
-    raise UsageError(Diagnostic("PS0844", message, help=help_))
+    raise UsageError.of("PS0844", message, help="with `options: trust nobody` every party adds noise of its own")
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Simulation
-from privspec.execute.keeper import refuse
+from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Simulation, refuse_unknown
 from privspec.noise.samplers import Randomness
 from privspec.problem.systems import parts_of
 from privspec.registry import family_of_plan
 
 if TYPE_CHECKING:
-    from privspec.execute.budget import Spend
     from privspec.model.graph import Model
 
 
@@ -63,9 +61,7 @@ class SystemMechanism(Mechanism):
         Raises: as the parts do; DataError PS0801 for data of no part.
         """
         known = dict.fromkeys(name for names in self.inputs for name in names)
-        for name in data:
-            if name not in known:
-                refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(known)}")
+        refuse_unknown(data, tuple(known))
         models = _models(circumstances.model, len(self.parts))
         return _Secrets(
             tuple(
@@ -133,24 +129,13 @@ def _stacked(values: list[NDArray[Any]]) -> NDArray[Any]:
     return values[0] if len(values) == 1 else np.stack([np.squeeze(one) for one in values])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class SystemExposure(Exposure):
     """All parts are released together."""
-
-    plan: Plan
 
     @property
     def outputs(self) -> frozenset[str]:
         """All that is released."""
         return frozenset().union(*(family_of_plan(part).exposes()(part).outputs for part in part_plans(self.plan)))
-
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """It names all outputs."""
-        return self.outputs <= outputs
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """Not known where no line names everything."""
-        return None
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:

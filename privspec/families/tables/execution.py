@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
-from privspec.core.matrices import ExactVector
 from privspec.core.rounding import log_up
 from privspec.execute.ballot_files import Form, holds_ballots
 from privspec.execute.ballots import read_ballots, refuse_number
 from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
-from privspec.execute.drawing import TableLaw, atom_of, base_of
+from privspec.execute.drawing import TableLaw, atom_of, base_of, read_places
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -29,9 +28,10 @@ from privspec.execute.family import (
     Secret,
     Simulation,
     refuse_long_simulation,
+    refuse_unknown,
 )
-from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
-from privspec.execute.reading import Declared, read_entries
+from privspec.execute.keeper import STRICT_RULE, given_for, refuse
+from privspec.execute.reading import Declared
 from privspec.families.tables.rows import RULE, LabelledRows, ModelRows, read_reports
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
@@ -125,23 +125,15 @@ def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, c
 def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: Circumstances) -> Value:
     """The value of an input, each entry put into its domain by itself."""
     atom = atom_of(tuple(base_of(block.domain).elements()))
-    fit = atom.fit(circumstances.keeper, block.name)
-    declared = Declared(block.name, block.type.shape, block.index, atom.read, fit.cell)
-    found = read_entries(declared, source, header=circumstances.header)
-    atom.tell(found, fit)
-    if circumstances.strict and not atom.fits(found).all():
-        refuse_strictly(block.name)
-    return rows.value(block, [atom.elements[place] for place in atom.places(found)])
+    places = read_places(atom, Declared(block.name, block.type.shape, block.index), source, circumstances)
+    return rows.value(block, [atom.elements[place] for place in places])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class TableExposure(Exposure):
     """All outputs of a table are drawn jointly.
 
     Local reports cost each person their own budget, all the same amount, so one run is one debit.
     """
-
-    plan: Plan
 
     @property
     def outputs(self) -> frozenset[str]:
@@ -234,9 +226,7 @@ class FiniteMechanism(Mechanism):
         """
         model = circumstances.model
         known = set(self.of) | self.inputs if model is None else {node.name for node in model.inputs}
-        for name in data:
-            if name not in known:
-                refuse("PS0801", f"the plan has no input {name}", help=f"its inputs are {', '.join(sorted(known))}")
+        refuse_unknown(data, sorted(known))
         if not data:
             given_for(self.of[0], data)
         if model is not None and not self.local(model):
@@ -254,19 +244,15 @@ class FiniteMechanism(Mechanism):
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Exact draws at the row of one record, by default the first row; words by their place in their domain."""
-        if isinstance(asked.base, ExactVector):
-            raise TypeError("a table is simulated at data by input name")
+        data = asked.data
         refuse_long_simulation(
             asked.repetitions,
             f"{asked.repetitions} exact draws",
             "take fewer, or draw from the plan's probabilities in doubles",
         )
-        secret = (
-            None
-            if asked.base is None
-            else read_reports(self.law, LabelledRows(self.law.rows), asked.base, Circumstances())
-        )
-        row = 0 if secret is None else int(secret.chosen[0])
+        row = 0
+        if data is not None:
+            row = int(read_reports(self.law, LabelledRows(self.law.rows), data, Circumstances()).chosen[0])
         drawn = self.law.draw(np.full(asked.repetitions, row, dtype=np.intp), SimulationRandomness(asked.seed))
         figures = self.law.columns.figures()
         return np.take(figures, drawn, axis=0)
