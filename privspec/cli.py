@@ -640,7 +640,7 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 @constant_option
 def data(document: Path, inputs: Sequence[str], no_header: bool, sets: Sequence[str], constants: Sequence[str]) -> None:
     """Tell the keeper of data how they fit a spec or plan; nothing is written, nothing is spent."""
-    from privspec.data_report import fit_of_plan, fit_of_spec, report_text
+    from privspec.profiles import fit_of_plan, fit_of_spec, report_text
 
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     if document.suffix == ".json":

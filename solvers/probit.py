@@ -5,7 +5,8 @@ l2 ball. Each voter goes through rounds of accelerated projected gradient (it fi
 face (they finish), until its own gap is small. Nothing of one voter's computation looks at another voter: step sizes,
 restarts and stopping are each voter's own, so the same records give the same bits in every batch, in every place.
 
-`probit_mle` uses `probit_compiled` where numba is installed (extra `fast`), otherwise `probit_numpy`.
+`probit_mle` uses `probit_compiled` where numba is installed (extra `fast`), otherwise numpy, a batch of voters at once:
+all sums run within a voter, and a round's length depends on its number only.
 """
 
 from __future__ import annotations
@@ -13,12 +14,300 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
-from privspec.solvers.probit_numpy import BALLS, Ball, inside, pulled_by, rounds, seen_by, slope
+from numpy.typing import NDArray
 from privspec.solvers.programs import Array
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
+
+
+class Ball(Protocol):
+    """The unit ball of a norm; all methods treat rows (N, d) independently."""
+
+    def norm(self, points: Array) -> Array:
+        """The norm of each row, within (d + 8) 2^-52 relative."""
+
+    def dual(self, gradients: Array) -> Array:
+        """The dual norm of each row: the largest g'b over the ball."""
+
+    def project(self, points: Array) -> Array:
+        """The nearest point of the ball to each row."""
+
+    def face(self, points: Array, gradients: Array, careful: bool) -> tuple[NDArray[np.bool_], Array, Array]:
+        """What a Newton step at boundary points keeps: free entries, outward normal, curvature of the boundary.
+
+        A careful step takes up no entries that are zero.
+        """
+
+    def settle(self, points: Array, steps: Array, normals: Array, careful: bool) -> Array:
+        """The points of the ball that Newton steps from boundary points stand for; a careful one stays on the face."""
+
+
+class L1:
+    """The l1 ball."""
+
+    def norm(self, points: Array) -> Array:
+        return np.asarray(np.abs(points).sum(axis=1))
+
+    def dual(self, gradients: Array) -> Array:
+        return np.asarray(np.abs(gradients).max(axis=1))
+
+    def project(self, points: Array) -> Array:
+        # soft threshold at the largest (S_k - 1)/k, S_k the sum of the k largest magnitudes (Duchi et al. 2008)
+        sizes = np.abs(points)
+        falling = -np.sort(-sizes, axis=1)
+        sums = np.cumsum(falling, axis=1)
+        sums -= 1.0
+        sums /= np.arange(1, points.shape[1] + 1)
+        threshold = np.maximum(sums.max(axis=1), 0.0)
+        sizes -= threshold[:, None]
+        np.maximum(sizes, 0.0, out=sizes)
+        return np.copysign(sizes, points)
+
+    def face(self, points: Array, gradients: Array, careful: bool) -> tuple[NDArray[np.bool_], Array, Array]:
+        # entries that are not zero, and zeros whose slope exceeds the multiplier of the face
+        used = points != 0
+        multiplier = -(gradients * points).sum(axis=1)
+        free = used if careful else used | (np.abs(gradients) > multiplier[:, None])
+        normals = np.where(used, np.sign(points), -np.sign(gradients)) * free
+        return free, normals, np.zeros(len(points))
+
+    def settle(self, points: Array, steps: Array, normals: Array, careful: bool) -> Array:
+        # entries that would change sign become zero; a careful step ends where the first one does
+        if careful:
+            falling = steps * normals < 0
+            shares = np.where(falling, -points / np.where(falling, steps, 1.0), np.inf)
+            share = np.minimum(shares.min(axis=1), 1.0)[:, None]
+            moved = np.where(falling & (shares <= share) & (share < 1.0), 0.0, points + share * steps)
+        else:
+            moved = points + steps
+        return self.project(np.where(moved * normals > 0, moved, 0.0))
+
+
+class L2:
+    """The l2 ball."""
+
+    def norm(self, points: Array) -> Array:
+        largest = np.abs(points).max(axis=1)
+        safe = np.where(largest > 0, largest, 1.0)
+        return np.asarray(np.sqrt(np.square(points / safe[:, None]).sum(axis=1)) * largest)
+
+    def dual(self, gradients: Array) -> Array:
+        return self.norm(gradients)
+
+    def project(self, points: Array) -> Array:
+        return points / np.maximum(self.norm(points), 1.0)[:, None]
+
+    def face(self, points: Array, gradients: Array, careful: bool) -> tuple[NDArray[np.bool_], Array, Array]:
+        # the sphere bends as much as the multiplier says
+        multiplier = np.maximum(-(gradients * points).sum(axis=1), 0.0)
+        return np.ones(points.shape, dtype=bool), points, multiplier
+
+    def settle(self, points: Array, steps: Array, normals: Array, careful: bool) -> Array:
+        return self.project(points + steps)
+
+
+BALLS: dict[str, Ball] = {"l1": L1(), "l2": L2()}
+
+
+def inside(points: Array, radius: float, ball: Ball) -> Array:
+    """The points, moved towards zero where needed so that their norm is at most `radius` in exact arithmetic.
+
+    The computed norm times (1 + (2d + 16) 2^-52) is an upper bound on the exact one (d - 1 additions, or d squares,
+    quotients and additions and a root, each within 2^-53). The factor t <= radius / bound is rounded down and every
+    product is moved one double towards zero, so |result_k| <= t |b_k| holds exactly, also for subnormal numbers.
+    """
+    features = points.shape[1]
+    above = np.nextafter(ball.norm(points) * (1.0 + (2 * features + 16) * 2.0**-52), np.inf)
+    scale = np.nextafter(radius / np.maximum(above, np.finfo(float).smallest_subnormal), 0.0)
+    return np.where((above <= radius)[:, None], points, np.nextafter(points * scale[:, None], 0.0))
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+
+ROOT_HALF = 0.7071067811865476
+ROOT_TWO_OVER_PI = 0.7978845608028654
+GRADIENT_STEPS = (10, 10, 20, 40)
+"""Projected gradient steps of the rounds; the last number repeats."""
+NEWTON_STEPS = 6
+PATIENCE, BOLD = 3, 1e-9
+"""After so many rounds steps may become this much longer than the curvature says, as long as losses fall: where all
+choices are explained the loss falls like exp(-z^2/2), and steps by its curvature would be short for ever."""
+SHARES = (1.0, 0.25, 0.0625)
+"""Shares of a Newton step that are tried until one lowers the loss."""
+CAUTION = 1.5
+"""The least inverse step, in units of the largest curvature where a round starts."""
+RIDGE = 1e-11
+"""Added to the Hessian in units of its trace: directions that no record sees stay put."""
+FLAT = 1e-290
+"""Curvature below which a loss counts as flat: its quotients would overflow."""
+CHUNK = 2**20
+"""Bytes of records that are worked on together; they stay in the cache of a core."""
+
+
+def slope(values: Array) -> Array:
+    """The derivative phi/Phi of ln Phi; accurate for every sign (0 once it underflows)."""
+    return ROOT_TWO_OVER_PI / erfcx(values * -ROOT_HALF)
+
+
+def bend(values: Array, slopes: Array) -> Array:
+    """The curvature -(ln Phi)'' in [0, 1], from the slope; 1 far below zero, where the difference cancels."""
+    return np.where(values < -1e4, 1.0, np.clip(slopes * (values + slopes), 0.0, 1.0))
+
+
+def each(left: Array, right: Array) -> Array:
+    """Matrix products, one a voter, with the same bits in every batch (numpy treats a batch of one in another way)."""
+    if len(left) == 1:
+        return np.asarray(np.matmul(np.repeat(left, 2, axis=0), np.repeat(right, 2, axis=0))[:1])
+    return np.asarray(np.matmul(left, right))
+
+
+def seen_by(data: Array, points: Array) -> Array:
+    """The utilities V_ij' b_i, (N, n)."""
+    return each(data, points[..., None])[..., 0]
+
+
+def pulled_by(data: Array, weights: Array) -> Array:
+    """The sums over records of w_ij V_ij, (N, d)."""
+    return each(weights[:, None, :], data)[:, 0, :]
+
+
+def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array, int]:
+    """Points (N, d) of the unit ball, and the largest number of steps of a voter; `unit` (N, n, d)."""
+    voters, count, features = unit.shape
+    points, caution = np.zeros((voters, features)), np.full(voters, CAUTION)
+    size = max(1, CHUNK // (8 * count * features))
+    left = np.arange(voters)
+    steps = number = 0
+    while left.size and steps < limit:
+        descents = GRADIENT_STEPS[min(number, len(GRADIENT_STEPS) - 1)]
+        floor = CAUTION if number < PATIENCE else BOLD
+        open_ = []
+        for start in range(0, left.size, size):
+            part = left[start : start + size]
+            data, point = unit[part], points[part]
+            values = seen_by(data, point)
+            curvature = caution[part] * largest_curvature(data, bend(values, slope(values)))
+            lower = descend(data, point, np.where(curvature > FLAT, curvature, 1.0), ball, descents)
+            # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
+            failed = losses_of(seen_by(data, lower)) > losses_of(values)
+            caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(floor, 0.3 * caution[part]))
+            points[part], unsolved = polish(data, np.where(failed[:, None], point, lower), ball, tolerance)
+            open_.append(part[unsolved])
+        left = np.concatenate(open_)
+        steps += descents + NEWTON_STEPS
+        number += 1
+    return points, steps
+
+
+def losses_of(values: Array) -> Array:
+    """The losses -sum_j ln Phi of each voter."""
+    return np.asarray(-log_ndtr(values).sum(axis=1))
+
+
+def largest_curvature(data: Array, bends: Array) -> Array:
+    """About the largest eigenvalue of each voter's Hessian, seldom below it: power iteration."""
+    vectors = np.cos(np.tile(np.arange(data.shape[2], dtype=float), (len(data), 1)))
+    size = np.zeros(len(data))
+    for _ in range(5):
+        length = L2().norm(vectors)
+        vectors = vectors / np.where(length > 0, length, 1.0)[:, None]
+        vectors = pulled_by(data, bends * seen_by(data, vectors))
+        size = L2().norm(vectors)
+    return size
+
+
+def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int) -> Array:
+    """Accelerated projected gradient, restarted for each voter where it points uphill."""
+    point = ahead = start
+    momentum = np.ones(len(start))
+    rate = (1.0 / curvature)[:, None]
+    for _ in range(steps):
+        values = seen_by(data, ahead)
+        uphill = pulled_by(data, slope(values))
+        uphill *= rate
+        uphill += ahead
+        target = ball.project(uphill)
+        move = target - point
+        keep = ((ahead - target) * move).sum(axis=1) <= 0
+        following = 0.5 + np.sqrt(0.25 + momentum * momentum)
+        factor = np.where(keep, (momentum - 1.0) / following, 0.0)
+        ahead = target + factor[:, None] * move
+        momentum = np.where(keep, following, 1.0)
+        point = target
+    return point
+
+
+def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Array, Array]:
+    """Newton steps on the face of each voter, as long as they lower its loss; and who is not solved yet, (N,) bool."""
+    points = start.copy()
+    unsolved = np.ones(len(start), dtype=bool)
+    here = np.arange(len(start))
+    point, values = start, seen_by(data, start)
+    losses = losses_of(values)
+    for step in range(NEWTON_STEPS + 1):
+        slopes = slope(values)
+        gradients = -pulled_by(data, slopes)
+        height = ball.dual(gradients)
+        gap = (gradients * point).sum(axis=1) + height
+        solved = gap <= 0.5 * tolerance * losses
+        unsolved[here[solved]] = False
+        if step == NEWTON_STEPS or solved.all():
+            break
+        going = ~solved
+        data, point, values, losses = data[going], point[going], values[going], losses[going]
+        here, slopes, gradients = here[going], slopes[going], gradients[going]
+        best, seen, lower = point.copy(), values.copy(), losses.copy()
+        for careful in (False, True):
+            waiting = np.flatnonzero(lower >= losses)
+            if not waiting.size:
+                break
+            now = (data[waiting], point[waiting], values[waiting], slopes[waiting], gradients[waiting])
+            moved = newton(*now, ball, careful)
+            for share in SHARES:
+                if not waiting.size:
+                    break
+                aim = moved if share == 1.0 else point[waiting] + share * (moved - point[waiting])
+                reached = seen_by(data[waiting], aim)
+                best[waiting], seen[waiting], lower[waiting] = aim, reached, losses_of(reached)
+                still = lower[waiting] >= losses[waiting]
+                waiting, moved = waiting[still], moved[still]
+        better = lower < losses
+        if not better.any():
+            break
+        data, point, values, losses, here = data[better], best[better], seen[better], lower[better], here[better]
+        points[here] = point
+    return points, unsolved
+
+
+def newton(
+    data: Array, point: Array, values: Array, slopes: Array, gradients: Array, ball: Ball, careful: bool
+) -> Array:
+    """One Newton step in the ball: on the face where the loss presses against the boundary, free inside."""
+    features = data.shape[2]
+    edge = (ball.norm(point) >= 1.0 - 1e-9) & ((gradients * point).sum(axis=1) < 0)
+    free, normals, bending = ball.face(point, gradients, careful)
+    free = free | ~edge[:, None]
+    normals = normals * edge[:, None]
+    root = np.sqrt(bend(values, slopes))[..., None] * data
+    if len(root) == 1:
+        root = np.repeat(root, 2, axis=0)  # as in `each`; the two factors stay one array, which numpy sees
+    hessian = np.matmul(root.transpose(0, 2, 1), root)[: len(data)]
+    diagonal = np.arange(features)
+    trace = np.ascontiguousarray(hessian[:, diagonal, diagonal]).sum(axis=1)  # one order of summation in every layout
+    trace = np.where(trace > FLAT, trace, 1.0)
+    hessian *= (free[:, :, None] & free[:, None, :]) / trace[:, None, None]
+    hessian[:, diagonal, diagonal] += np.where(free, RIDGE + (bending * edge / trace)[:, None], 1.0)
+    right = np.stack([-gradients * free / trace[:, None], normals], axis=2)
+    answer = np.linalg.solve(hessian, right)
+    along, across = answer[..., 0], answer[..., 1]
+    # On a face the step keeps the normal's value: the multiplier that does so.
+    crossing = (normals * across).sum(axis=1)
+    multiplier = (normals * along).sum(axis=1) / np.where(crossing > 0, crossing, 1.0)
+    step = along - multiplier[:, None] * across
+    return np.where(edge[:, None], ball.settle(point, step, normals, careful), ball.project(point + step))
+
 
 Engine = Literal["numpy", "compiled"]
 COMPILED = find_spec("numba") is not None

@@ -1,4 +1,4 @@
-"""The compiled engine of probit estimates: the rounds of `probit_numpy`, one voter after the other.
+"""The compiled engine of probit estimates: the rounds of `probit`, one voter after the other.
 
 Needs numba; imported on first use by `probit`. Its own erfcx is a Chebyshev series of degree 24 of
 (1 + 2x) erfcx(x) in (x - 3.75) / (x + 3.75), x >= 0 (Shepherd & Laframboise 1981): relative error below 6e-15, which
@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from privspec.solvers.probit_numpy import (
+from privspec.solvers.probit import (
     BOLD,
     CAUTION,
     FLAT,

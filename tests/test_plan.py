@@ -12,9 +12,9 @@ import pytest
 
 import privspec
 from privspec.core.diagnostics import UsageError, VerificationError
-from privspec.data_report import fit_of_plan
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
+from privspec.profiles import fit_of_plan
 from privspec.templates import template_text
 
 TOTALS = """\

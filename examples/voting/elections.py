@@ -16,7 +16,7 @@ from pathlib import Path
 import privspec
 from privspec.execute.ballot_files import Form
 from privspec.execute.ballots import read_ballots
-from privspec.families.selection.draws import total_points
+from privspec.families.selection.execution import total_points
 from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional
 
 HERE = Path(__file__).resolve().parent

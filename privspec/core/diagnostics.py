@@ -34,6 +34,20 @@ class Diagnostic:
     severity: str = "error"
     source: Source | None = None
 
+    @classmethod
+    def at(
+        cls,
+        source: Source | None,
+        span: Span,
+        code: str,
+        message: str,
+        *,
+        label: str = "",
+        help: str | None = None,  # noqa: A002
+    ) -> Self:
+        """What is wrong at one place of a source."""
+        return cls(code, message, (Label(span, label),), help=help, source=source)
+
     @property
     def is_error(self) -> bool:
         """Whether it stops the work; warnings do not."""
@@ -70,6 +84,11 @@ class PrivspecError(Exception):
     def of(cls, code: str, message: str, *notes: str, help: str | None = None) -> Self:  # noqa: A002
         """An error of one diagnostic that has no place in a spec."""
         return cls(Diagnostic(code, message, notes=notes, help=help))
+
+    @classmethod
+    def at(cls, source: Source | None, span: Span, code: str, message: str, **more: str | None) -> Self:
+        """An error of one diagnostic at one place of a source; `more` as for `Diagnostic.at`."""
+        return cls(Diagnostic.at(source, span, code, message, **more))  # type: ignore[arg-type]
 
 
 class UsageError(PrivspecError):

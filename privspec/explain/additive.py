@@ -16,9 +16,17 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain import plots
-from privspec.explain.chosen import ChosenNumber, chosen_numbers
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
-from privspec.explain.facts import Frontier, FrontierPoint, MechanismFact, Rows, executed, randomness
+from privspec.explain.facts import (
+    ChosenNumber,
+    Frontier,
+    FrontierPoint,
+    MechanismFact,
+    Rows,
+    chosen_numbers,
+    executed,
+    randomness,
+)
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.model.reports import listing

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from privspec.explain.quantities import rounded
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
 
 PAGE, INK, MUTED, GRID, ACCENT, SECOND = "#ffffff", "#1b1f24", "#5b6570", "#d5dae0", "#0072b2", "#d55e00"
 _VARIABLES = {PAGE: "--page", INK: "--ink", MUTED: "--muted", GRID: "--grid", ACCENT: "--accent", SECOND: "--second"}
@@ -303,3 +305,31 @@ def _log_ticks(side: Axis) -> None:
     side.set_major_locator(LogLocator(base=10, subs=subs, numticks=9 if high < _WIDE else 4))
     side.set_major_formatter(FuncFormatter(_tick))
     side.set_minor_formatter(NullFormatter())
+
+
+# --- elements drawn by hand -----------------------------------------------------------------------
+
+
+def tag(name: str, *inside: str, **attributes: object) -> str:
+    """One element with others inside; `stroke_width` is the attribute stroke-width, None leaves one out."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{number(value) if isinstance(value, float) else escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{given}>{''.join(inside)}</{name}>" if inside else f"<{name}{given}/>"
+
+
+def number(value: float) -> str:
+    """To two decimals, without zeros at the end."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def way(*steps: str | float) -> str:
+    """A path: commands and numbers, one after the other."""
+    return " ".join(step if isinstance(step, str) else number(step) for step in steps)
+
+
+def text(x: float, y: float, words: str, **attributes: object) -> str:
+    """A line of text."""
+    return tag("text", escape(words, quote=False), x=float(x), y=float(y), **attributes)

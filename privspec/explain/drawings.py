@@ -16,9 +16,8 @@ import numpy as np
 from privspec.explain import drawing
 from privspec.explain.document import Plot, Table
 from privspec.explain.document import table as make_table
-from privspec.explain.drawing import themed
+from privspec.explain.drawing import number, tag, text, themed
 from privspec.explain.quantities import UP, rounded
-from privspec.explain.svg import number, tag, text
 from privspec.explain.table import Array, Indices, Label, ProbabilityTable, row_facts, spoken
 from privspec.explain.voting_rules import MOST, Chance, Dictator, Example, Rule, Vote
 from privspec.model.reports import listing

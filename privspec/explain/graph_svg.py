@@ -9,8 +9,8 @@ from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
+from privspec.explain.drawing import number, tag, text, way
 from privspec.explain.graph_words import extent, observers
-from privspec.explain.svg import number, tag, text, way
 from privspec.language.syntax import VariableKind
 from privspec.model.graph import GraphNode, Model
 from privspec.model.reports import listing

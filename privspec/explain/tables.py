@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from privspec.explain.chosen import ChosenNumber, chosen_numbers, standing
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,
@@ -26,7 +25,7 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.drawings import table_plots
-from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.facts import ChosenNumber, MechanismFact, chosen_numbers, executed, randomness, standing
 from privspec.explain.loss_terms import LossTerm, Scene, Shape
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer

@@ -25,10 +25,9 @@ from privspec.model.designs import Terms, bound, cost_of, open_choices, picks
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Table, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
-from privspec.model.fairness_rules import read_independence
 from privspec.model.graph import Component, GraphNode, Model, lay_out
 from privspec.model.library import library
-from privspec.model.loss_rules import LossReader
+from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from privspec.core.numbers import show
+from privspec.core.rounding import show
 
 Symbol: TypeAlias = str | Fraction
 """A member of a finite set: a word or an exact number."""

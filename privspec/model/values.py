@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from privspec.core.numbers import Array, approximate, as_float, as_fraction, exact_array, readable, show
+from privspec.core.rounding import Array, approximate, as_float, as_fraction, exact_array, readable, show
 from privspec.model.domains import Symbol, Table
 
 __all__ = [

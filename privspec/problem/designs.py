@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from privspec.core.diagnostics import PrivspecError, SpecError
-from privspec.core.numbers import show
+from privspec.core.rounding import show
 from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text
 from privspec.model.graph import Model, once

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
-from privspec.core.numbers import Array, as_float
-from privspec.core.rounding import sqrt_up
+from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.kernel.core.linear import Cells, Units
 from privspec.kernel.core.linear_privacy import GROUPS, Piece, pieces
 from privspec.model.graph import Model

@@ -18,8 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cvxpy as cp
 import numpy as np
-from privspec.solvers.probit import COMPILED, probit_mle, relative_gaps
-from privspec.solvers.probit_numpy import BALLS, inside
+from privspec.solvers.probit import BALLS, COMPILED, inside, probit_mle, relative_gaps
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
 

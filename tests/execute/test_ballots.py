@@ -548,7 +548,7 @@ def test_ballots_of_a_few_voters_on_the_command_line(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("domain", [RankingOf(ABC), PartialRankingOf(ABC, 3), PartialRankingOf(ABC, 2)])
 @pytest.mark.parametrize("points", [FirstChoice(ABC), Borda(ABC)])
 def test_points_are_those_of_the_model(domain: Any, points: Any) -> None:
-    from privspec.families.selection.draws import total_points
+    from privspec.families.selection.execution import total_points
 
     rng = np.random.default_rng(5)
     each = list(domain.elements())

@@ -16,12 +16,11 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, UsageError
 from privspec.core.spans import Source
-from privspec.data_report import fit_of_plan, fit_of_spec
 from privspec.execute.budget import Spend
 from privspec.execute.family import Simulation, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import combine
-from privspec.families.selection.draws import Coin, draw, law_in_doubles, report, sampler, weighted
+from privspec.families.selection.execution import Coin, draw, law_in_doubles, report, sampler, weighted
 from privspec.model.lotteries import (
     Exponential,
     Largest,
@@ -33,6 +32,7 @@ from privspec.model.lotteries import (
 )
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
+from privspec.profiles import fit_of_plan, fit_of_spec
 from tests.execute.begun import execute_plan, run
 
 from .tables import ALARM, chi_square

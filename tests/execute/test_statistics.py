@@ -22,7 +22,7 @@ from privspec.execute.family import Circumstances, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import combine
 from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
-from privspec.families.statistics.records import to_steps
+from privspec.families.statistics.tables import to_steps
 from privspec.model.library import GRID_BITS
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest

@@ -19,8 +19,15 @@ from hypothesis import strategies as st
 from privspec.core.diagnostics import DataError
 from privspec.execute.family import Circumstances
 from privspec.families.statistics.execution import Pool, StatisticMechanism, executed_of
-from privspec.families.statistics.records import LARGEST, Gatherer, to_steps
-from privspec.families.statistics.tables import MORAL_CHARACTERS, MORAL_SITUATION, Wanted, rows_of
+from privspec.families.statistics.tables import (
+    LARGEST,
+    MORAL_CHARACTERS,
+    MORAL_SITUATION,
+    Gatherer,
+    Wanted,
+    rows_of,
+    to_steps,
+)
 from privspec.model.library import GRID, GRID_BITS
 
 from .societies import SPEC, SUM_POOL, documents

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from privspec.explain.quantities import rounded
-from privspec.explain.system_picture import PartOfPicture, curve_of, draw, system_plot
+from privspec.explain.system import PartOfPicture, curve_of, draw, system_plot
 from privspec.plan import Plan
 from privspec.stated import Share
 from tests.plans import solved

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from privspec.solvers.probit import COMPILED, probit_mle
-from privspec.solvers.probit_numpy import BALLS, inside
+from privspec.solvers.probit import BALLS, COMPILED, inside, probit_mle
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
 

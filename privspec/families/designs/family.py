@@ -5,16 +5,16 @@ No alternative is relaxed: what is compared are complete plans, each with its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
-from privspec.families.designs.relaxation import relaxation
 from privspec.families.document import float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible
@@ -24,11 +24,13 @@ from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.model.alternatives import Design as OpenChoices
 from privspec.model.alternatives import described
 from privspec.model.graph import Model
 from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
+from privspec.solvers.selection import select
 
 ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
 """Claims of a plan that say nothing of its own mechanism."""
@@ -261,3 +263,44 @@ def _none(model: Model, outcomes: list[Outcome]) -> Diagnostic:
     ]
     labels = tuple(Label(choice.span) for choice in model.design.choices)
     return Diagnostic("PS0529", "none of these alternatives can be computed", labels, tuple(said), source=model.source)
+
+
+# --- choices made in part -------------------------------------------------------------------------
+
+
+CLOSE = 1e-6
+"""Relative difference up to which losses are those of a shared budget."""
+
+
+def relaxation(design: OpenChoices, losses: Sequence[float | None], costs: Sequence[Fraction]) -> dict[str, Any] | None:
+    """The value of the relaxation and its choices; None where what is open is no selection on one budget.
+
+    Args: the loss (None without a plan) and the cost of each alternative, in order.
+    """
+    if len(design.choices) != 1 or not isinstance(design.choices[0].values[0], tuple):
+        return None
+    kept = [tuple(map(int, value)) for value in design.choices[0].values if isinstance(value, tuple)]
+    size = len(kept[0])
+    if len(kept) != 2**size or any(set(one) - {0, 1} for one in kept):
+        return None
+    loss, cost = dict(zip(kept, losses, strict=True)), dict(zip(kept, costs, strict=True))
+    nothing = (0,) * size
+    single = [tuple(int(i == j) for j in range(size)) for i in range(size)]
+    prices = [cost[nothing] - cost[one] for one in single]
+    affine = all(
+        cost[one] == cost[nothing] - sum(p for p, take in zip(prices, one, strict=True) if take) for one in kept
+    )
+    alone = np.array([loss[one] or 0.0 for one in single])
+    if not affine or min(prices) < 0 or alone.min() <= 0:
+        return None
+    for one in kept:
+        shared, known = float(np.cbrt(alone) @ one) ** 3, loss[one]
+        if one != nothing and (known is None or abs(known - shared) > CLOSE * shared):
+            return None
+    try:
+        whole, relaxed = select(alone, np.array(list(map(float, prices))))
+    except SolverError:
+        return None
+    rest = float(cost[(1,) * size])
+    choices = [round(float(share), 6) for share in relaxed.chosen]
+    return {"value": relaxed.value + rest, "choices": choices, "whole": whole.value + rest, "nodes": whole.nodes}

@@ -1,22 +1,32 @@
-"""From a solved mechanism back to the spec: the plan, in which each number leads to a line."""
+"""From a solved mechanism back to the spec: the plan, in which each number leads to a line.
+
+And what binds, and what a little more budget would buy. With one requirement the loss scales with its budget
+(notes/placement.md). With several, a tenth more of one of them may make another bind: the spec is solved again; where
+that takes too long, the price is a slope, and marked as one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from privspec.core import OPTIMAL_GAP
-from privspec.core.diagnostics import InternalError
+from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
+from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
-from privspec.families.linear.prices import binding_prices
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
+from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
+from privspec.model.values import show
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
+from privspec.solvers.programs import SolverError
 
 
 def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...]) -> dict[str, Any]:
@@ -116,3 +126,91 @@ def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amo
         "achieved": {release.noise.amount: decimal_up(amount)},
         "because": notes,
     }
+
+
+# --- what lines cost ------------------------------------------------------------------------------
+
+
+STEP = Fraction(11, 10)
+"""Prices are for a tenth more of an amount."""
+PRICED = ("epsilon", "rho", "mu")
+"""Amounts that prices are given for."""
+SLACK_SHARE = 1e-6
+"""Share of the dual mass below which a requirement does not bind."""
+
+
+RESOLVED = 4096
+"""Entries of the map from inputs to outputs up to which a spec is solved again for each price."""
+
+
+def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
+    """For each requirement that binds, the relative change of the loss for a tenth more budget."""
+    alone = len(problem.model.requirements) == 1 and not problem.system.limits
+    if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
+        return _solved_again(problem, loss)
+    return _slopes(problem, mechanism, {} if alone else {"first_order": True})
+
+
+def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
+    found = []
+    lines = problem.model.requirements
+    for index, requirement in enumerate(lines):
+        for amount, more in _increased(requirement):
+            changed = replace(problem.model, requirements=(*lines[:index], more, *lines[index + 1 :]))
+            try:
+                after = best_loss(changed, problem.settings)
+            except (SolverError, PrivspecError):
+                continue  # a price is a remark: the plan stands without it
+            if after is not None and abs(after - loss) > SLACK_SHARE * loss:
+                found.append(_price(requirement, amount, after / loss - 1))
+    return found
+
+
+def _increased(requirement: Requirement) -> Iterator[tuple[str, Requirement]]:
+    """The line with a tenth more of each of its priced amounts; none where each party has its own."""
+    if isinstance(requirement.measure, Personalised):
+        return
+    for amount in PRICED:
+        now = requirement.measure.amounts.get(amount)
+        if now is not None:
+            more: Measure = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
+            yield amount, replace(requirement, measure=more)
+
+
+def _price(requirement: Requirement, amount: str, change: float) -> dict[str, Any]:
+    now = requirement.measure.amounts[amount]
+    return {
+        "line": requirement.line,
+        "text": requirement.text,
+        "change": f"{amount} {show(now)} -> {show(now * STEP)}",
+        "loss_change": change,
+    }
+
+
+def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list[dict[str, Any]]:
+    """From the shares of the dual mass: d log loss / d log mu_o^2 = -p_o / sum p, by homogeneity.
+
+    Exact where one requirement is all there is, a slope elsewhere. A bound that is not of the mechanism's own kind
+    says nothing of its slope.
+    """
+    if mechanism.dual is None or mechanism.dual.point.limit_weights is not None:
+        return []  # with accuracy lines that bind, the loss is no longer homogeneous in the budgets
+    masses: dict[int, float] = {}
+    for view, weights in zip(problem.system.views, mechanism.dual.point.weights, strict=True):
+        masses[view.index] = masses.get(view.index, 0.0) + float(weights.sum())
+    total = sum(masses.values())
+    pure = mechanism.release.noise.amount == "epsilon"
+    if how and pure:
+        return []
+    found = []
+    for index, requirement in enumerate(problem.model.requirements):
+        share = masses.get(index, 0.0) / total if total > 0 else 0.0
+        if share <= SLACK_SHARE:
+            continue
+        for amount, more in _increased(requirement):
+            before, after = (
+                r.measure.pure_epsilon if pure else r.measure.gaussian_mu_down() for r in (requirement, more)
+            )
+            if before is not None and after is not None:
+                found.append(_price(requirement, amount, float(before / after) ** (2 * share) - 1) | how)
+    return found

@@ -33,8 +33,7 @@ from privspec.execute.family import (
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import number
 from privspec.families.statistics.noise import AddedLaw, Law, law_of
-from privspec.families.statistics.records import Gatherer, to_steps
-from privspec.families.statistics.tables import Wanted, rows_of
+from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_steps
 from privspec.kernel.core.reading import Item
 from privspec.kernel.lemmas.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball

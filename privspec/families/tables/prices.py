@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.core.numbers import readable
+from privspec.core.rounding import readable
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.decision import LinearTable
 from privspec.families.tables.system import to_program

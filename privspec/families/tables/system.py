@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.numbers import as_float
+from privspec.core.rounding import as_float
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.quality.tables_forms import Votes
 from privspec.model.adjacency import Neighbours
