@@ -83,15 +83,14 @@ class Problem:
 
 
 def load(path: str | Path, **parameters: Any) -> Problem:
-    """Read a spec file; its errors are told by `check` and `solve`.
+    """Read a spec file, or the built-in spec of that name; its errors are told by `check` and `solve`.
 
     Raises: UsageError if there is no such file.
     """
-    from privspec.language.parser import read_source
+    from privspec.templates import spec_source
 
-    place = Path(path)
-    source = read_source(place)
-    return Problem(source.text, parameters, base=place.parent, name=source.name)
+    source, base = spec_source(Path(path))
+    return Problem(source.text, parameters, base=base, name=source.name)
 
 
 def _text(value: Any) -> Any:

@@ -25,9 +25,18 @@ if TYPE_CHECKING:
 INFEASIBLE = 4
 FAILED = 7
 INTERRUPTED = 130
+STANDARD = "-"
+"""Standard input, or output, in place of a file."""
 READERS = ("public", "auditor", "engineer")
 Command = TypeVar("Command", bound=Callable[..., object])
 HELP = {"help_option_names": ["-h", "--help"]}
+CODES = """\b
+Exit codes: 0 done; 1 failure, or differences found; 2 wrong use; 3 an error in the spec;
+4 requirements proven infeasible; 5 no answer within the limits; 6 budget exhausted;
+7 not verified; 130 interrupted.
+
+Completion of commands and options: eval "$(_PRIVSPEC_COMPLETE=bash_source privspec)", or zsh_source, fish_source.
+"""
 PATH = click.Path(path_type=Path)
 
 
@@ -39,7 +48,7 @@ class Decorator(Protocol):
         ...
 
 
-spec_path: Decorator = click.argument("spec", type=PATH, metavar="SPEC")
+spec_path: Decorator = click.argument("spec", type=PATH, metavar="SPEC")  # a file, a template's name, or -
 plan_path: Decorator = click.argument("plan", type=PATH, metavar="PLAN")
 ledger_path: Decorator = click.argument("database", type=PATH, metavar="DB")
 set_option: Decorator = click.option(
@@ -63,7 +72,19 @@ mode_option: Decorator = click.option(
     show_default=True,
     help="Permissions of the release: who may read it.",
 )
-output_option: Decorator = click.option("-o", "--output", type=PATH, metavar="FILE", help="Where to write.")
+
+
+def _to_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """`-o -` is standard output, where commands write without -o."""
+    return None if path is not None and str(path) == STANDARD else path
+
+
+output_option: Decorator = click.option(
+    "-o", "--output", type=PATH, metavar="FILE", callback=_to_file, help="Where to write; - for standard output."
+)
+plan_output_option: Decorator = click.option(
+    "-o", "--output", type=PATH, metavar="FILE", help="Where to write the plan; - for standard output."
+)
 
 
 no_header_option: Decorator = click.option(
@@ -71,9 +92,14 @@ no_header_option: Decorator = click.option(
 )
 
 
-@click.group(context_settings=HELP)
+@click.group(context_settings=HELP, epilog=CODES)
+@click.version_option(package_name="privspec", message="%(prog)s %(version)s")
 def app() -> None:
-    """Compile privacy requirements into optimal, certified and explained mechanisms."""
+    """Compile privacy requirements into optimal, certified and explained mechanisms.
+
+    SPEC is a .priv file, the name of a built-in spec (`privspec templates` lists them), or - for standard input; PLAN
+    is a file, or - likewise. `-o -` writes to standard output.
+    """
 
 
 @app.group("ledger")
@@ -226,11 +252,12 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _request(spec: Path, sets: Sequence[str], constants: Sequence[str]) -> Request:
-    from privspec.language.parser import read_source
     from privspec.pipeline import Request
+    from privspec.templates import spec_source
 
     values = {name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()}
-    return Request(read_source(spec), _pairs(sets, "--set"), values, spec.parent)
+    source, base = spec_source(spec)
+    return Request(source, _pairs(sets, "--set"), values, base)
 
 
 def _constant(name: str, path: Path) -> Any:
@@ -246,8 +273,9 @@ def _constant(name: str, path: Path) -> Any:
         raise UsageError(Diagnostic(error.code, error.message, help=error.help)) from error
 
 
-def _default_plan(spec: Path) -> Path:
-    return spec.with_name(f"{spec.stem}.plan.json")
+def _default_plan(spec: Path, name: str) -> Path:
+    """Beside the spec; in this folder where that is a template or was piped."""
+    return Path(f"{name}.plan.json") if str(spec) == STANDARD else spec.with_name(f"{spec.stem}.plan.json")
 
 
 def _plan(path: Path) -> Plan:
@@ -346,7 +374,7 @@ def _check_json(model: Model) -> dict[str, Any]:
 @spec_path
 @set_option
 @constant_option
-@output_option
+@plan_output_option
 @json_option
 @click.option(
     "--solver",
@@ -393,8 +421,10 @@ def solve(
     if not plan.feasible:
         _print_infeasible(plan, as_json)
         return INFEASIBLE
-    plan = plan.write(output or _default_plan(spec))
-    if as_json:
+    printed = output is not None and str(output) == STANDARD
+    if not printed:
+        plan = plan.write(output or _default_plan(spec, plan.name))
+    if as_json or printed:
         print(plan.to_json(), end="")
     elif not quiet and dump is None:
         print(plan.summary(_width()), end="")

@@ -293,12 +293,13 @@ def read_side(path: Path) -> Side:
 
     Raises: UsageError, SpecError, VerificationError.
     """
-    from privspec.language.parser import read_source
     from privspec.pipeline import Request, check
     from privspec.plan import Plan
+    from privspec.templates import spec_source
 
     if path.suffix != ".json":
-        return Side(check(Request(read_source(path), base=path.parent)))
+        source, base = spec_source(path)
+        return Side(check(Request(source, base=base)))
     plan = Plan.read(path).verified()
     return Side(plan.model(), plan)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,13 +44,15 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path) -> Plan:
-        """Read a plan file.
+        """Read a plan file, or `-`: standard input.
 
         Raises: UsageError PS0711 if it is no plan, PS0712 if its major version is another.
         """
         from privspec.kernel.core.reading import Refused, parse
 
         try:
+            if str(path) == "-":
+                return cls.of(parse(sys.stdin.read()).value, Path("the plan on standard input"))
             if path.stat().st_size > PLAN_BYTES:
                 raise _not_a_plan(path, "it is larger than 2 GB")
             data = parse(path.read_text(encoding="utf-8")).value

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from importlib.resources import files
+from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import write_atomically
+from privspec.core.spans import Source
 from privspec.core.suggest import nearest
+from privspec.language.parser import decode_source, read_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,23 @@ class Template:
 
     name: str
     title: str
+
+
+def spec_source(path: Path) -> tuple[Source, Path]:
+    """A spec, and the folder of the files that it names: a file, `-` for standard input, or the name of a template.
+
+    Raises: UsageError if there is none, SpecError if it is not UTF-8.
+    """
+    if str(path) == "-":
+        return decode_source("standard input", sys.stdin.buffer.read()), Path()
+    if path.exists() or path.suffix or len(path.parts) != 1:
+        return read_source(path), path.parent
+    if str(path) not in (names := [one.name for one in list_templates()]):
+        near = nearest(str(path), names)
+        hint = f"did you mean {near}?" if near else "`privspec templates` lists the built-in specs"
+        raise UsageError(Diagnostic("PS0701", f"there is no file and no built-in spec {path}", help=hint))
+    with as_file(files("privspec.specs")) as folder:
+        return read_source(folder / f"{path}.priv"), folder
 
 
 def list_templates() -> tuple[Template, ...]:

@@ -7,6 +7,7 @@ are few, as each costs a second.
 from __future__ import annotations
 
 import copy
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from privspec.model.values import show
 from privspec.plan import Plan
 from privspec.problem.executed import executed_part
 from privspec.problem.form import plan_digest
-from privspec.templates import copy_template, list_templates
+from privspec.templates import copy_template, list_templates, template_text
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
 CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")
@@ -315,6 +317,37 @@ def test_templates_are_listed_and_shown(call: Call) -> None:
     for name in NAMES:
         assert name in listed
         assert call("templates", name).out.startswith(f"spec {name}\n")
+
+
+def test_a_spec_is_a_file_a_template_or_piped(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template's name is enough, its parts and files too; what is piped writes its plan here."""
+    assert call("solve", "two_studies", "-q").code == 0
+    assert Plan.read(tmp_path / "two_studies.plan.json").name == "two_studies"
+    (tmp_path / "counting_query").write_text("variables:\n  input x\n", "utf-8")
+    assert call("check", "counting_query").code == 3  # a file goes before a template
+    missing = call("check", "linear_querys")
+    assert (missing.code, missing.codes) == (2, ["PS0701"])
+    assert "did you mean linear_queries?" in missing.err
+    assert call("check", "linear_queries.priv").codes == ["PS0701"]
+    text = template_text("counting_query")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    solved = call("solve", "-", "-o", "-")
+    assert solved.code == 0
+    assert json.loads(solved.out)["spec"]["source"] == text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["counting_query", "two_studies.plan.json"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(solved.out.encode())))
+    assert call("verify", "-", "-q").code == 0
+    changed = solved.out.replace('"curator"', '"nobody"', 1)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(changed.encode())))
+    assert call("explain", "-", "-o", "-").code == 7
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert call("solve", "-", "-q").code == 0
+    assert (tmp_path / "counting_query.plan.json").is_file()
+
+
+def test_the_version_and_the_exit_codes(call: Call) -> None:
+    assert call("--version").out == f"privspec {version('privspec')}\n"
+    assert "4 requirements proven infeasible" in call("--help").out
 
 
 def test_formatting(call: Call, small: Path) -> None:

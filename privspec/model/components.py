@@ -165,20 +165,15 @@ class _Assembler:
 
         Raises: Failure, SpecError.
         """
-        name, before = component.name, len(self.told)
-        match component.call.arguments:
-            case (syntax.Name(id=file, span=span), *_) if component.call.function == "spec" and file in beside:
-                tree, key, within = beside[file], f"{above[0]}\n{file}", folder
-            case _:
-                file = self._file(component, folder)
-                key, within, span = self._key(file), dirname(file), component.call.arguments[0].span
-                tree = None
+        name, before, tree = component.name, len(self.told), _named(component, beside)
+        file = self._file(component, folder) if tree is None else str(tree.name)
+        key, span = self._key(file) if tree is None else f"{above[0]}\n{file}", component.call.arguments[0].span
         if key in above:
             raise Failure("PS0420", span, f"{file} uses itself as a component")
         if tree is None:
-            tree = self._read(file, span)
+            tree, folder = self._read(file, span), dirname(file)
             beside = _beside(tree)
-        inner = self._flat(tree, within, (*above, key), beside)
+        inner = self._flat(tree, folder, (*above, key), beside)
         given = self._settings(component, inner)
         values = {key: _Inside(parts, self._wrong).of(one.value) for key, one in given.items()}
         names: dict[str, syntax.Expr] = {}
@@ -245,8 +240,8 @@ class _Assembler:
             case (syntax.String(value=name, span=span), *_) if name and "\0" not in name:
                 pass
             case (syntax.Name(id=name, span=span), *_):
-                hint = f'write spec {name} and its sections below, or give a file: spec("{name}.priv")'
-                raise Failure("PS0420", span, f"this file has no further spec {name}", help=hint)
+                way_out = f'write spec {name} and its sections below, or give a file: spec("{name}.priv")'
+                raise Failure("PS0420", span, f"this file has no further spec {name}", help=way_out)
             case _:
                 raise Failure("PS0420", call.span, "the first argument of spec(...) is a file name in quotes")
         file = normpath(join(folder, name))
@@ -355,6 +350,15 @@ class _Assembler:
 def _beside(spec: syntax.Spec) -> Beside:
     """The further specs of a file, by name."""
     return {one.name: one for one in spec.within if one.name is not None}
+
+
+def _named(component: syntax.Component, beside: Beside) -> syntax.Spec | None:
+    """The further spec of the file that `spec(name)` without quotes names."""
+    match component.call:
+        case syntax.Call(function="spec", arguments=(syntax.Name(id=name), *_)):
+            return beside.get(name)
+        case _:
+            return None
 
 
 def _template(name: str) -> str | None:

@@ -17,6 +17,7 @@ from privspec.model.domains import (
     TEXT,
     UNKNOWN,
     Anything,
+    Between,
     Domain,
     FiniteSet,
     Laws,
@@ -388,6 +389,10 @@ class Typer:
     def _call(self, expr: syntax.Call, bound: Bindings) -> Type:
         if expr.function in ("csv", "npy"):
             return value_type(read_file(expr, self.environment))
+        match expr.arguments:
+            case (syntax.Attribute(base=syntax.Name() as table) as column, *_) if expr.function in OF_A_COLUMN:
+                if isinstance(kind := self._name(table, bound).element, Tables):
+                    raise _statistic(expr, table.id, column, kind)
         found = self.bind(expr, bound)
         return UNKNOWN if found is None else found
 
@@ -484,6 +489,27 @@ def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, .
     if left[-1] != right[0]:
         return None
     return left[:-1] + right[1:]
+
+
+OF_A_COLUMN = {
+    "mean": "write `output S` for sum({column}), `output N` for count({table}), and `output m = S / N`, which is free",
+    "variance": "release histogram({table}, by = {{{name}}}), and compute it from that",
+    "min": "an extreme is one record's own value: release histogram({table}, by = {{{name}}}), where counts begin",
+    "max": "an extreme is one record's own value: release histogram({table}, by = {{{name}}}), where counts end",
+}
+"""What to write in place of statistics that no noise of one size makes private."""
+
+
+def _statistic(call: syntax.Call, table: str, column: syntax.Attribute, kind: Tables) -> Failure:
+    """`mean(people.pay)`, which is not linear in the records: what gives it."""
+    domain = dict(kind.table.attributes).get(column.name)
+    if domain is None or (isinstance(domain, FiniteSet) and not all(isinstance(one, Fraction) for one in domain.items)):
+        return _column(table, column, kind)
+    message = f"solve cannot release the {call.function} of a column by itself: its sensitivity depends on the data"
+    hint = OF_A_COLUMN[call.function].format(table=table, column=f"{table}.{column.name}", name=column.name)
+    if isinstance(domain, Between) and call.function != "mean":
+        hint = f"declare {column.name} in steps, as in grid(0, 100, 5): then its values can be counted, and {hint}"
+    return Failure("PS0229", call.span, message, help=hint)
 
 
 def _column(name: str, expr: syntax.Attribute, kind: Tables) -> Failure:
