@@ -374,6 +374,7 @@ class Mechanism(Part):
     output: str = ""
     unit: Fraction = Fraction(1)
     scale: Fraction = Fraction(1)
+    norm: str = ""
 
     dummy_votes: Fraction | None = None
     base: Fraction | None = None
@@ -445,6 +446,29 @@ class Sequence(Part):
     def length(self) -> int:
         """Entries."""
         return self.added.shape[0]
+
+
+class PointLoss(Part):
+    """A norm of the error of one point to a power, times a weight."""
+
+    norm: str
+    power: int
+    weight: Fraction
+
+
+class Points(Part):
+    """The block of a problem about reports of real points."""
+
+    source: str
+    output: str
+    count: int
+    size: int
+    error: PointLoss
+    party: str | None = None
+    lower: Fraction | None = None
+    upper: Fraction | None = None
+    radius: Fraction | None = None
+    ball: str | None = None
 
 
 class Problem(Part):

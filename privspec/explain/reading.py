@@ -51,6 +51,7 @@ _READERS = {
     "system": ("system", "system_fact"),
     "table": ("tables", "table_fact"),
     "chain": ("sequences", "sequence_fact"),
+    "points": ("points", "point_fact"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

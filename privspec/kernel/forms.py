@@ -7,6 +7,7 @@ from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
 from privspec.kernel.personal import PartyRules
+from privspec.kernel.points import PointRules
 from privspec.kernel.priced import PricedRules
 from privspec.kernel.quality.tables import Tables
 from privspec.kernel.systems import SystemRules
@@ -15,4 +16,5 @@ LINEAR = PartyRules()
 FORMS: dict[str, Rules] = {"linear": LINEAR, "statistics": Statistics(), "table": Tables(), "votes": VoteRules()}
 FORMS["priced"] = PricedRules()
 FORMS["chain"] = ChainRules()
+FORMS["points"] = PointRules()
 FORMS["system"] = SystemRules(FORMS)

@@ -133,6 +133,23 @@ def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "proved", claim="bound")
 
 
+def _points(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    source = plan["problem"]["blocks"][0]["source"]
+    text = f"What {source} holds that is no point of its domain counts as one, by a public rule for it alone."
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    text = "A number of the data is the nearest double; one that is written with more digits counts as that."
+    yield _said(text, "assumed", note="real-points")
+    text = "Noise has as many digits as are asked for, and the point with its noise is rounded last: nothing else is."
+    yield _said(text, "proved", note="real-points")
+    yield _said(RANDOM_BITS, "assumed", note="real-points")
+    text = "The optimum is relative to noise of one law, whatever the point."
+    yield _said(text, "proved", claim="bound")
+    for data in model.models:
+        if source in data.subjects:
+            text = "The data model serves averages only, and the error is the same at every point."
+            yield _said(text, "asserted by the user", line=data.line)
+
+
 def _figure(text: str) -> str:
     """An epsilon in five digits, rounded up."""
     near = f"{float(Fraction(text)):.5g}"
@@ -275,6 +292,7 @@ def _priced(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
     "chain": _chain,
+    "points": _points,
     "table": _table,
     "statistics": _statistic,
     "votes": _votes,

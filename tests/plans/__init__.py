@@ -38,6 +38,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "city_report": {"N": 3},
     "press_and_auditors": {"N": 3},
     "correlated_readings": {"T": 5},
+    "location_reports": {},
     "secure_sum_or_noise": {"N": 4},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }

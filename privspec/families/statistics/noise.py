@@ -22,13 +22,12 @@ from privspec.model.library import GRID, GRID_BITS, Steps
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.samplers import (
-    Normal,
     Randomness,
     bernoulli_exp,
     bernoulli_exp_real,
     bernoulli_fraction,
-    round_half_up,
 )
+from privspec.noise.vectors import EuclideanVector
 
 
 def geometric(scale: Fraction, randomness: Randomness) -> int:
@@ -70,75 +69,35 @@ def smooth_knorm_l2(dimension: int, scale: Fraction, randomness: Randomness) -> 
     exact to as many digits as rounding and comparison ask for. Meant for scales well above sqrt(k).
     """
     while True:
-        proposal = _RealVector(dimension, scale, randomness)
+        proposal = _Proposal(dimension, scale, randomness)
         if bernoulli_exp_real(_Excess(proposal), randomness):
             return proposal.rounded
 
 
-class _RealVector:
-    """scale * Gamma(k) * (uniform direction): half the sum of 2 k squared normals is Gamma(k)."""
+class _Proposal:
+    """A real vector, and the nearest integers."""
 
     def __init__(self, dimension: int, scale: Fraction, randomness: Randomness) -> None:
         self.scale = scale
-        self._direction = [Normal(randomness) for _ in range(dimension)]
-        self._size = [Normal(randomness) for _ in range(2 * dimension)]
+        self.vector = EuclideanVector(dimension, scale, randomness)
         self.slack = Fraction(isqrt(dimension << 64) + 1, 1 << 33) / scale
         """c, rounded up."""
-        bits = 64
-        while (found := self._round(bits)) is None:
-            bits *= 2
-        self.rounded: list[int] = found
-        self.square = sum(z * z for z in found)
-
-    def radius(self, bits: int) -> tuple[int, int]:
-        """Integers low <= ||x|| / scale * 2^(2 bits + 1) <= high."""
-        ends = [_square(number.floor(bits)) for number in self._size]
-        return sum(low for low, _ in ends), sum(high for _, high in ends)
-
-    def _round(self, bits: int) -> list[int] | None:
-        """The nearest integers of x; None where more bits are needed."""
-        floors = [number.floor(bits) for number in self._direction]
-        ends = [_square(floor) for floor in floors]
-        shortest, longest = isqrt(sum(low for low, _ in ends)), isqrt(sum(high for _, high in ends)) + 1
-        if shortest == 0:
-            return None
-        low, high = self.radius(bits)
-        top, bottom = self.scale.numerator, self.scale.denominator << (2 * bits + 1)
-        out = []
-        for floor in floors:
-            # x_j = scale radius g_j / ||g||: the corners of its enclosure, by the sign of g_j
-            below = Fraction(
-                top * floor * (low if floor >= 0 else high), bottom * (longest if floor >= 0 else shortest)
-            )
-            ceiling = floor + 1
-            above = Fraction(
-                top * ceiling * (high if ceiling > 0 else low), bottom * (shortest if ceiling > 0 else longest)
-            )
-            first = round_half_up(below.numerator, below.denominator)
-            if first != round_half_up(above.numerator, above.denominator):
-                return None
-            out.append(first)
-        return out
-
-
-def _square(floor: int) -> tuple[int, int]:
-    """Bounds of n^2 for n in [floor, floor + 1]."""
-    one, other = floor * floor, (floor + 1) * (floor + 1)
-    return min(one, other), max(one, other)
+        self.rounded = self.vector.nearest([Fraction(0)] * dimension, Fraction(1))
+        self.square = sum(z * z for z in self.rounded)
 
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
     """The real number (||z|| - ||x||) / scale + c >= 0."""
 
-    proposal: _RealVector
+    proposal: _Proposal
 
     def enclosure(self, bits: int) -> tuple[int, int]:
         """Integers low <= t * 2^bits <= high, as close as that many digits of x allow."""
         found = self.proposal
         fine = bits + 16
         root = isqrt(found.square << (2 * fine))
-        small, large = found.radius(fine)
+        small, large = found.vector.radius(fine)
         constant = found.slack * 2**fine
         low = root / found.scale - Fraction(large, 2 ** (fine + 1)) + constant
         high = (root + 1) / found.scale - Fraction(small, 2 ** (fine + 1)) + constant

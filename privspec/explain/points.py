@@ -1,0 +1,206 @@
+"""A plan about reports of real points: its noise, how far reports are off, and what distances hide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice
+from math import floor, log10, sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+from privspec.explain.curves import EpsilonDeltaCurve, consequences
+from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table
+from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ungrouped
+from privspec.explain.questions import Question, Step, how_near, took_part, which_answer
+from privspec.stated import Points, Stated
+
+if TYPE_CHECKING:
+    from privspec.explain.claims import Claim
+    from privspec.explain.context import Context
+    from privspec.explain.facts import AlternativeFact, Facts
+
+_NOTE = Note("real-points")
+MOST_STEPS = 3
+"""Round distances that are shown, besides the largest."""
+NOISE = {
+    "l2": ("K-norm noise of the Euclidean distance", "its length is Gamma, its direction uniform"),
+    "l1": ("independent Laplace noise on every number", "each number is off by as much as any other"),
+    "linf": ("K-norm noise of the largest difference", "Gamma times a uniform point of a cube"),
+}
+"""The noise of a norm, and what it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointFact(MechanismFact):
+    """Noise at each point; `apart` is the largest distance of two points, None where there is none."""
+
+    points: Points
+    norm: str
+    scale: Quantity
+    step: Quantity
+    error_size: Quantity
+    apart: float | None
+    local: bool
+    input_line: SpecLine
+
+    drawn_label: ClassVar[str] = "Where the noise goes"
+    subject: ClassVar[str] = "The noise as executed"
+    reached_label: ClassVar[str] = "Reached by the executed noise"
+    exact_curve: ClassVar[str] = "the noise as executed (a bound)"
+    entry: ClassVar[Judged] = Judged("privacy")
+    loss_note: ClassVar[Note] = _NOTE
+    accuracy_heading: ClassVar[str] = "How far off is a report?"
+    measure: ClassVar[str] = "noise is added to each point before it is reported, sized by the distance to be hidden."
+    heading: ClassVar[str] = "Noise"
+
+    def judged(self, claim: Claim) -> tuple[Claim, Question]:
+        """What distances hide: the odds are those of the least that is shown."""
+        if claim.per_distance is None:
+            names = "the first", "the second"
+            return claim, which_answer(self.local, names, None, ()) if claim.local else took_part(claim.relation)
+        found = list(self._steps(claim.per_distance))
+        steps = tuple(
+            Step(exact(far), rounded(claim.per_distance * far, 4, UP), consequences(self._curve(claim, far)))
+            for far in found
+        )
+        return replace(claim, achieved=self._curve(claim, found[0])), how_near(
+            self.local, steps, plane=self.points.size == 2
+        )
+
+    @staticmethod
+    def _curve(claim: Claim, far: Fraction) -> EpsilonDeltaCurve:
+        assert claim.per_distance is not None
+        return EpsilonDeltaCurve(float(claim.per_distance * far), 0.0)
+
+    def _steps(self, rate: Fraction) -> Iterator[Fraction]:
+        """Round distances around that at which epsilon is 1, and the largest."""
+        start = Fraction(10) ** (floor(log10(1 / float(rate))) - 1)
+        every = (start * digit * 10**power for power in range(40) for digit in (1, 2, 5))
+        most = None if self.apart is None else Fraction(ungrouped(rounded(self.apart, 3, UP).text))
+        near = [far for far in islice(every, 12) if far * rate >= Fraction(1, 5) and (most is None or far < most)]
+        yield from near[:MOST_STEPS]
+        if most is not None:
+            yield most
+
+    def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
+        """Errors are told as they are."""
+        return None, ""
+
+    # --- the short table
+
+    def drawn(self, facts: Facts) -> str:
+        noise, _ = NOISE[self.norm]
+        return f"{noise} at {self.points.source} (scale {self.scale}){facts.context.place}"
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        kind = "root mean square" if self.points.error.power == 2 else "mean"
+        return "Expected error", f"{self.error_size}  ({kind} of {self._what})"
+
+    @property
+    def _what(self) -> str:
+        several = self.points.size > 1
+        if not several:
+            return "the error"
+        return {"l1": "the sum of absolute errors", "l2": "the distance", "linf": "the largest error"}[
+            self.points.error.norm
+        ]
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        return f" {item.times} × the loss"
+
+    # --- the pages
+
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        kind = "typically" if self.points.error.power == 2 else "on average"
+        off = {
+            "l1": f"The errors of the numbers of a report {kind} add up to {self.error_size}",
+            "l2": f"A report is {kind} {self.error_size} away from the truth",
+            "linf": f"The number of a report that is furthest off is {kind} off by {self.error_size}",
+        }[self.points.error.norm]
+        because = (facts.context.loss_because, Judged("loss"))
+        return (proved(f"{off}.", *because), proved("The noise is what protects you.", _NOTE))
+
+    def exactly(self, facts: Facts) -> str:
+        return "That a report was sent, and how the noise in it was drawn."
+
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        noise, law = NOISE[self.norm]
+        order = "Points are taken as exact numbers, noise is added, and the sum is rounded to a multiple of"
+        return (
+            proved(f"Each point gets {noise}, of scale {self.scale}: {law}.", Judged("privacy")),
+            proved(f"{order} {self.step}: rounding comes last, and costs no privacy.", _NOTE),
+            proved("The noise is drawn in exact arithmetic, to as many digits as rounding asks for.", _NOTE),
+            *randomness(_NOTE),
+        )
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        return ()
+
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        points = self.points
+        what = f"a point of {points.size} numbers" if points.size > 1 else "a number"
+        whose = "" if points.party is None else f" for each of {count(points.count)} of {points.party}"
+        return (asserted(f"Secret input {points.source}: {what}{whose}, {self._limits}.", self.input_line),)
+
+    @property
+    def _limits(self) -> str:
+        points = self.points
+        if points.radius is not None:
+            return f"within a ball of radius {exact(points.radius)}"
+        ends = ["no end" if end is None else str(exact(end)) for end in (points.lower, points.upper)]
+        return f"from {ends[0]} to {ends[1]}"
+
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)]
+
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
+        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
+        return [table("Noise of other norms", "Noise | Loss | Meets the lines | Reason", ways, 1)]
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        rows = [
+            ("Noise", f"density in proportion to exp(-||v||_{self.norm.removeprefix('l')} / {self.scale})"),
+            ("Step", self.step.text),
+            ("Input", f"{self.points.source}: {self._limits}"),
+        ]
+        return executed(facts, rows, proved("The point and its noise are added as real numbers, then rounded.", _NOTE))
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        source = self.points.source
+        return (f"privspec run {plan} --input {source}={source}.csv -o reports.csv",)
+
+
+def point_fact(plan: Stated, context: Context) -> PointFact:
+    """The mechanism of a plan of the family "points".
+
+    Raises: KeyError, TypeError, ValueError if it is not of that form.
+    """
+    (block,) = plan.problem.blocks
+    points, mechanism = Points.read(block), plan.mechanism
+    each = (plan.loss.value if plan.loss else 0.0) / float(points.error.weight)
+    return PointFact(
+        family=mechanism.family,
+        released=frozenset((points.output,)),
+        points=points,
+        norm=mechanism.norm,
+        scale=rounded(mechanism.scale, 9),
+        step=exact(mechanism.unit),
+        error_size=rounded(sqrt(each) if points.error.power == 2 else each),
+        apart=_apart(points, context),
+        local=context.trust == "nobody",
+        input_line=context.line_of(points.source),
+    )
+
+
+def _apart(points: Points, context: Context) -> float | None:
+    """The largest distance of two points by that of the first line that names one."""
+    metric = next(iter(context.distances.values()), "euclidean")
+    power = {"manhattan": 1.0, "euclidean": 0.5, "chebyshev": 0.0}.get(metric, 0.5)
+    if points.radius is not None:
+        wider = points.ball == "l2" and metric == "manhattan"
+        return 2 * float(points.radius) * (sqrt(points.size) if wider else 1)
+    if points.lower is None or points.upper is None:
+        return None
+    return float(points.upper - points.lower) * float(points.size) ** power

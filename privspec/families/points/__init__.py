@@ -1,0 +1,1 @@
+"""Reports of real points under privacy by distance."""

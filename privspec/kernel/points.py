@@ -1,0 +1,274 @@
+"""Reports of real points: noise of one law at the point, and what it lets through by how far apart two points are.
+
+The noise has density ~ e^(-||v|| / scale) in a norm, and the point with its noise is rounded afterwards to the nearest
+multiple of a step: the guarantee is that of real numbers, with no term for the rounding (noise/notes/real-points.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from flint import arb, ctx
+
+from privspec.kernel.core.case import Bound, Case, Rules
+from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.problem import Guarantee, View, read_guarantees
+from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.quality.stated import judge_lines, judge_loss
+
+NORMS = ("l1", "l2", "linf")
+"""From the largest to the least."""
+NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
+NOTE = "real-points"
+CLASSES = ("", "noise of one law, whatever the point")
+PRECISION = 256
+LARGEST_SIZE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """`weight` times the mean of a norm of the error of one point, to a power."""
+
+    norm: str
+    power: Positive
+    weight: Size
+
+    def __post_init__(self) -> None:
+        if not self.weight or (self.power, self.norm) not in {(2, "l2"), *((1, norm) for norm in NORMS)}:
+            raise Refused("is no error that is known")
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """What a mean error may be at most."""
+
+    error: Error
+    bound: Fraction
+    line: Whole
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointBlock:
+    """As the problem states it: where a point lies, what is a report of it, and what an error costs."""
+
+    FORM = "points"
+
+    source: str
+    output: str
+    party: str | None
+    count: Positive
+    size: Positive
+    shape: tuple[int, ...]
+    lower: Fraction | None
+    upper: Fraction | None
+    radius: Fraction | None
+    ball: str | None
+    error: Error
+    expression: str
+    kind: str
+    accuracy: tuple[Accuracy, ...]
+
+    def __post_init__(self) -> None:
+        if self.size > LARGEST_SIZE or prod(self.shape) != self.count * self.size:
+            raise Refused("has points of too many numbers, or a report of another size")
+        if self.count > 1 and self.party is None:
+            raise Refused("has several points, and nobody whose they are")
+        inside = self.lower is None or self.upper is None or self.lower < self.upper
+        round_ = self.ball in NORMS[:2] and self.lower is None and self.upper is None
+        if not inside or (self.ball is not None and not round_) or (self.radius is None) != (self.ball is None):
+            raise Refused("has points that lie in no box, and in no ball")
+        if self.radius is not None and self.radius <= 0:
+            raise Refused("has points that cannot move")
+
+    def diameter_squared(self, norm: str) -> Fraction | None:
+        """The largest distance of two points, squared; None where there is none."""
+        if self.radius is not None and self.ball is not None:
+            return 4 * self.radius**2 * ratio_squared(norm, self.ball, self.size)
+        if self.lower is None or self.upper is None:
+            return None
+        return (self.upper - self.lower) ** 2 * ratio_squared(norm, "linf", self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What is executed: every point with noise of density ~ e^(-||v|| / scale), rounded to multiples of `step`."""
+
+    block: PointBlock
+    norm: str
+    scale: Fraction
+    step: Fraction
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+
+def read_points(block: Item, mechanism: Item) -> Points:
+    """What a plan executes for a block."""
+    found = read(PointBlock, block)
+    assert isinstance(found, PointBlock)
+    family, norm, scale, step = mechanism.fields("family", "norm", "scale", "unit")
+    family.same("points")
+    size, grid = scale.exact(), step.exact()
+    if size <= 0 or grid <= 0:
+        raise mechanism.wrong("has noise of no size, or no step to round to")
+    return Points(found, norm.one_of(*NORMS), size, grid)
+
+
+def ratio_squared(norm: str, other: str, size: int) -> Fraction:
+    """The square of the least c for which ||v||_norm <= c ||v||_other for all v."""
+    return Fraction(size ** max(0, NORMS.index(other) - NORMS.index(norm)))
+
+
+def root_up(value: Fraction) -> Fraction:
+    """At least the square root: itself where it is rational."""
+    with ctx.workprec(PRECISION):
+        top, bottom = arb(value.numerator).sqrt(), arb(value.denominator).sqrt()
+        if top.is_exact() and bottom.is_exact():
+            return end(top) / end(bottom)
+        return end((top / bottom).upper())
+
+
+def rate(points: Points, metric: str) -> Fraction:
+    """The epsilon for each unit of a distance, rounded up."""
+    return root_up(ratio_squared(points.norm, NORM_OF[metric], points.block.size)) / points.scale
+
+
+def whole(points: Points) -> Fraction | None:
+    """The epsilon for any two points, rounded up; None where points may be anywhere."""
+    square = points.block.diameter_squared(points.norm)
+    return None if square is None else root_up(square) / points.scale
+
+
+# --- losses ----------------------------------------------------------------------------------------------
+
+
+def moment(norm: str, size: int, error: Error) -> arb | None:
+    """The mean of the error under noise of scale 1; None where no formula is known here."""
+    d, pair = size, (norm, error.norm, error.power)
+    plain: dict[tuple[str, str, int], Fraction] = {
+        ("l2", "l2", 2): Fraction(d * (d + 1)),
+        ("l1", "l2", 2): Fraction(2 * d),
+        ("linf", "l2", 2): Fraction(d * (d + 1) * (d + 2), 3),
+        ("linf", "l1", 1): Fraction(d * (d + 1), 2),
+        ("l1", "linf", 1): sum((Fraction(1, k) for k in range(1, d + 1)), Fraction(0)),
+    }
+    if error.power == 1 and (norm == error.norm or d == 1):
+        return arb(d)
+    if pair == ("l2", "l1", 1):  # d times the radius, d, times the mean of one number of a direction
+        return d * d * (arb(d) / 2).gamma() / (arb.pi().sqrt() * ((arb(d) + 1) / 2).gamma())
+    return ball(plain[pair]) if pair in plain else None
+
+
+def loss_of(points: Points, error: Error) -> Fraction | None:
+    """At least the mean error of what is executed: rounding moves each number by half a step (Minkowski)."""
+    size = points.block.size
+    with ctx.workprec(PRECISION):
+        found = moment(points.norm, size, error)
+        if found is None:
+            return None
+        rounding = ball(points.step) / 2 * ball(ratio_squared(error.norm, "linf", size)).sqrt()
+        if error.power == 1:
+            total = found * ball(points.scale) + rounding
+        else:
+            total = (found.sqrt() * ball(points.scale) + rounding) ** 2
+        return end((ball(error.weight) * total).upper())
+
+
+def least_loss(block: PointBlock, metric: str, epsilon: Fraction) -> Fraction:
+    """At most the mean error of any noise of one law that satisfies a line, whatever the point.
+
+    Along every ray the density times e^(epsilon t) grows, so that ||v|| in the norm of the distance is at least Gamma
+    of `size` in distribution; and each number of the noise alone is at least as large as Laplace noise.
+    """
+    d, error = block.size, block.error
+    with ctx.workprec(PRECISION):
+        far = ball(ratio_squared(NORM_OF[metric], error.norm, d)).sqrt()
+        radius = d / far if error.power == 1 else d * (d + 1) / far**2
+        alone = {("l2", 2): 2 * d, ("l1", 1): d}.get((error.norm, error.power), 0)
+        found = radius.max(arb(alone)) / ball(epsilon) ** error.power
+        return max(end((ball(error.weight) * found).lower()), Fraction(0))
+
+
+def units_of(block: PointBlock) -> str:
+    """The units of the loss."""
+    return f"{'squared ' * (block.error.power == 2)}units of {block.source}"
+
+
+# --- plans -----------------------------------------------------------------------------------------------
+
+
+class PointRules(Rules):
+    """How plans about reports of points are judged."""
+
+    def judge(self, case: Case) -> Points:
+        points = read_points(case.block, case.mechanism)
+        block, trust = points.block, case.frame.trust.kind
+        held = [(data.name, data.party) for data in case.frame.data]
+        if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        case.says("view", True, f"each report is of one point alone, under trust {trust}")
+        text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
+        case.says("rounding", True, text)
+        guarantees = _guarantees(case, points)
+        bounds = [self._guarantee(case, points, one) for one in guarantees]
+        case.claims.fields()
+        derived = max((one for one in bounds if one is not None), default=None)
+        exact = loss_of(points, block.error)
+        if exact is None:
+            raise case.block.wrong("has a loss that is not known for this noise")
+        words = [block.expression, units_of(block), block.kind]
+        judge_loss(case, exact, derived, CLASSES[derived is not None :], "such noise", words)
+        lines = []
+        for one in block.accuracy:
+            reached = loss_of(points, one.error)
+            if reached is None:
+                raise case.block.wrong("has a line of accuracy that is not known for this noise")
+            lines.append((one.line, one.text, one.bound, reached))
+        judge_lines(case, lines, Fraction(0), stated=True)
+        case.fairness.same(None)
+        return points
+
+    def _guarantee(self, case: Case, points: Points, guarantee: Guarantee) -> Fraction | None:
+        """Whether a line holds; the least loss under it, where it is one by distance."""
+        asked, said, epsilon = guarantee.obligation, guarantee.achieved.get("epsilon"), guarantee.asked["epsilon"]
+        metric = asked.measure.distance
+        by_distance = asked.measure.name == "epsilon-metric-DP" and metric in NORM_OF
+        reached = rate(points, str(metric)) if by_distance else whole(points)
+        known = by_distance or (asked.measure.name in ("epsilon-DP", "epsilon-LDP") and metric is None)
+        holds = reached is not None and said is not None and reached <= said <= epsilon
+        holds = holds and known and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (NOTE,)
+        figure = "no epsilon" if reached is None else f"epsilon {float(reached):.8g}"
+        unit = f" a unit of {metric} distance" if by_distance else ""
+        tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(epsilon):.8g} is asked for"
+        head = f"{points.block.output}, {asked.neighbours}: {figure}{unit}"
+        case.says("privacy", holds, f"{head}, from {points.norm} noise of scale {points.scale}{tail}", guarantee.number)
+        return least_loss(points.block, str(metric), epsilon) if by_distance and epsilon else None
+
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        witness.same(None)
+        assert isinstance(executed, Points)
+        (unit,) = view.units
+        reached = whole(executed)
+        kinds = ("entry", "record", "party", "everything")
+        if reached is None or unit.adding or unit.count > 1 or unit.kind not in kinds:
+            return None
+        if (unit.kind == "party") != (executed.block.party is not None) or set(outputs) != {executed.block.output}:
+            return None
+        return {"epsilon": reached, "delta": Fraction(0)}
+
+
+def _guarantees(case: Case, points: Points) -> list[Guarantee]:
+    """The guarantees; each is about the report, its point, and all of one point."""
+    found, block = read_guarantees(case.guarantees, case.frame), points.block
+    for one in found:
+        asked = one.obligation
+        (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
+        about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
+        fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
+        if more or not about or not fits or asked.measure.each or "epsilon" not in one.asked:
+            raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
+    return found

@@ -1,0 +1,374 @@
+"""Reports of real points under privacy by distance, in numbers: where a point lies, and what an error costs.
+
+What such a line promises holds for every two points of the domain, by how far apart they are (Chatzikokolakis, Andres,
+Bordenabe & Palamidessi 2013). noise/notes/real-points.md has the mechanism, the bound and their proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.language.walk import names_used
+from privspec.model.domains import Domain, Power, Real
+from privspec.model.graph import GraphNode, Model, once
+from privspec.model.measures import Chosen, MetricDP
+from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
+from privspec.model.reports import Failure
+from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.model.values import show
+from privspec.model.worlds import finite
+from privspec.problem.terms import Term, public_number, terms
+
+NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
+"""The norm of a distance between points."""
+WORDS = {"l1": "the sum of the absolute errors", "l2": "the length of the error", "linf": "the largest absolute error"}
+FAMILIES = {"knorm": ("l1", "l2", "linf"), "laplace": ("l1",)}
+"""The norms of the noise that a spec may ask for by the name of its family."""
+LARGEST_EPSILON = 250
+LARGEST_SIZE = 64
+"""Numbers of one point."""
+LARGEST_COUNT = 1_000_000
+"""Points in one release."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointError:
+    """`weight` times the mean, for one point, of a norm ("l1", "l2", "linf") of its error to a power (1 or 2)."""
+
+    norm: str
+    power: int
+    weight: Fraction
+
+    def words(self) -> str:
+        """What is averaged."""
+        return (
+            f"{show(self.weight)} times " * (self.weight != 1)
+            + ("the square of " * (self.power == 2))
+            + WORDS[self.norm]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PointAccuracy:
+    """A mean error that may be `bound` at most."""
+
+    error: PointError
+    bound: Fraction
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointBlock:
+    """`count` points of `size` numbers each, of which `output` has a report each, drawn independently.
+
+    A point lies in a box, each number between `lower` and `upper` (None: no end on that side), or in a `ball` of a norm
+    ("l1", "l2") and `radius` about the origin. `party`: whose points they are; None where there is one. `shape`: that
+    of the output.
+    """
+
+    FORM: ClassVar[str] = "points"
+
+    source: str
+    output: str
+    party: str | None
+    count: int
+    size: int
+    shape: tuple[int, ...]
+    lower: Fraction | None
+    upper: Fraction | None
+    radius: Fraction | None
+    ball: str | None
+    error: PointError
+    expression: str
+    kind: str
+    accuracy: tuple[PointAccuracy, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one output."""
+        return (self.output,)
+
+    def words(self) -> tuple[str, ...]:
+        """The point, its report, and the loss."""
+        size = f"a point of {self.size} numbers" if self.size > 1 else "a number"
+        whose = f"{self.source} is {size}" if self.party is None else f"{self.source} is {size} for each {self.party}"
+        return (
+            f"{whose}, {self.limits()}; {self.output} is a report of it, the point with noise.",
+            f"The loss is the mean of {self.error.words()}: {self.expression}.",
+            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
+        )
+
+    def limits(self) -> str:
+        """Where a point lies, in words."""
+        if self.radius is not None:
+            sizes = " in the sum of absolute numbers" if self.ball == "l1" else ""
+            return f"at most {show(self.radius)} from the origin{sizes}"
+        low, high = (None if one is None else show(one) for one in (self.lower, self.upper))
+        each = "each " if self.size > 1 else ""
+        if low is not None and high is not None:
+            return f"{each}between {low} and {high}"
+        if low is None and high is None:
+            return "anywhere"
+        return f"{each}at least {low}" if low is not None else f"{each}at most {high}"
+
+
+def reads(model: Model) -> bool:
+    """Whether a line asks for privacy by the distance of points, in a spec that is no table and has no parts."""
+    lines = (line.measure for line in model.requirements)
+    return any(isinstance(one, MetricDP) for one in lines) and not model.components and not finite(model)
+
+
+def blocks(model: Model) -> tuple[PointBlock, ...]:
+    """The one block of a spec that `reads` takes.
+
+    Raises: SpecError PS05xx.
+    """
+    return (block_of(model),)
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes follows from the domain."""
+
+
+@once
+def block_of(model: Model) -> PointBlock:
+    """The point of a spec, and what an error costs.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed.
+    """
+    found = [
+        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        for span, what, help_ in _unsupported(model)
+    ]
+    if found:
+        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
+    try:
+        return _block(model)
+    except Failure as failure:
+        raise failure.of_spec(model.source) from failure
+
+
+def _block(model: Model) -> PointBlock:
+    (source,), (output,) = model.inputs, model.outputs
+    reader = _ErrorReader(model, source, output)
+    if model.loss is None:
+        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+    error, kind = reader.read(model.loss)
+    geometry = model.block(source.name).geometry
+    low, high = (geometry.low, geometry.high) if isinstance(geometry, BoxGeometry) else (None, None)
+    ball, radius = (f"l{geometry.norm}", geometry.radius) if isinstance(geometry, BallGeometry) else (None, None)
+    if (low is not None and low == high) or radius == 0:
+        message = f"{source.name} has one value only: there is nothing to report"
+        raise Failure("PS0501", source.span, message, help="give it a wider domain")
+    return PointBlock(
+        source=source.name,
+        output=output.name,
+        party=source.index,
+        count=reader.count,
+        size=reader.size,
+        shape=output.type.shape,
+        lower=low,
+        upper=high,
+        radius=radius,
+        ball=ball,
+        error=error,
+        expression=spell(model.loss),
+        kind=kind,
+        accuracy=tuple(_accuracy(model, reader)),
+    )
+
+
+def _accuracy(model: Model, reader: _ErrorReader) -> Iterator[PointAccuracy]:
+    for one in model.accuracy:
+        error, _ = reader.read(one.target.left)
+        yield PointAccuracy(error, public_number(one.target.right, model), one.line, one.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorReader:
+    """Reads errors of the report: norms of its difference from the point."""
+
+    model: Model
+    source: GraphNode
+    output: GraphNode
+
+    @property
+    def count(self) -> int:
+        return self.source.type.shape[0] if self.source.index else 1
+
+    @property
+    def size(self) -> int:
+        return self.source.type.size // self.count
+
+    def read(self, expr: syntax.Expr) -> tuple[PointError, str]:
+        """A weighted mean error of one point, and whether it is the "expected" or the "worst".
+
+        Raises: Failure PS0502 for anything else.
+        """
+        found = list(terms(expr, self.model))
+        match found:
+            case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
+                norm, power, times = self._body(body, None)
+                return PointError(norm, power, weight * times), "worst" if operator == "worst" else "expected"
+        raise self._refuse(expr)
+
+    def _body(self, body: syntax.Expr, running: str | None) -> tuple[str, int, Fraction]:
+        """Norm, power and weight; `running`: the letter that counts points, where one is set apart."""
+        together = self.count if running is None else 1
+        match body:
+            case syntax.Call(function="sum" | "mean" as function, arguments=(syntax.Comprehension() as each,)):
+                whole = each.domain is None and self.model.parties.get(self.source.index or "") is not None
+                if running is None and whole:
+                    norm, power, weight = self._body(each.body, each.variable)
+                    return norm, power, weight * (self.count if function == "sum" else 1)
+            case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
+                match inner:
+                    case syntax.Norm(operand=error, order="2") | syntax.Absolute(operand=error):
+                        pass
+                    case error:
+                        if self.output.type.shape:
+                            raise self._refuse(body)
+                if self._is_error(error, running):
+                    return "l2", 2, Fraction(together)
+            case syntax.Norm(operand=operand, order=order) if self._is_error(operand, running):
+                if order == "1" or together == 1:  # a length of all points together is no mean of theirs
+                    return f"l{order}", 1, Fraction(together)
+            case syntax.Absolute(operand=operand) if self._is_error(operand, running):
+                return "l2", 1, Fraction(1)
+        raise self._refuse(body)
+
+    def _is_error(self, expr: syntax.Expr, running: str | None) -> bool:
+        match expr:
+            case syntax.Binary(op="-", left=left, right=right):
+                names = {self.named(left, running), self.named(right, running)}
+                return names == {self.source.name, self.output.name}
+        return False
+
+    def named(self, expr: syntax.Expr, running: str | None) -> str | None:
+        """The input or output that an expression is, through values that are just another name for it."""
+        match expr:
+            case syntax.Index(base=base, indices=(syntax.Name(id=letter),)) if letter == running:
+                return self.named(base, None)
+            case syntax.Name(id=name) if running is None and name in self.model.nodes:
+                node = self.model.nodes[name]
+                same = node.kind is syntax.VariableKind.INTERMEDIATE and node.definition is not None
+                return self.named(node.definition, self._letter(node)) if same and node.definition else name
+        return None
+
+    def _letter(self, node: GraphNode) -> str | None:
+        """The letter under which a value of each party is defined."""
+        match node.definition:
+            case syntax.Index(indices=(syntax.Name(id=letter),)) if node.index is not None:
+                return letter
+        return None
+
+    def _refuse(self, expr: syntax.Expr) -> Failure:
+        error = f"{self.output.name} - {self.source.name}"
+        message = f"solve takes the size of one error, {error}, as the loss of a report of a point"
+        hint = f"E[ ||{error}|| ], E[ ||{error}||^2 ], or the same with ||.||_1 or ||.||_inf"
+        if self.count > 1:
+            p = self.source.index
+            hint = f"E[ mean(||{self.output.name}[{p}] - {self.source.name}[{p}]|| for {p}) ]"
+        return Failure("PS0502", expr.span, message, help=hint)
+
+
+# --- what cannot be computed yet ------------------------------------------------------------------
+
+
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+    """Constructs that are not known here: where, what, and what to write in their place."""
+    lines = [line for line in model.requirements if isinstance(line.measure, MetricDP)]
+    first = lines[0].span
+    for choice in model.choices:
+        yield choice.span, f"a value for {choice.name} beside a line of metric-DP of real values", None
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        yield first, "metric-DP of more than one input and one output", "write a spec for each point, with its report"
+        return
+    (source,), (output,) = model.inputs, model.outputs
+    if not isinstance(model.block(source.name).geometry, BoxGeometry | BallGeometry):
+        yield source.span, f"metric-DP with {source.name}, {source.type.describe()}", None
+        return
+    if source.type.shape != output.type.shape or source.index != output.index or not _about(model, source, output):
+        hint = f"release a report of {source.name} itself: whoever has it can compute the rest for free"
+        yield output.span, f"metric-DP of {output.name}, which is no report of {source.name}", hint
+        return
+    if not _unlimited(output.domain):
+        hint = f"write `output {output.name}`; whoever has it can round or clip it for free"
+        what = f"an output within a domain ({output.name} in {output.domain.describe()})" if output.domain else ""
+        yield output.span, what, hint
+    size = source.type.size // (source.type.shape[0] if source.index else 1)
+    if size > LARGEST_SIZE or source.type.size // size > LARGEST_COUNT:
+        limits = f"up to {LARGEST_SIZE} numbers a point, and {LARGEST_COUNT:,} points"
+        yield source.span, f"with {source.name}: this takes {limits}", None
+    for line in model.requirements:
+        yield from _line(line, source)
+    for constraint in model.constraints:
+        yield constraint.relation.span, "conditions on a report of a point", None
+    for claim in model.asserted:
+        yield claim.claim.span, "with functions it cannot see into", None
+    for fair in model.fairness:
+        yield fair.span, "fairness requirements of a report of a point", None
+    for target in model.accuracy:
+        if target.target.probability is not None or target.target.variable is not None:
+            hint = f"write E[ ||{output.name} - {source.name}|| ] <= 4"
+            yield target.target.span, "such a line of accuracy of a report of a point", hint
+    if not isinstance(model.trust, Curator | Nobody):
+        span = getattr(model.trust, "span", None) or model.spec.span
+        yield span, f"`trust {model.trust.name}` of reports of points", "each is noisy by itself: trust nobody"
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name not in FAMILIES:
+            yield span, f"the noise family {name} for metric-DP of real values", f"it knows {', '.join(FAMILIES)}"
+    if model.noise_at is not None and set(model.noise_at) - {source.name, output.name}:
+        yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {output.name}`, or leave it out"
+    read = {line.line for line in model.requirements}
+    for written in model.spec.privacy:
+        if model.source.position(written.span.start)[0] not in read:
+            yield written.span, "this requirement: its amounts have no value", None
+
+
+def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str | None]]:
+    """What a line asks for that is not known here."""
+    measure, unit = line.measure, line.neighbours
+    whole = isinstance(unit, ReplacingVoter) if source.index else isinstance(unit, ReplacingEverything)
+    if not whole or unit.group > 1 or unit.adding:
+        other = f"replacing one {source.index}" if source.index else "replacing everything"
+        yield line.span, f"metric-DP of a real point, {unit.describe()},", f"write `{other}`, or leave the unit out"
+    if isinstance(measure, MetricDP):
+        if measure.matrix is not None or measure.metric not in NORM_OF:
+            words = "distance euclidean, distance manhattan or distance chebyshev"
+            yield line.span, f"the {measure.metric} distance of real points", f"write {words}"
+        if measure.delta:
+            yield line.span, "metric-DP of real values with a delta", "leave delta out: the noise needs none"
+    elif isinstance(measure, Chosen) or measure.pure_epsilon is None or measure.name not in PURE:
+        yield line.span, f"{measure.name} requirements beside metric-DP of real values", None
+    epsilon = measure.amounts.get("epsilon") if not isinstance(measure, Chosen) else None
+    if epsilon is not None and not isinstance(measure, MetricDP) and epsilon > LARGEST_EPSILON:
+        yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
+
+
+PURE = ("epsilon-DP", "epsilon-LDP")
+"""Measures of all pairs that may stand beside the distance."""
+
+
+def _about(model: Model, source: GraphNode, output: GraphNode) -> bool:
+    """Whether the loss compares the output with nothing but the input, under whatever name."""
+    target = model.targets.get(output.name)
+    reader = _ErrorReader(model, source, output)
+    if target is None:
+        return True
+    named = {name for name in names_used(target) if name in model.nodes}
+    return all(reader.named(syntax.Name(name, span=target.span), None) == source.name for name in named)
+
+
+def _unlimited(domain: Domain | None) -> bool:
+    while isinstance(domain, Power):
+        domain = domain.base
+    return domain is None or isinstance(domain, Real)
