@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.core.files import write_atomically
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def check_suffix(path: Path) -> None:
     Raises: UsageError PS0721.
     """
     if path.suffix.lower() not in _WRITERS:
-        raise UsageError(Diagnostic("PS0721", f"no shares are written as {path.name}", help="use .json, .csv or .svg"))
+        raise UsageError.of("PS0721", f"no shares are written as {path.name}", help="use .json, .csv or .svg")
 
 
 def write_aggregate(aggregate: Aggregate, path: Path) -> None:

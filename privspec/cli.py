@@ -242,10 +242,8 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
-            raise UsageError(
-                Diagnostic(
-                    "PS0720", f"{option} {text}: a name, = and a value are wanted", help=f"{option} {EXAMPLES[option]}"
-                )
+            raise UsageError.of(
+                "PS0720", f"{option} {text}: a name, = and a value are wanted", help=f"{option} {EXAMPLES[option]}"
             )
         found[name.strip()] = value.strip()
     return found
@@ -266,11 +264,11 @@ def _constant(name: str, path: Path) -> Any:
     from privspec.model.reports import Failure
 
     if not path.is_file():
-        raise UsageError(Diagnostic("PS0710", f"the file {path} for {name} does not exist"))
+        raise UsageError.of("PS0710", f"the file {path} for {name} does not exist")
     try:
         return read_npy(path, str(path), NOWHERE) if path.suffix == ".npy" else read_csv(path, str(path), NOWHERE)
     except Failure as error:
-        raise UsageError(Diagnostic(error.code, error.message, help=error.help)) from error
+        raise UsageError.of(error.code, error.message, help=error.help) from error
 
 
 def _default_plan(spec: Path, name: str) -> Path:
@@ -283,7 +281,7 @@ def _plan(path: Path) -> Plan:
 
     plan = Plan.read(path)
     if not plan.feasible:
-        raise UsageError(Diagnostic("PS0714", f"{path} says that its spec is infeasible: there is no mechanism in it"))
+        raise UsageError.of("PS0714", f"{path} says that its spec is infeasible: there is no mechanism in it")
     return plan
 
 
@@ -403,11 +401,11 @@ def solve(
     from privspec.pipeline import solve as solve_spec
 
     if solver not in ("default", "cvxpy"):
-        raise UsageError(Diagnostic("PS0721", f"there is no solver {solver}", help="use default or cvxpy"))
+        raise UsageError.of("PS0721", f"there is no solver {solver}", help="use default or cvxpy")
     if dump is not None and dump not in STAGES:
-        raise UsageError(Diagnostic("PS0721", f"there is no stage {dump}", help=f"use {', '.join(STAGES)}"))
+        raise UsageError.of("PS0721", f"there is no stage {dump}", help=f"use {', '.join(STAGES)}")
     if time_limit is not None and not time_limit > 0:
-        raise UsageError(Diagnostic("PS0721", "--time-limit takes a positive number of seconds"))
+        raise UsageError.of("PS0721", "--time-limit takes a positive number of seconds")
     request = _request(spec, sets, constants)
 
     def watch(stage: str, result: object) -> None:
@@ -479,10 +477,10 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
 def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Path | None) -> None:
     """Explain a plan: to the public, to an auditor, or to an engineer (.md, .html or .json by suffix of -o)."""
     if reader is not None and reader not in READERS:
-        raise UsageError(Diagnostic("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}"))
+        raise UsageError.of("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}")
     form = "md" if output is None else output.suffix.lstrip(".").lower()
     if form not in ("md", "html", "json"):
-        raise UsageError(Diagnostic("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json"))
+        raise UsageError.of("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json")
     text = _profile(plan, profiles, reader, form) if profiles else _plan(plan).explain(reader or "public", form)
     if output is None:
         print(text)
@@ -500,16 +498,14 @@ def _profile(plan: Path, profiles: Sequence[str], reader: str | None, form: str)
     from privspec.profiles import profile_text
 
     if reader == "public":
-        raise UsageError(
-            Diagnostic(
-                "PS0721",
-                "a report on the votes is not for the public: every figure in it depends on private data",
-                help="leave --for out; publish the winner and the plan's own pages",
-            )
+        raise UsageError.of(
+            "PS0721",
+            "a report on the votes is not for the public: every figure in it depends on private data",
+            help="leave --for out; publish the winner and the plan's own pages",
         )
     if form != "md":
-        raise UsageError(
-            Diagnostic("PS0721", f"a report on the votes is not written as .{form}", help="use .md, or leave -o out")
+        raise UsageError.of(
+            "PS0721", f"a report on the votes is not written as .{form}", help="use .md, or leave -o out"
         )
     data = {name: Path(path) for name, path in _pairs(profiles, "--profile").items()}
     return profile_text(_plan(plan), data)
@@ -605,7 +601,7 @@ def run(
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     randomness = None if seed is None else SimulationRandomness(seed)
     if new_ledger and seed is not None:
-        raise UsageError(Diagnostic("PS0721", "--seed is a simulation, which no ledger pays for", help="leave one out"))
+        raise UsageError.of("PS0721", "--seed is a simulation, which no ledger pays for", help="leave one out")
     keeper = Keeper()
     try:
         with _counting(quiet) as progress:
@@ -838,9 +834,7 @@ def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
     from privspec.diff import diff_json, diff_text, differences, read_side
 
     if (old.suffix == ".json") != (new.suffix == ".json"):
-        raise UsageError(
-            Diagnostic("PS0721", "a spec cannot be compared with a plan", help="give two specs, or two plans")
-        )
+        raise UsageError.of("PS0721", "a spec cannot be compared with a plan", help="give two specs, or two plans")
     changes = differences(read_side(old), read_side(new))
     if as_json:
         print(diff_json(changes), end="")
@@ -944,7 +938,7 @@ def ledger_verify(database: Path, releases: tuple[Path, ...], against: bool) -> 
     from privspec.execute.ledger import verify as verify_ledger
 
     if against is not bool(releases):
-        raise UsageError(Diagnostic("PS0721", "--against and releases go together", help="--against may.csv june.csv"))
+        raise UsageError.of("PS0721", "--against and releases go together", help="--against may.csv june.csv")
     verify_ledger(database, releases)
     print(f"{database}: the chain and every debit are in order")
     if releases:

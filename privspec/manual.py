@@ -16,7 +16,7 @@ from textwrap import fill
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.core.suggest import nearest
 from privspec.functions import REGISTRY
 from privspec.model.domains import NUMBER, FiniteSet, Table, Tables, Type
@@ -88,7 +88,7 @@ def help_text(topic: str | None) -> str:
         return template_text(topic)
     near = nearest(topic, (*known, *functions(), *templates))
     hint = f"did you mean {near}?" if near else "`privspec help functions` lists the functions"
-    raise UsageError(Diagnostic("PS0732", f"the manual has no page {topic}", help=hint))
+    raise UsageError.of("PS0732", f"the manual has no page {topic}", help=hint)
 
 
 def _overview() -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, SolveError, VerificationError
+from privspec.core.diagnostics import SolveError, VerificationError
 from privspec.core.spans import Source
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def within_limits() -> Iterator[None]:
 
 
 def _no_answer(why: str, advice: str, *notes: str) -> SolveError:
-    return SolveError(Diagnostic("PS0610", f"no answer within the limits: {why}", notes=notes, help=advice))
+    return SolveError.of("PS0610", f"no answer within the limits: {why}", *notes, help=advice)
 
 
 def _nobody(stage: str, result: object) -> None:
@@ -145,12 +145,10 @@ def confirm(plan: Plan) -> Plan:
         report = plan.verify()
     if not report.ok:
         failed = tuple(f"{claim.name}: {claim.text}" for claim in report.claims if claim.status == "failed")
-        raise VerificationError(
-            Diagnostic(
-                "PS0620",
-                "the plan that was found did not pass the independent check, so it is not shown",
-                notes=failed,
-                help="please report this with the spec; no guarantee was given and nothing was released",
-            )
+        raise VerificationError.of(
+            "PS0620",
+            "the plan that was found did not pass the independent check, so it is not shown",
+            *failed,
+            help="please report this with the spec; no guarantee was given and nothing was released",
         )
     return plan

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, UsageError, VerificationError
+from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
 from privspec.stated import Guarantee, Loss, Stated
 
@@ -57,7 +57,7 @@ class Plan:
                 raise _not_a_plan(path, "it is larger than 2 GB")
             data = parse(path.read_text(encoding="utf-8")).value
         except FileNotFoundError as error:
-            raise UsageError(Diagnostic("PS0710", f"the file {path} does not exist")) from error
+            raise UsageError.of("PS0710", f"the file {path} does not exist") from error
         except (OSError, UnicodeDecodeError) as error:
             raise _not_a_plan(path, "it is not a JSON document") from error
         except Refused as error:
@@ -77,12 +77,10 @@ class Plan:
         if name != FORMAT_NAME:
             raise _not_a_plan(where, f"its format is {data['format'][:40]}")
         if version.split(".")[0] != str(FORMAT_MAJOR):
-            raise UsageError(
-                Diagnostic(
-                    "PS0712",
-                    f"{where} has plan format {version[:20]}; this privspec reads version {FORMAT_MAJOR}",
-                    help="solve the spec again, or use the privspec that wrote the plan",
-                )
+            raise UsageError.of(
+                "PS0712",
+                f"{where} has plan format {version[:20]}; this privspec reads version {FORMAT_MAJOR}",
+                help="solve the spec again, or use the privspec that wrote the plan",
             )
         return cls(copy.deepcopy(data), path)
 
@@ -144,7 +142,7 @@ class Plan:
             return model_inside(Item(self.document.get("spec"), "spec"))
         except Refused as error:
             message = f"the spec inside this plan cannot be used: {error}"
-            raise VerificationError(Diagnostic("PS0911", message)) from error
+            raise VerificationError.of("PS0911", message) from error
 
     def verify(self) -> Verification:
         """Re-check every claim with code that shares nothing with compiler and solvers."""
@@ -162,13 +160,11 @@ class Plan:
             return plan
         report = plan._judged()
         if not report.ok:
-            raise VerificationError(
-                Diagnostic(
-                    "PS0910",
-                    f"{self.path or 'the plan'} is not verified, so it is neither run nor shown",
-                    notes=tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed"),
-                    help=f"`privspec verify {self.path or 'PLAN'}` shows every claim; solve the spec again",
-                )
+            raise VerificationError.of(
+                "PS0910",
+                f"{self.path or 'the plan'} is not verified, so it is neither run nor shown",
+                *(tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed")),
+                help=f"`privspec verify {self.path or 'PLAN'}` shows every claim; solve the spec again",
             )
         return plan
 
@@ -372,4 +368,4 @@ def _sha256(text: str) -> str:
 
 
 def _not_a_plan(path: Path, why: str) -> UsageError:
-    return UsageError(Diagnostic("PS0711", f"{path} is not a plan: {why}", help="`privspec solve SPEC` writes plans"))
+    return UsageError.of("PS0711", f"{path} is not a plan: {why}", help="`privspec solve SPEC` writes plans")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.keeper import Keeper, refuse
 from privspec.registry import family_of
@@ -34,19 +34,17 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
 
     plan = plan.verified()
     if plan.stated.mechanism.family not in RULES:
-        raise UsageError(
-            Diagnostic(
-                "PS0721",
-                "this plan draws no winner by lot: there is nothing to say of a profile of votes",
-                help="leave --profile out",
-            )
+        raise UsageError.of(
+            "PS0721",
+            "this plan draws no winner by lot: there is nothing to say of a profile of votes",
+            help="leave --profile out",
         )
     try:
         mechanism = LotteryMechanism.of_plan(plan.document)
         ballots = mechanism.ballots(data, Circumstances(plan.model()))
         document = profile_report(plan.stated, ballots.each())
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error
+        raise UsageError.of("PS0711", f"this plan cannot be read: {error}") from error
     return to_markdown(document)
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privspec.core.diagnostics import Diagnostic, PrivspecError, SolveError, SpecError, UsageError, VerificationError
+from privspec.core.diagnostics import PrivspecError, SolveError, SpecError, UsageError, VerificationError
 from privspec.core.threads import fitting_threads
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible
@@ -48,7 +48,7 @@ def parse_range(text: str) -> tuple[str, tuple[str, ...]]:
     """
     name, _, body = text.partition("=")
     help_ = "write --over epsilon=0.1:10:log:20, --over n=1:9:lin:9 or --over epsilon=0.1,0.5,1"
-    problem = UsageError(Diagnostic("PS0722", f"--over {text} is not a range of values", help=help_))
+    problem = UsageError.of("PS0722", f"--over {text} is not a range of values", help=help_)
     if not name.strip() or not body.strip():
         raise problem
     parts = body.split(":")
@@ -205,10 +205,10 @@ def sweep_files(
         if path is not None and path.suffix not in forms:
             what = "table of a sweep" if path is table else "plot"
             text = f"no {what} is written as {path.suffix or path.name}"
-            raise UsageError(Diagnostic("PS0721", text, help=help_))
+            raise UsageError.of("PS0721", text, help=help_)
         if path is not None and path.resolve() in {other.resolve() for other in taken}:
             text = f"{path} would be overwritten, and this sweep reads it"
-            raise UsageError(Diagnostic("PS0721", text, help="give -o another name"))
+            raise UsageError.of("PS0721", text, help="give -o another name")
     return table, plot
 
 

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.core.files import write_atomically
 from privspec.core.spans import Source
 from privspec.core.suggest import nearest
@@ -65,7 +65,7 @@ def template_text(name: str) -> str:
     if wanted not in names:
         near = nearest(wanted, names)
         hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
-        raise UsageError(Diagnostic("PS0730", f"there is no template {name}", help=hint))
+        raise UsageError.of("PS0730", f"there is no template {name}", help=hint)
     return files("privspec.specs").joinpath(f"{wanted}.priv").read_text(encoding="utf-8")
 
 
@@ -90,7 +90,7 @@ def copy_template(name: str, target: Path) -> tuple[Path, ...]:
     written = (path, *(path.with_name(entry.name) for entry in extra))
     for place in written:
         if place.exists():
-            raise UsageError(Diagnostic("PS0731", f"{place} is there already", help="choose another name with -o"))
+            raise UsageError.of("PS0731", f"{place} is there already", help="choose another name with -o")
     write_atomically(path, text.encode("utf-8"))
     for entry, place in zip(extra, written[1:], strict=True):
         write_atomically(place, entry.read_bytes())

@@ -202,11 +202,3 @@ def laplace_bound(costs: Array, weights: Array, dual: Array) -> float:
     power = float(np.sum(np.cbrt(weights) * np.cbrt(charges) ** 2))
     slack = 4 * (len(weights) + len(dual) + 16) * float(np.finfo(float).eps)
     return power**3 / total**2 * (1 - slack)
-
-
-def hcr_mu_squared(epsilon: float) -> float:
-    """4 sinh(epsilon / 2)^2, rounded up: the mu^2 at which the Gaussian optimum bounds every unbiased mechanism.
-
-    Source: Hammersley-Chapman-Robbins; MATH.md section 3.
-    """
-    return 4 * math.sinh(epsilon / 2) ** 2 * (1 + 1e-14)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from textwrap import fill, indent
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.core.suggest import nearest
 
 _CODE = re.compile(r"PS\d{4}")
@@ -83,4 +83,4 @@ def explain_code(code: str) -> str:
         return entry.text()
     close = nearest(code.strip().upper(), known)
     advice = f"did you mean {close}?" if close else "codes look like PS0103"
-    raise UsageError(Diagnostic("PS0703", f"there is no error {code}", help=advice))
+    raise UsageError.of("PS0703", f"there is no error {code}", help=advice)

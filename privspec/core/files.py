@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 
 try:
     import fcntl
@@ -182,11 +182,9 @@ def refuse_overwriting(outputs: Iterable[Path], kept: Mapping[str, object]) -> N
             if isinstance(other, str | Path) and same_file(output, Path(other)):
                 message = f"{output} would take the place of {what}"
                 hint = "choose another place with -o"
-                raise UsageError(
-                    Diagnostic("PS0832", message, notes=("nothing was drawn and nothing was spent",), help=hint)
-                )
+                raise UsageError.of("PS0832", message, "nothing was drawn and nothing was spent", help=hint)
 
 
 def _unwritable(path: Path, error: OSError) -> UsageError:
     reason = error.strerror or "it cannot be written"
-    return UsageError(Diagnostic("PS0713", f"{path} cannot be written: {reason}", help="choose another place with -o"))
+    return UsageError.of("PS0713", f"{path} cannot be written: {reason}", help="choose another place with -o")

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.diagnostics import Diagnostic, UsageError
+from privspec.core.diagnostics import UsageError
 from privspec.explain.auditor import auditor_page
 from privspec.explain.designs import with_design
 from privspec.explain.document import (
@@ -306,16 +306,16 @@ def explain(
     page = READERS.get(reader)
     writer = _WRITERS.get(format)
     if page is None:
-        raise UsageError(Diagnostic("PS0721", f"there is no reader {reader!r}", help=f"choose {', '.join(READERS)}"))
+        raise UsageError.of("PS0721", f"there is no reader {reader!r}", help=f"choose {', '.join(READERS)}")
     if writer is None:
-        raise UsageError(Diagnostic("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}"))
+        raise UsageError.of("PS0721", f"there is no format {format!r}", help=f"choose {', '.join(_WRITERS)}")
     try:
         found = facts(plan, model, judgement)
         document = page(found) if found.status != "infeasible" else infeasible_page(Stated.of(plan), found, reader)
         document = with_design(document, found.design)
         document = document.judged(found.judgement.derived)
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(Diagnostic("PS0711", f"this plan cannot be read: {error}")) from error
+        raise UsageError.of("PS0711", f"this plan cannot be read: {error}") from error
     return writer(document, found)
 
 

@@ -7,7 +7,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import exp, log, sqrt
 
-from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.core.diagnostics import SolveError
 from privspec.families.document import decimal_up
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
@@ -62,4 +62,4 @@ def down(value: Fraction) -> Fraction:
 def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:
     """PS0612: no amount up to the largest that is tried is known to do, and the range goes on."""
     said = f"no {node.name} up to {show(farthest)} is known to meet the accuracy lines, and larger ones protect nothing"
-    return SolveError(Diagnostic("PS0612", said, (Label(node.span),), help="allow larger errors", source=model.source))
+    return SolveError.at(model.source, node.span, "PS0612", said, help="allow larger errors")

@@ -8,13 +8,14 @@ every record are rounded towards zero by themselves: sums are exact.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from math import isqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,10 +54,9 @@ def root_up(value: Fraction) -> Fraction:
     return Fraction(isqrt(value.numerator * 2**80 // value.denominator + 1) + 1, 2**40)
 
 
-def _solver() -> Callable[..., Any]:
+def _solver() -> Any:
     # Looked up when it runs: whoever only reads what the routes promise must not load a solver.
-    found: Callable[..., Any] = import_module("privspec.solvers.probit").probit_mle
-    return found
+    return import_module("privspec.solvers.probit")
 
 
 def probit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
@@ -73,16 +73,34 @@ def probit_routes(records: Records, within: Domain | None) -> tuple[Route, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Common:
+class _Common(ABC):
     """What the routes share: a party's records and the ball of the weights."""
 
     records: Records
     within: Ball
+    note: ClassVar[str] = "probit-routes"
+    linear: ClassVar[bool] = True
+
+    @property
+    def size(self) -> int:
+        """The numbers of a statistic: as many as weights, if nothing else is said."""
+        return self.within.dimension
+
+    @abstractmethod
+    def bound(self) -> Bounds:
+        """How large a statistic is."""
+
+    def spread(self, unit: Unit) -> Bounds:
+        """Any two statistics, whatever the unit: one record can turn an estimate round."""
+        return {norm: 2 * size for norm, size in self.bound().items()}
+
+    def finish(self, statistic: Array) -> Array:
+        """Nothing is left to do; a scale that is not known, a loss that needs one will tell."""
+        return statistic
 
     def weights(self, records: Array) -> Array:
         """The most probable weights (N, d) of records (N, n, d)."""
-        norm = "l1" if isinstance(self.within, L1Ball) else "l2"
-        found: Array = _solver()(records, float(self.within.radius), norm=norm).weights
+        found: Array = _solver().probit_mle(records, float(self.within.radius), norm=_norm(self.within)).weights
         return found
 
     @property
@@ -97,7 +115,11 @@ class _Common:
 
 def ball_json(ball: Ball) -> dict[str, str]:
     """Norm and radius, exactly."""
-    return {"norm": "l1" if isinstance(ball, L1Ball) else "l2", "radius": str(ball.radius)}
+    return {"norm": _norm(ball), "radius": str(ball.radius)}
+
+
+def _norm(ball: Ball) -> str:
+    return "l1" if isinstance(ball, L1Ball) else "l2"
 
 
 def estimated_in(ball: Ball) -> str:
@@ -112,12 +134,6 @@ class Result(_Common):
 
     name = "estimated weights"
     at = "result"
-    note = "probit-routes"
-    linear = True
-
-    @property
-    def size(self) -> int:
-        return self.within.dimension
 
     def statistic(self, records: Array) -> Array:
         return self.weights(records)
@@ -126,19 +142,11 @@ class Result(_Common):
         """The weights, rounded towards zero and kept in the ball in whole steps, whatever a solver returns."""
         return kept_inside(self.weights(records.astype(np.float64) / 2**GRID_BITS), self.within)
 
-    def spread(self, unit: Unit) -> Bounds:
-        """The diameter of the ball, whatever the unit: one record can turn the weights round."""
-        return {norm: 2 * size for norm, size in self.bound().items()}
-
     def bound(self) -> Bounds:
         """The radius; in the Euclidean ball the l1 norm is sqrt(d) times it at most."""
         radius = self.within.radius
         l1 = radius if isinstance(self.within, L1Ball) else radius * root_up(Fraction(self.within.dimension))
         return {NormName.L1: l1, NormName.L2: radius, NormName.LINF: radius}
-
-    def finish(self, statistic: Array) -> Array:
-        """Nothing is left to do."""
-        return statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +155,6 @@ class Signs(_Common):
 
     of: Result
     at = "signs"
-    note = "probit-routes"
-    linear = True
 
     @property
     def name(self) -> str:
@@ -157,10 +163,6 @@ class Signs(_Common):
 
     def to_json(self) -> dict[str, Any]:
         return {**_Common.to_json(self), "estimated_within": ball_json(self.of.within)}
-
-    @property
-    def size(self) -> int:
-        return self.within.dimension
 
     def statistic(self, records: Array) -> Array:
         return np.sign(self.of.weights(records))
@@ -171,16 +173,9 @@ class Signs(_Common):
         signs: Steps = ((weights > 0).astype(np.int64) - (weights < 0)) << GRID_BITS
         return signs
 
-    def spread(self, unit: Unit) -> Bounds:
-        return {norm: 2 * size for norm, size in self.bound().items()}
-
     def bound(self) -> Bounds:
         d = Fraction(self.within.dimension)
         return {NormName.L1: d, NormName.L2: root_up(d), NormName.LINF: Fraction(1)}
-
-    def finish(self, statistic: Array) -> Array:
-        """Nothing is left to do."""
-        return statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +185,6 @@ class Sums(_Common):
     radius: Fraction
     name = "sum of the records"
     at = "records"
-    note = "probit-routes"
-    linear = True
 
     @property
     def size(self) -> int:
@@ -219,18 +212,12 @@ class Sums(_Common):
         wide = root_up(Fraction(self.records.dimension))
         return {NormName.L1: self.radius * wide, NormName.L2: self.radius, NormName.LINF: self.radius}
 
-    def finish(self, statistic: Array) -> Array:
-        """The sum itself: a scale is not known, and a loss that needs one will tell."""
-        return statistic
-
 
 @dataclass(frozen=True, slots=True)
 class Direction(_Common):
     """A vector of the voter at length one: a loss that compares directions sees nothing else of it."""
 
     of: Result | Sums
-    linear = True
-    note = "probit-routes"
 
     @property
     def name(self) -> str:
@@ -263,16 +250,8 @@ class Direction(_Common):
         found: Steps = np.trunc(units * (1 - 2.0**-40) * 2**GRID_BITS).astype(np.int64)
         return found
 
-    def spread(self, unit: Unit) -> Bounds:
-        """The diameter of the unit ball."""
-        return {norm: 2 * size for norm, size in self.bound().items()}
-
     def bound(self) -> Bounds:
         return {NormName.L1: root_up(Fraction(self.size)), NormName.L2: Fraction(1), NormName.LINF: Fraction(1)}
-
-    def finish(self, statistic: Array) -> Array:
-        """Nothing is left to do."""
-        return statistic
 
 
 def _unit(weights: Array) -> Array:
@@ -315,7 +294,6 @@ class Objective(_Common):
     radius: Fraction
     name = "coefficients of the objective"
     at = "objective"
-    note = "probit-routes"
     linear = False
 
     @property
@@ -428,38 +406,18 @@ def largest_quadratic(slope: Array, curve: Array, within: Ball, steps: int = 300
     values, vectors = np.linalg.eigh(curve)
     kept = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, 0.0), vectors)
     step = 1.0 / np.maximum(2 * values[:, -1:], 1e-9)
-    radius = float(within.radius)
-    project = project_l1 if isinstance(within, L1Ball) else project_l2
+    radius, ball = float(within.radius), _solver().BALLS[_norm(within)]
     point = np.zeros_like(slope)
     ahead, momentum = point, 1.0
     for _ in range(steps):
         gradient = slope - 2 * np.einsum("mij,mj->mi", kept, ahead)
-        moved = project(ahead + step * gradient, radius)
+        moved: Array = ball.project((ahead + step * gradient) / radius) * radius
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         ahead = moved + (momentum - 1) / following * (moved - point)
         if float(np.max(np.abs(moved - point), initial=0.0)) < 1e-9 * radius:
             return moved
         point, momentum = moved, following
     return point
-
-
-def project_l1(points: Array, radius: float) -> Array:
-    """The nearest points (M, d) of the l1 ball."""
-    sizes = np.abs(points)
-    order = -np.sort(-sizes, axis=1)
-    excess = (np.cumsum(order, axis=1) - radius) / np.arange(1, points.shape[1] + 1)
-    inside = order > excess
-    last = points.shape[1] - 1 - np.argmax(inside[:, ::-1], axis=1)
-    threshold = np.maximum(excess[np.arange(len(points)), last], 0.0)[:, None]
-    found: Array = np.sign(points) * np.maximum(sizes - threshold, 0.0)
-    return np.where(sizes.sum(axis=1, keepdims=True) <= radius, points, found)
-
-
-def project_l2(points: Array, radius: float) -> Array:
-    """The nearest points (M, d) of the Euclidean ball."""
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    found: Array = points * np.minimum(1.0, radius / np.maximum(lengths, 1e-300))
-    return found
 
 
 def _probit_mle(arguments: Arguments, _: str) -> Bound:

@@ -26,14 +26,12 @@ def read_source(path: Path) -> Source:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise UsageError(Diagnostic("PS0701", f"there is no file {path}")) from None
+        raise UsageError.of("PS0701", f"there is no file {path}") from None
     except OSError as error:
         reason = (error.strerror or "unknown reason").lower()
-        raise UsageError(Diagnostic("PS0702", f"the file {path} cannot be read: {reason}")) from None
+        raise UsageError.of("PS0702", f"the file {path} cannot be read: {reason}") from None
     except ValueError:
-        raise UsageError(
-            Diagnostic("PS0702", "the name of the file cannot be used: it holds a null character")
-        ) from None
+        raise UsageError.of("PS0702", "the name of the file cannot be used: it holds a null character") from None
     return decode_source(str(path), data)
 
 

@@ -94,7 +94,7 @@ def _fixed(choice: OpenChoice, fixed: Mapping[str, str], source: Source) -> Open
     found = tuple(value for value in choice.values if value_text(value) == fixed[choice.name])
     if not found:
         message = f"{choice.name} is one of {', '.join(map(value_text, choice.values))}"
-        raise SpecError(Diagnostic("PS0251", message, (Label(choice.span, "chosen here"),), source=source))
+        raise SpecError.at(source, choice.span, "PS0251", message, label="chosen here")
     return replace(choice, values=found)
 
 

@@ -16,7 +16,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
 from privspec.model.domains import (
     ENUMERATION_LIMIT,
@@ -69,14 +69,13 @@ class InputBlock:
         """
         if self.size > ENUMERATION_LIMIT:
             what = "cells" if self.layout == "cells" else "numbers"
-            raise SpecError(
-                Diagnostic(
-                    "PS0225",
-                    f"{self.name} has {self.size:,} {what}; at most {ENUMERATION_LIMIT:,} can be laid out in memory",
-                    (Label(self.span, f"{self.size:,} {what}"),),
-                    help="use fewer attributes, or coarser ones" if self.layout == "cells" else None,
-                    source=self.source,
-                )
+            raise SpecError.at(
+                self.source,
+                self.span,
+                "PS0225",
+                f"{self.name} has {self.size:,} {what}; at most {ENUMERATION_LIMIT:,} can be laid out in memory",
+                label=f"{self.size:,} {what}",
+                help="use fewer attributes, or coarser ones" if self.layout == "cells" else None,
             )
 
     @cached_property

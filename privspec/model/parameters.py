@@ -87,7 +87,7 @@ def parse_override(name: str, given: object, environment: Environment) -> Value:
     try:
         return to_value(given)
     except (TypeError, ValueError) as error:
-        raise SpecError(Diagnostic("PS0251", f"the value given for {name} is no finite number, list or set")) from error
+        raise SpecError.of("PS0251", f"the value given for {name} is no finite number, list or set") from error
 
 
 def _parse_text(name: str, text: str, environment: Environment) -> Value:

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -258,7 +258,7 @@ class EntryReader(Interpreter):
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
 
     beside = "where a line counts on the model"
     if not isinstance(model.trust, Curator):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model, once
@@ -182,7 +182,5 @@ def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | ChosenAmount:
     if found is None:
         message = "an amount that is chosen is a number, a multiple of it, or a number divided by it"
         hint = "O is epsilon-DP wrt x, or (2 * epsilon)-DP, or (budget / rounds)-DP"
-        raise SpecError(
-            Diagnostic("PS0524", message, (Label(expr.span, "not of such a form"),), help=hint, source=model.source)
-        )
+        raise SpecError.at(model.source, expr.span, "PS0524", message, label="not of such a form", help=hint)
     return ChosenAmount(numbers[0], *found)

@@ -250,14 +250,13 @@ def _check_reaches(model: Model, system: Lowered, name: str, effect: Array) -> N
     if model.chosen and not reached.any():
         return  # what was chosen may leave a place out
     if not reached.any():
-        raise SpecError(
-            Diagnostic(
-                "PS0505",
-                f"noise at {node.name} never reaches an output: nothing that the loss compares is computed from it",
-                (Label(node.span, "declared here"),),
-                help=f"name a node between the inputs and the outputs under `noise at`, not {node.name}",
-                source=model.source,
-            )
+        raise SpecError.at(
+            model.source,
+            node.span,
+            "PS0505",
+            f"noise at {node.name} never reaches an output: nothing that the loss compares is computed from it",
+            label="declared here",
+            help=f"name a node between the inputs and the outputs under `noise at`, not {node.name}",
         )
     costly = np.asarray(system.aimed @ effect).any(axis=0)
     if np.any(reached & ~costly):
@@ -344,14 +343,13 @@ def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
 
 
 def _unpriced(model: Model, name: str, part: str) -> SpecError:
-    return SpecError(
-        Diagnostic(
-            "PS0506",
-            f"the loss does not mention{part} {name}, so any noise would do for it",
-            (Label(model.nodes[name].span, "released, but its error costs nothing"),),
-            help=f"add a term for {name} to the loss, or do not release it",
-            source=model.source,
-        )
+    return SpecError.at(
+        model.source,
+        model.nodes[name].span,
+        "PS0506",
+        f"the loss does not mention{part} {name}, so any noise would do for it",
+        label="released, but its error costs nothing",
+        help=f"add a term for {name} to the loss, or do not release it",
     )
 
 
@@ -439,15 +437,14 @@ def _check_consistent(
         for reached, wanted in (*moved, (error_map @ offset, rows.offset))
     ):
         span = span or (model.loss.span if model.loss else model.spec.span)
-        raise SpecError(
-            Diagnostic(
-                "PS0507",
-                "no unbiased output makes every error term zero on average: the loss compares an output with different "
-                "things, or with something it is not computed from",
-                (Label(span, "these terms disagree"),),
-                help="compare each output with one value; for a blend, write that value as an intermediate",
-                source=model.source,
-            )
+        raise SpecError.at(
+            model.source,
+            span,
+            "PS0507",
+            "no unbiased output makes every error term zero on average: the loss compares an output with different "
+            "things, or with something it is not computed from",
+            label="these terms disagree",
+            help="compare each output with one value; for a blend, write that value as an intermediate",
         )
 
 

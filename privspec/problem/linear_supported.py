@@ -49,12 +49,13 @@ def refuse_too_large(model: Model, layout: Layout) -> None:
     Raises: SpecError PS0512 with one diagnostic for each value that does not.
     """
     found = [
-        Diagnostic(
+        Diagnostic.at(
+            model.source,
+            node.span,
             "PS0512",
             f"{node.name} has {size:,} entries for {layout.width:,} secret numbers, which is too much to compute with",
-            (Label(node.span, f"more than {LARGEST_MAP:,} coefficients"),),
+            label=f"more than {LARGEST_MAP:,} coefficients",
             help="use fewer cells, a coarser grid or fewer answers",
-            source=model.source,
         )
         for node in (*model.intermediates, *model.outputs)
         if (size := prod(node.type.shape)) * layout.width > LARGEST_MAP
@@ -73,13 +74,14 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
     if wide:
         raise SpecError(
             [
-                Diagnostic(
+                Diagnostic.at(
+                    model.source,
+                    model.block(share.name).span,
                     "PS0512",
                     f"{share.name} has {share.width:,} numbers that count one by one, which is too much to "
                     "compute with",
-                    (Label(model.block(share.name).span, f"more than {LAID_OUT:,} numbers"),),
+                    label=f"more than {LAID_OUT:,} numbers",
                     help="ask for sums and means of them, or for fewer numbers",
-                    source=model.source,
                 )
                 for share in wide
             ]
@@ -88,7 +90,7 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
 
     for choice in model.choices:
         yield at(
@@ -160,7 +162,7 @@ def _secure_sum(model: Model, trust: SecureSum) -> Iterator[Diagnostic]:
     """What a secure sum does not do yet: its parties are public, hold all data, and add noise at the sum only."""
 
     def at(span: Span, message: str, help_: str) -> Diagnostic:
-        return Diagnostic("PS0540", message, (Label(span),), help=help_, source=model.source)
+        return Diagnostic.at(model.source, span, "PS0540", message, help=help_)
 
     span = trust.span or model.spec.span
     indices = {node.index for node in model.inputs}
@@ -220,13 +222,13 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
 def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     if isinstance(requirement.measure, Personalised):
         if requirement.neighbours.group > 1:
-            yield Diagnostic(
+            yield Diagnostic.at(
+                model.source,
+                requirement.span,
                 "PS0501",
                 f"solve cannot compute with several {plural(requirement.neighbours.unit_name)} at once, each with a "
                 "figure of its own, yet",
-                (Label(requirement.span),),
                 help="ask for one at a time",
-                source=model.source,
             )
         # the weakest figure and the strictest say all that there is to say
         each = requirement.measure.each
@@ -236,20 +238,17 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     measure = requirement.measure
     budget = measure.gaussian_mu_down()
     if (budget or 0) > LARGEST_MU or (budget is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON):
-        yield Diagnostic(
+        yield Diagnostic.at(
+            model.source,
+            requirement.span,
             "PS0501",
             f"solve cannot compute requirements as weak as {measure.describe()}: they protect nothing",
-            (Label(requirement.span),),
             help=f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}",
-            source=model.source,
         )
     # an amount that is left to choose is told where it is declared
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None and not isinstance(measure, Chosen):
-        yield Diagnostic(
-            "PS0501",
-            f"solve cannot compute {measure.name} requirements yet",
-            (Label(requirement.span),),
-            source=model.source,
+        yield Diagnostic.at(
+            model.source, requirement.span, "PS0501", f"solve cannot compute {measure.name} requirements yet"
         )
 
 
@@ -276,20 +275,20 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
     for requirement in model.requirements:
         personal = isinstance(requirement.measure, Personalised)
         if personal and not requirement.neighbours.adding and tables & set(requirement.wrt):
-            yield Diagnostic(
+            yield Diagnostic.at(
+                model.source,
+                requirement.span,
                 "PS0501",
                 "solve cannot compute with records that change in place, each with a figure of its party, yet",
-                (Label(requirement.span),),
                 help="write `adding or removing one record`",
-                source=model.source,
             )
         if requirement.neighbours.unit not in ("entry", "record") and tables & set(requirement.wrt):
-            yield Diagnostic(
+            yield Diagnostic.at(
+                model.source,
+                requirement.span,
                 "PS0501",
                 f"solve cannot compute with `{requirement.neighbours.describe()}` of a whole table yet",
-                (Label(requirement.span),),
                 help="protect its records: `adding or removing one record`, or one person with several",
-                source=model.source,
             )
 
 

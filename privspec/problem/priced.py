@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -183,7 +183,7 @@ def parsed(model: Model) -> Parsed:
 
 
 def _error(model: Model, span: Span, text: str, code: str = "PS0524", help_: str | None = None) -> SpecError:
-    return SpecError(Diagnostic(code, text, (Label(span),), help=help_, source=model.source))
+    return SpecError.at(model.source, span, code, text, help=help_)
 
 
 def _check_places(model: Model, name: str) -> None:

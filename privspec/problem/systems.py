@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -300,12 +300,12 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
 
 
 def _no_line(model: Model, output: str) -> Diagnostic:
-    return Diagnostic(
+    return Diagnostic.at(
+        model.source,
+        model.nodes[output].span,
         "PS0501",
         f"solve cannot compute a system with an output that no line is about ({output}) yet",
-        (Label(model.nodes[output].span),),
         help="name it in a line of privacy, or release it by a spec of its own",
-        source=model.source,
     )
 
 
@@ -413,7 +413,7 @@ def refuse_unsupported(model: Model, parts: tuple[Part, ...]) -> None:
 
 def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
 
     if isinstance(model.trust, Nobody) and any(part.family.form != "linear" for part in parts):
         span, said = (
@@ -487,7 +487,7 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
             if set(line.outputs) & outputs and set(line.wrt) & shown and condition not in line.outputs:
                 message = f"whether {component.name} runs shows what {condition} is, so a line about it must name both"
                 hint = f"add {condition} to the outputs of this line"
-                yield Diagnostic("PS0425", message, (Label(line.span),), help=hint, source=model.source)
+                yield Diagnostic.at(model.source, line.span, "PS0425", message, help=hint)
             if isinstance(line.measure, Chosen) and set(line.outputs) & outputs:
                 yield at(line.span, "a share that is chosen for a part that runs on a condition")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
@@ -158,7 +158,7 @@ def _refuse_unsupported(model: Model) -> None:
     Raises: SpecError with one PS0501 for each.
     """
     found = [
-        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
         for span, what, help_ in _unsupported(model)
     ]
     if found:

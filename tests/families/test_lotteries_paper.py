@@ -8,9 +8,8 @@ from math import exp, log
 
 import pytest
 
-from privspec.families.selection import papers as paper
+from privspec.explain.paper import lemma_one, ratio_at
 from privspec.families.selection.papers import (
-    PRIVATE,
     EachSupported,
     LeastShare,
     largest_percent,
@@ -18,6 +17,7 @@ from privspec.families.selection.papers import (
     of_one_profile,
     readings,
 )
+from privspec.families.selection.rules import decimal_up
 from tests.families import lottery_oracle as oracle
 
 Counts = tuple[int, ...]
@@ -162,14 +162,12 @@ def test_one_profile_exactly() -> None:
                     assert of_one_profile(counts, adding=adding) == worst, counts
 
 
-def test_what_is_read_from_a_profile_is_labelled() -> None:
+def test_what_is_read_from_a_profile() -> None:
     supported, share = readings((7, 2, 1), adding=True)
-    assert supported.applies and supported.to_json()["epsilon"] == "0.597838"  # log(20/11) = .5978370...
-    assert share.to_json()["label"] == PRIVATE == "depends on private data: never publish"
+    assert supported.applies and decimal_up(supported.epsilon) == "0.597838"  # log(20/11) = .5978370...
     assert share.epsilon == supported.epsilon  # the least share is one voter of ten
     outside = readings((7, 3, 0), adding=True)
-    assert [r.applies for r in outside] == [False] and outside[0].to_json()["epsilon"] is None
-    assert "private data" in outside[0].to_json()["label"]
+    assert [r.applies for r in outside] == [False] and outside[0].epsilon is None
     assert readings((0, 0), adding=False)[0].applies is False
 
 
@@ -179,7 +177,6 @@ def test_what_is_read_from_a_profile_is_labelled() -> None:
 def test_figures_of_the_paper() -> None:
     assert round(log(EachSupported(True).ratio(10)), 4) == 0.5978 == round(log(Fraction(20, 11)), 4)
     assert round(log(EachSupported(False).ratio(10)), 4) == 0.6931
-    assert paper.theorem_1(10).says == Fraction(20, 11) and paper.theorem_1(10).understates
     assert largest_percent(10) == Fraction(1000, 21)
     # figure 3: alpha = 2 %
     assert LeastShare(Fraction(2), True).ratio(100) == Fraction(300, 202)
@@ -195,9 +192,8 @@ def method_2(m: int, voters: int) -> Fraction:
 
 
 def test_lemma_1_fails_for_two_alternatives_and_nobody() -> None:
-    claim = paper.lemma_1(2, 0)
-    assert method_2(2, 0) == claim.holds == Fraction(3, 2)
-    assert claim.says == Fraction(4, 3) and claim.understates
+    assert method_2(2, 0) == ratio_at(2, 0, Fraction(1)) == Fraction(3, 2)
+    assert lemma_one(2, 0) == Fraction(4, 3)
     # the second alternative: 1/2 of two dummies, 1/3 once somebody votes for the first
     assert oracle.dummies(Fraction(1))((0, 0))[1] == Fraction(1, 2)
     assert oracle.dummies(Fraction(1))((1, 0))[1] == Fraction(1, 3)
@@ -206,17 +202,17 @@ def test_lemma_1_fails_for_two_alternatives_and_nobody() -> None:
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_lemma_1_at_every_other_size_is_exact(m: int) -> None:
     for voters in range(9):
-        claim = paper.lemma_1(m, voters)
-        assert claim.holds == method_2(m, voters)
-        assert claim.understates == (m == 2 and voters == 0)
-        assert claim.understates or claim.says == claim.holds
+        says, holds = lemma_one(m, voters), ratio_at(m, voters, Fraction(1))
+        assert holds == method_2(m, voters)
+        assert (says < holds) == (m == 2 and voters == 0)
+        assert says <= holds
         # between T - 1 and T voters it is true as well, but for nobody of two alternatives again
         if voters:
-            assert method_2(m, voters - 1) <= claim.says
+            assert method_2(m, voters - 1) <= says
 
 
 def test_lemma_1_is_no_guarantee_for_every_size() -> None:
-    claims = [paper.lemma_1_everywhere(3, voters) for voters in range(50)]
-    assert all(claim.understates and claim.holds == 2 for claim in claims)
-    assert claims[10].to_json()["says"] == pytest.approx(log(26 / 14))
-    assert [c.says for c in claims] == sorted(c.says for c in claims)
+    says = [lemma_one(3, voters) for voters in range(50)]
+    assert all(one < 2 for one in says)
+    assert log(says[10]) == pytest.approx(log(26 / 14))
+    assert says == sorted(says)

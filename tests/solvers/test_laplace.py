@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privspec.solvers.laplace import hcr_mu_squared, laplace_bound, laplace_scales
+from privspec.solvers.laplace import laplace_bound, laplace_scales
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -94,10 +92,3 @@ def test_larger_program():
 def test_bad_weights():
     with pytest.raises(ValueError, match="positive"):
         laplace_scales(np.ones((1, 2)), np.array([1.0, 0.0]))
-
-
-def test_hcr_is_below_laplace():
-    # one count under pure epsilon: variance 2 / epsilon^2 of Laplace noise
-    for epsilon in (0.1, 1.0, 3.0):
-        assert hcr_mu_squared(epsilon) >= math.expm1(epsilon) ** 2 / math.exp(epsilon)
-        assert 1.0 / hcr_mu_squared(epsilon) <= 2 / epsilon**2

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, InternalError, Label, SpecError
+from privspec.core.diagnostics import InternalError, SpecError
 from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
@@ -208,13 +208,11 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
     chain = system.chain
     asked = epsilons or {number: system.epsilon(number) for number in range(len(system.model.requirements))}
     if not chain.everything():
-        raise SpecError(
-            Diagnostic(
-                "PS0511",
-                "no entry changes the answer, so that it may be published as it is",
-                (Label(system.model.nodes[system.block.source].span),),
-                source=system.model.source,
-            )
+        raise SpecError.at(
+            system.model.source,
+            system.model.nodes[system.block.source].span,
+            "PS0511",
+            "no entry changes the answer, so that it may be published as it is",
         )
     needs: dict[int, Fraction] = {}
     for number, line in enumerate(system.model.requirements):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
 from privspec.model.graph import Model
@@ -21,7 +21,7 @@ class LeastCost:
             node = parsed(model).node
             text = f"solve cannot pick {node.name} for specs of this kind yet"
             hint = f"give {node.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
-            raise SpecError(Diagnostic("PS0501", text, (Label(node.span),), help=hint, source=model.source))
+            raise SpecError.at(model.source, node.span, "PS0501", text, help=hint)
         return model
 
     def decide(self, model: Model, _system: Model, settings: Settings) -> Decision | Infeasible:

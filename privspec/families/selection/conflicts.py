@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Span
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.selection.bounds import distance_limit, dummies_at
@@ -46,14 +46,13 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
         way_out = "use fewer voters, or bound a worst case from random_dictator(...), which has a formula"
         if limit.measured is None:
             why, way_out = "what a lie brings at most", NO_LIES
-        raise SpecError(
-            Diagnostic(
-                "PS0523",
-                f"whether {rules} would meet this line cannot be computed",
-                (Label(span_of(system, limit), why),),
-                help=way_out,
-                source=system.model.source,
-            )
+        raise SpecError.at(
+            system.model.source,
+            span_of(system, limit),
+            "PS0523",
+            f"whether {rules} would meet this line cannot be computed",
+            label=why,
+            help=way_out,
         )
 
 

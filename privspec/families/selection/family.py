@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from time import perf_counter
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.selection.bounds import (
@@ -90,14 +90,13 @@ def certain(system: LotterySystem, every: list[Judged]) -> list[Judged]:
         loss = system.model.loss
         span = system.model.spec.span if loss is None else loss.span
         rules = " and ".join(one.rule.name for one in possible)
-        raise SpecError(
-            Diagnostic(
-                "PS0523",
-                f"the worst case of {rules} over all votes has no exact value here",
-                (Label(span, "a bound from below is all that is known"),),
-                help="ask for an average under a data model, for fewer voters, or allow `noise family dictator`",
-                source=system.model.source,
-            )
+        raise SpecError.at(
+            system.model.source,
+            span,
+            "PS0523",
+            f"the worst case of {rules} over all votes has no exact value here",
+            label="a bound from below is all that is known",
+            help="ask for an average under a data model, for fewer voters, or allow `noise family dictator`",
         )
     unsure = [one for one in possible if one.loss is not None and one.loss.at_least and one.loss.value < min(known)]
     why = "its worst case has no exact value: it may be less than that of the rule taken, or more"

@@ -6,45 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar, Protocol
+from typing import Any, TypeAlias
 
-from privspec.families.selection.rules import Draw, decimal_up, log_up
+from privspec.families.selection.rules import Draw, log_up
 from privspec.families.selection.system import LotterySystem
 from privspec.model.values import show
 
-# --- What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): c
-
-PRIVATE = "depends on private data: never publish"
-"""The label of every figure that is computed from a profile."""
-
-
-class Condition(Protocol):
-    """A bound on the ratios between neighbours that both lie in a restricted set of profiles."""
-
-    @property
-    def name(self) -> str:
-        """As the paper numbers it."""
-
-    @property
-    def adding(self) -> bool:
-        """Whether neighbours have one voter more; else one voter with another vote."""
-
-    @property
-    def scope(self) -> str:
-        """The pairs of electorates for which it is true, in words."""
-
-    @property
-    def text(self) -> str:
-        """What it says, in one sentence."""
-
-    def holds_on(self, counts: Sequence[int]) -> bool:
-        """Whether a profile lies in the restricted set; counts of first choices of every alternative."""
-
-    def ratio(self, voters: int) -> Fraction:
-        """The bound of the paper for so many voters; e^epsilon, exactly."""
-
-    def sound(self, voters: int) -> bool:
-        """Whether the bound is true at this size, for the pairs in the scope."""
+# --- What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): bounds on the ratios
+# between neighbours that both lie in a restricted set of profiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,28 +134,18 @@ def of_one_profile(counts: Sequence[int], *, adding: bool) -> Fraction | None:
     return Fraction(least, least - 1) if least > 1 else None
 
 
+Condition: TypeAlias = EachSupported | LeastShare
+"""`name` as the paper numbers it; `adding`: neighbours have one voter more, else one voter with another vote; `scope`,
+the pairs of electorates for which it is `sound`; `ratio`, the bound of the paper for so many voters: e^epsilon."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A condition beside a profile: whether it applies, and the epsilon that it would give.
-
-    `private`: it was computed from votes, so that it may not be published.
-    """
+    """A condition beside a profile: whether it applies, and the epsilon that it would give; never to be published."""
 
     condition: Condition
     applies: bool
     epsilon: Fraction | None
-    label: ClassVar[str] = PRIVATE
-
-    def to_json(self) -> dict[str, Any]:
-        """Exact upper bound as a decimal that is rounded up."""
-        return {
-            "name": self.condition.name,
-            "scope": self.condition.scope,
-            "text": self.condition.text,
-            "applies": self.applies,
-            "epsilon": None if self.epsilon is None else decimal_up(self.epsilon),
-            "label": self.label,
-        }
 
 
 def readings(counts: Sequence[int], *, adding: bool) -> tuple[Reading, ...]:
@@ -202,70 +161,6 @@ def _reading(condition: Condition, counts: Sequence[int]) -> Reading:
     voters = sum(counts)
     applies = condition.holds_on(counts) and condition.sound(voters)
     return Reading(condition, applies, log_up(condition.ratio(voters)) if applies else None)
-
-
-# --- Figures of Torra 2019 on random dictatorship, beside what holds (notes/dummy-votes.md, not
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A figure of the paper and the true one, both as exact ratios e^epsilon; `text` says what differs."""
-
-    quantity: str
-    says: Fraction
-    holds: Fraction
-    text: str
-
-    @property
-    def understates(self) -> bool:
-        """Whether the paper promises more privacy than there is."""
-        return self.says < self.holds
-
-    def to_json(self) -> dict[str, Any]:
-        """Epsilons as doubles, for display."""
-        return {"quantity": self.quantity, "says": log(self.says), "holds": log(self.holds), "text": self.text}
-
-
-def lemma_1(alternatives: int, voters: int) -> Claim:
-    """Method 2 (one dummy vote for each alternative) at a size: 2n / (n + 1) with n = |I u I_0| = T + m.
-
-    It is the exact ratio between T and T + 1 voters whenever n >= 3; for two alternatives and nobody who votes it is
-    too small.
-    """
-    n = voters + alternatives
-    exact = _method_2(alternatives, voters)
-    text = (
-        f"with {alternatives} alternatives, between {voters} and {voters + 1} voters; the number of voters is what "
-        "the guarantee must hide, so that the largest figure over all sizes counts: log 2"
-    )
-    return Claim(f"epsilon of Lemma 1 at T = {voters}", Fraction(2 * n, n + 1), exact, text)
-
-
-def lemma_1_everywhere(alternatives: int, voters: int) -> Claim:
-    """The same figure of the paper beside the one that holds for every number of voters."""
-    at_size = lemma_1(alternatives, voters)
-    return Claim(at_size.quantity, at_size.says, _method_2(alternatives, None), at_size.text)
-
-
-def theorem_1(voters: int) -> Claim:
-    """Method 1 where each alternative has a supporter: 2T / (T + 1), log 1.818... = .5978 at T = 10.
-
-    What holds beside it is that of dummy votes at any size, 2: without them there is no epsilon at all.
-    """
-    text = (
-        f"true between an electorate of {voters} voters that has a supporter of every alternative and one with a "
-        "voter more; in general random dictatorship without dummy votes has no epsilon, with one for each "
-        "alternative it has log 2"
-    )
-    return Claim(f"epsilon of Theorem 1 (ii) at T = {voters}", Fraction(2 * voters, voters + 1), Fraction(2), text)
-
-
-def _method_2(alternatives: int, voters: int | None) -> Fraction:
-    """(k + 1) / k at any size for k = 1; between so many voters and one more, the larger of the two directions."""
-    if voters is None:
-        return Fraction(2)
-    grows = Fraction(voters + alternatives + 1, voters + alternatives)
-    return max(2 / grows, grows)
 
 
 # --- What the plan of a rule says beside it -----------------------------------------------------------------

@@ -9,7 +9,7 @@ from math import ceil, isqrt
 from time import perf_counter
 from typing import Any
 
-from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.gaussian import mu_down
 from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Decision, Settings
@@ -361,15 +361,15 @@ def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
                 f"the best split leaves {found.name} less than its range says: solve keeps to upper ends only, yet"
             )
             hint = f"let {found.name} begin at 0"
-            raise SpecError(Diagnostic("PS0501", message, (Label(node.span),), help=hint, source=model.source))
+            raise SpecError.at(model.source, node.span, "PS0501", message, help=hint)
 
 
 def _no_split(model: Model, number: int) -> Diagnostic:
     line = model.requirements[number]
-    return Diagnostic(
+    return Diagnostic.at(
+        model.source,
+        line.span,
         "PS0501",
         "solve finds no way for these outputs to share this line yet",
-        (Label(line.span),),
         help="give each kind of output a line of its own",
-        source=model.source,
     )

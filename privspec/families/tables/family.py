@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible, conflict_line
@@ -81,7 +81,7 @@ class Finite:
 def _diagnostic(model: Model, place: int | Span, message: str, help_: str | None = None) -> Diagnostic:
     """PS0501 at a line of the spec, or at a place of it."""
     span = model.source.span(place) if isinstance(place, int) else place
-    return Diagnostic("PS0501", message, (Label(span),), help=help_, source=model.source)
+    return Diagnostic.at(model.source, span, "PS0501", message, help=help_)
 
 
 def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:

@@ -115,7 +115,7 @@ def priced(model: Model, settings: Settings, ways: Ways) -> PricedTable | Infeas
     if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
         said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies yet"
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
-        raise SpecError(Diagnostic("PS0501", said, (Label(found.node.span),), help=hint, source=model.source))
+        raise SpecError.at(model.source, found.node.span, "PS0501", said, help=hint)
     if found.rest is not None:
         return _weighed(search)
     tried = (max(search.end / 2**k, search.found.low) for k in range(ROOM))
@@ -196,7 +196,7 @@ def _out_of_range(search: Search, value: Fraction) -> Infeasible:
     node = search.found.node
     if found is None:
         said = f"no table that meets the lines was found at {node.name} = {show(value)}"
-        raise SolveError(Diagnostic("PS0612", said, (Label(node.span),), source=search.model.source))
+        raise SolveError.at(search.model.source, node.span, "PS0612", said)
     own = conflict_line(search.model, node.span)
     lines = {one.line for one in search.model.requirements}
     kept = [replace(way, loss=None) for way in found.relaxations if way.line not in lines]
