@@ -35,7 +35,7 @@ def spec_source(path: Path) -> tuple[Source, Path]:
     if str(path) not in (names := [one.name for one in list_templates()]):
         near = nearest(str(path), names)
         hint = f"did you mean {near}?" if near else "`privspec templates` lists the built-in specs"
-        raise UsageError(Diagnostic("PS0701", f"there is no file and no built-in spec {path}", help=hint))
+        raise UsageError.of("PS0701", f"there is no file and no built-in spec {path}", help=hint)
     with as_file(files("privspec.specs")) as folder:
         return read_source(folder / f"{path}.priv"), folder
 
