@@ -13,6 +13,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain import drawing
+from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
 from privspec.explain.drawing import number, tag, text, themed, way
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 
-_COMPOSED = Note("composition")
+_COMPOSED, _EXACT = Note("composition"), Note("composition-exact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,10 @@ class SystemFact(MechanismFact):
             label, error = part.mechanism.error(part)
             off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
             rows.append((_names(part), f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
+        shared = [fact.claim for fact in facts.claims if len(self._by_line().get(fact.claim.requirement, ())) > 1]
+        if shared:
+            words = [f"line {c.line.number}: {'exact' if _EXACT in c.notes else 'an upper bound'}" for c in shared]
+            rows.append(("Composition", " · ".join(words)))
         if self.chosen:
             rows.append(("Chosen shares", " · ".join(f"{name} = {value}" for name, value in self.chosen)))
         return rows
@@ -280,6 +285,15 @@ def system_plot(parts: Sequence[PartOfPicture]) -> Plot:
     )
 
 
+def composition_words(claim: Claim) -> str:
+    """What parts of one line let through together, and whether that is exact or an upper bound."""
+    reached = claim.achieved_parameter
+    figure = f"Together they reach {reached[0]} = {reached[1]}" if reached else "Together they keep to it"
+    if _EXACT in claim.notes:
+        return f"{figure}: this is exact, found from the noise that each of them draws."
+    return f"{figure}: this is an upper bound; what they let through may be less."
+
+
 def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]]) -> Iterator[Sentence]:
     """A sentence for each line: what it asks of what is released together, and what every part spends of it.
 
@@ -290,9 +304,8 @@ def line_sentences(facts: Facts, by_line: Mapping[int, Sequence[tuple[str, str]]
         shares = by_line.get(claim.requirement, ())
         spent = "; ".join(f"{names} {'spend' if ' and ' in names else 'spends'} {share}" for names, share in shares)
         if len(shares) > 1:
-            yield proved(
-                f"{claim.sentence}: {spent}. Together they keep to it.", claim.line, _COMPOSED, Judged("privacy")
-            )
+            said = f"{claim.sentence}: {spent}. {composition_words(claim)}"
+            yield proved(said, claim.line, *claim.notes, Judged("privacy"))
         elif shares:
             yield proved(f"{claim.sentence}: {spent}, and nothing else does.", claim.line, Judged("privacy"))
 

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Bound, Case, Rules
-from privspec.kernel.core.composition import PURE_PARTS, proves, pure_mu_up
-from privspec.kernel.core.numbers import nearest_double, sqrt_up
+from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_mu_up
+from privspec.kernel.core.numbers import nearest_double, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, SharedLine, Sharing, stated
 
-NOTE = "composition"
-AMONG = "all splits of what parts share, with independent noise, composed as here"
+NOTE, EXACT = "composition", "composition-exact"
+"""Why a line holds of several parts: by an upper bound, or by what they let through and no less."""
+AMONG = "all splits of what parts share, with independent noise, pure parts counted as randomised response"
 PLAIN_UNITS = ("entry", "record", "party", "everything")
 """Units of which the guarantees of independent parts compose: those that change, the rest as it is."""
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
@@ -72,18 +74,15 @@ class SystemRules(Rules):
         family, _, picked = case.mechanism.fields("family", "parts", optional=("chosen",))
         family.same("system")
         chosen, parts = _chosen(picked, system.choices), self.parts(case, system)
-        spent = [list[tuple[Obligation, Spent]]() for _ in case.frame.obligations]
         cases = [own for own, *_ in parts]
-        for own, _, part in parts:
+        for own in cases:
             names = ", ".join(outputs_of(own))
             case.found += [replace(claim, text=f"{names}: {claim.text}", item=None) for claim in own.found]
-            for line, obligation in zip(part.lines, own.frame.obligations, strict=True):
-                spent[line] += [(obligation, (obligation.measure.name, obligation.measure.figures({})))] * part.times
         if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         _conditions(case, cases, system)
-        for guarantee, shares in zip(read_guarantees(case.guarantees, case.frame, chosen), spent, strict=True):
-            _composed(case, cases, guarantee, shares)
+        for guarantee in read_guarantees(case.guarantees, case.frame, chosen):
+            _promised(case, guarantee, parts)
         try:
             least, among = (None, "") if case.claims.value == {} else _least(case, parts)
         except Refused as reason:
@@ -217,40 +216,115 @@ def outputs_of(case: Case) -> tuple[str, ...]:
     )
 
 
-def _composed(case: Case, cases: list[Case], guarantee: Guarantee, shares: list[tuple[Obligation, Spent]]) -> None:
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What parts of one line let through together: at most a delta, and surely some figures.
+
+    `known`: each of them counts by what it executes, and one unit moves all of them at once, each as far as it can.
+    """
+
+    known: bool
+    delta: Fraction
+    least: dict[str, Fraction]
+
+    def because(self, figures: dict[str, Fraction]) -> tuple[str, ...]:
+        """By what they satisfy these figures: exactly, where they do not satisfy smaller ones."""
+        tight = all(value <= self.least.get(key, NONE) * (1 + TIGHT) for key, value in figures.items())
+        return (EXACT if self.known and tight else NOTE,)
+
+
+def composed(
+    asked: Obligation, number: int, parts: list[Judged], reached: dict[str, Fraction] | None = None
+) -> Composed:
+    """The parts of the line of that number together, at the epsilon that it asks for or is said to reach.
+
+    Deltas are those of Gaussian and finite laws, and of one scalar Laplace, by what is executed where that is known; of
+    mu and rho it is known what Gaussian noise lets through, and epsilons add up.
+    """
+    found, spent, held = list[tuple[Counted, int]](), list[Spent](), list[str]()
+    for own, executed, part in (one for one in parts if number in one[-1].lines):
+        line = part.lines.index(number)
+        measure = own.frame.obligations[line].measure
+        found.append((counted(own, executed, line, measure.figures({})), part.times))
+        spent += [(measure.name, measure.figures({}))] * part.times
+        held += [data.name for data in own.frame.data if data.name in asked.wrt]
+    pure = [one["epsilon"] for _, one in spent if "epsilon" in one]
+    if len(pure) > PURE_PARTS:
+        raise Refused(f"more than {PURE_PARTS} parts share a line")
+    mu_squared = sum((one.get("mu", NONE) ** 2 for _, one in spent), NONE)
+    lump = sum((one.get("delta", NONE) for _, one in spent), NONE)
+    epsilon = (reached or asked.measure.figures({})).get("epsilon", NONE)
+    asks, within = asked.measure.name == "(epsilon, delta)-DP", not mu_squared and sum(pure) <= epsilon
+    ends = delta_of(epsilon, found) if asks else None
+    delta = lump if within or not asks else ends[0] if ends else lump + delta_up(epsilon, mu_squared, pure)
+    gaussian = sum((one.mu_squared[1] * times for one, times in found), NONE)
+    alone = NONE if any(one.pairs or one.laplace[0] for one, _ in found) else gaussian
+    least = {
+        "(epsilon, delta)-DP": {"epsilon": epsilon, "delta": NONE if ends is None else ends[1]},
+        "epsilon-DP": {"epsilon": sum((one.epsilon_down * times for one, times in found), NONE)},
+        "mu-GDP": {"mu": sqrt_down(alone)},
+        "rho-zCDP": {"rho": alone / 2},
+    }[asked.measure.name]
+    moved = len(set(held)) == len(held) and [unit.kind in ("party", "everything") for unit in asked.units] == [True]
+    known = moved and all(one.own for one, _ in found) and all(part.only_if is None for *_, part in parts)
+    return Composed(known, delta, least)
+
+
+def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
     """A line holds of what all parts show together, moved by one unit in all inputs at once."""
     asked, number = guarantee.obligation, guarantee.number
-    for own in cases:
+    sharing = [
+        (own, own.frame.obligations[part.lines.index(number)], part.times)
+        for own, _, part in parts
+        if number in part.lines
+    ]
+    for own, *_ in parts:
         given, held = set(outputs_of(own)) & set(asked.seen), {data.name for data in own.frame.data}
         if not given or not held & set(asked.wrt):
             continue
         wrt = tuple(name for name in asked.wrt if name in held)
         if not any(
-            set(one.seen) >= given and one.wrt == wrt and one.units == _within(asked.units, held) for one, _ in shares
+            set(one.seen) >= given and one.wrt == wrt and one.units == _within(asked.units, held)
+            for _, one, _ in sharing
         ):
             raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
-    spent = [share for _, share in shares]
-    amounts, holds = guarantee.asked, guarantee.because == (NOTE,)
-    if len(shares) == 1:
-        made = shares[0][0].measure  # at the amounts that the line asks for
+    spent = [(one.measure.name, one.measure.figures({})) for _, one, times in sharing for _ in range(times)]
+    amounts, reached = guarantee.asked, guarantee.achieved
+    because: tuple[str, ...] = (NOTE,)
+    words = " and ".join(_share_words(*one) for one in spent) + " together"
+    if len(spent) == 1:
+        made = sharing[0][1].measure  # at the amounts that the line asks for
         same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
-        holds = holds and same and made.figures({}) == amounts and guarantee.achieved == amounts
+        holds = same and made.figures({}) == amounts and reached == amounts
     else:
         # of guarantees given a model, about what a unit tells through others, no sum is known
-        holds = holds and all(unit.kind in PLAIN_UNITS for unit in asked.units)
-        holds = holds and all(guarantee.achieved.get(key, -1) <= value for key, value in amounts.items())
-        holds = holds and set(guarantee.achieved) == set(amounts)
-        holds = holds and all(one.measure.distance is None and not one.measure.each for one, _ in shares)
-        holds = holds and composed_proves(asked.measure.name, guarantee.achieved, spent)
-    words = " and ".join(_share_words(name, figures) for name, figures in spent)
-    case.says("privacy", holds, f"line {asked.line}: {words} together", number)
+        holds = all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(amounts)
+        holds = holds and all(reached[key] <= value for key, value in amounts.items())
+        holds = holds and all(one.measure.distance is None and not one.measure.each for _, one, _ in sharing)
+        _composing(asked.measure.name, spent)
+        together = composed(asked, number, parts, reached)
+        within = (
+            together.delta <= reached["delta"]
+            if "delta" in amounts
+            else composed_proves(asked.measure.name, reached, spent)
+        )
+        holds, because = holds and within, together.because(reached)
+        words += f", delta {float(together.delta):.9g}" if "delta" in amounts else ""
+        words += ", by their own laws: exact" if because == (EXACT,) else ": an upper bound"
+    if guarantee.because != because:
+        raise case.guarantees.wrong("names another composition than the one it rests on")
+    case.says("privacy", holds, f"line {asked.line}: {words}", number)
 
 
 def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
     """Whether parts that each satisfy their own measure satisfy another one together."""
+    _composing(measure, shares)
+    return proves(measure, asked, *(amounts for _, amounts in shares))
+
+
+def _composing(measure: str, shares: list[Spent]) -> None:
     if any(name not in SHARES for name, _ in shares) or measure not in (*SHARES, "rho-zCDP"):
         raise Refused("a line, or a share of it, is in a measure that does not compose: it is not shared by parts")
-    return proves(measure, asked, *(amounts for _, amounts in shares))
 
 
 def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:

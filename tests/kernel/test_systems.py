@@ -139,6 +139,20 @@ def another_reason(plan: Document) -> None:
     plan["guarantees"][0]["because"] = ["post-processing"]
 
 
+def exact_said_to_be_a_bound(plan: Document) -> None:
+    plan["guarantees"][0]["because"] = ["composition"]
+
+
+def spare_delta(plan: Document) -> None:
+    """A delta that holds, and that is said to be exact though less is let through."""
+    plan["guarantees"][0]["achieved"]["delta"] = str(Fraction(plan["guarantees"][0]["achieved"]["delta"]) * 101 / 100)
+
+
+def another_law(plan: Document) -> None:
+    """The rows of the table in another order: it answers the count of those who do not work."""
+    part(plan, 1)["mechanism"]["probabilities"].reverse()
+
+
 def said_to_be_optimal(plan: Document) -> None:
     plan["status"] = "feasible" if plan["status"] == "optimal" else "optimal"
 
@@ -252,6 +266,46 @@ def test_another_problem_is_refused_beside_the_kernel(plan: Document) -> None:
     forged = copy.deepcopy(plan)
     block = forged["problem"]["blocks"][0]["parts"][1]["problem"]
     block["data"][0]["line"] += 1
+    found = verify(json.dumps(resign(forged)))
+    assert any(claim.name == "problem" for claim in found.failed)
+
+
+SAME_INPUT = """\
+spec same
+parties: person in 1..3
+variables:
+  input works[person] in {0, 1}
+  intermediate said
+  output mean_working
+  output working in 0..3
+background:
+  said = sum(works)
+  said ~ uniform
+loss: E[ (mean_working - mean(works))^2 ] + E[ |working - said| ]
+privacy: (mean_working, working) is (1, 1e-3)-DP wrt works, replacing one person
+"""
+
+
+def test_an_upper_bound_is_named_so_and_cannot_be_named_exact() -> None:
+    """Both parts read the same input: what moves one of them most may move the other one less."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bracket, "BOXES", 64)
+        plan = solved_text(SAME_INPUT)
+    assert verdict(plan) == ""
+    assert plan["guarantees"][0]["because"] == ["composition"]
+    plan["guarantees"][0]["because"] = ["composition-exact"]
+    assert "another composition" in verdict(resign(plan))
+
+
+def test_a_pair_left_out_of_a_part_is_another_problem(plan: Document) -> None:
+    """A table that compares fewer rows than one person can move between: the spec means more."""
+    import json
+
+    forged = copy.deepcopy(plan)
+    pairs = forged["problem"]["blocks"][0]["parts"][1]["problem"]["blocks"][0]["compared"][0]["pairs"]
+    assert pairs["rows"][-3:] == [3, 4, 0]
+    pairs["rows"] = pairs["rows"][:-3]
+    pairs["shape"][0] -= 1
     found = verify(json.dumps(resign(forged)))
     assert any(claim.name == "problem" for claim in found.failed)
 

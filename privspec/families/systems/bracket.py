@@ -38,13 +38,14 @@ Claims = Callable[[int, Fraction], Mapping[str, Any] | None]
 """What proves a bound of a part, by its place among those that share lines, at a share; None where nothing does."""
 
 
-def proved(document: Mapping[str, Any], lines: Lines, split: Split, claims_at: Claims) -> dict[str, Any]:
+def proved(
+    document: Mapping[str, Any], parts: list[Judged], lines: Lines, split: Split, claims_at: Claims
+) -> dict[str, Any]:
     """What changes in a plan of a system once a bound is stated: nothing where none can be proved."""
     found = [_around(k, share, lines, split, claims_at) for k, share in enumerate(split.amounts)]
     base = sum(part["loss"]["lower_bound"] or 0.0 for part in document["mechanism"]["parts"])
     starts = [np.log([float(a) for a in split.amounts[1:]]) - np.log(float(split.amounts[0]))] if found else []
     try:
-        parts = _parts(document)
         shares = _shares(document, parts, found)
         least = base
         for _ in range(ROUNDS if found else 0):
@@ -75,15 +76,15 @@ def proved(document: Mapping[str, Any], lines: Lines, split: Split, claims_at: C
     return {"status": status, "claims": {"split": found}, "loss": {**loss, **stated}}
 
 
-def _parts(document: Mapping[str, Any]) -> list[Judged]:
-    """The parts as the kernel judges them.
+def judged(document: Mapping[str, Any]) -> tuple[Case, list[Judged]]:
+    """A plan as the kernel reads it, and its parts as the kernel judges them.
 
     Raises: Refused where one cannot be read.
     """
     case, rules = read(Case, Item(document, "plan")), FORMS["system"]
     assert isinstance(case, Case)
     assert isinstance(rules, SystemRules)
-    return rules.parts(case, read_system(case))
+    return case, rules.parts(case, read_system(case))
 
 
 def _shares(document: Mapping[str, Any], parts: list[Judged], found: Sequence[Witnesses]) -> Shares:

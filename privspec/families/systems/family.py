@@ -14,7 +14,7 @@ from privspec.core.gaussian import mu_down
 from privspec.families.document import guarantee_head, plan_document, versions
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
-from privspec.families.systems.bracket import proved
+from privspec.families.systems.bracket import judged, proved
 from privspec.families.systems.splits import (
     GAUSSIAN,
     KINDS,
@@ -27,8 +27,10 @@ from privspec.families.systems.splits import (
     best_split,
     compared,
     rounded_down,
+    rounded_up,
 )
 from privspec.kernel.core.numbers import gaussian_delta_up
+from privspec.kernel.systems import Composed, composed
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, give
@@ -54,7 +56,10 @@ NOTE = "composition"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemDecision:
-    """The parts as they were solved, what is chosen for lines by number, and what other splits would cost."""
+    """The parts as they were solved, what is chosen for lines by number, and what other splits would cost.
+
+    `together`: of lines that parts share, by number, what the kernel finds that they let through.
+    """
 
     model: Model
     made: tuple[Decision, ...]
@@ -62,6 +67,7 @@ class SystemDecision:
     considered: tuple[tuple[str, float], ...]
     seconds: float
     stated: Mapping[str, Any] = field(default_factory=dict)
+    together: Mapping[int, Composed] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -124,13 +130,25 @@ class SystemDecision:
         picked = {names[line]: amount / share_of(self.model, line)[1] for line, amount in self.chosen.items()}
         return {"chosen": {name: show(value) for name, value in picked.items()}} if picked else {}
 
-    def _guarantee(self, number: int) -> dict[str, Any]:
+    def asked(self, number: int) -> dict[str, Fraction]:
+        """The amounts of a line, at the numbers that were picked."""
         requirement = self.model.requirements[number]
-        achieved = {key: show(value) for key, value in requirement.measure.amounts.items()}
+        if number not in self.chosen:
+            return dict(requirement.measure.amounts)
+        amounts = amounts_at(self.model, number, self.chosen[number])
+        return dict(zip(requirement.measure.figures, amounts, strict=True))
+
+    def _guarantee(self, number: int) -> dict[str, Any]:
+        reached, because, asked = self.asked(number), [NOTE], {}
         if number in self.chosen:
-            amounts = amounts_at(self.model, number, self.chosen[number])
-            achieved = {name: show(one) for name, one in zip(requirement.measure.figures, amounts, strict=True)}
-        return guarantee_head(requirement, number) | achieved | {"achieved": achieved, "because": [NOTE]}
+            asked = {key: show(value) for key, value in reached.items()}
+        if (found := self.together.get(number)) is not None:
+            if "delta" in reached:
+                reached["delta"] = min(reached["delta"], rounded_up(found.delta))
+            because = list(found.because(reached))
+        achieved = {key: show(value) for key, value in reached.items()}
+        head = guarantee_head(self.model.requirements[number], number)
+        return head | asked | {"achieved": achieved, "because": because}
 
 
 def _part(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,7 +211,16 @@ class Systems:
             return solved.witness(sharing[k], split.kinds[k], amount)
 
         at = replace(split, amounts=tuple(amounts))
-        stated = proved(decision.without_bound(), lines, at, claims_at)
+        case, parts = judged(decision.without_bound())
+        asked = dict(enumerate(case.frame.obligations))
+        runs = {number: sum(part.times for *_, part in parts if number in part.lines) for number in asked}
+        together = {
+            number: composed(line, number, parts, decision.asked(number))
+            for number, line in asked.items()
+            if runs[number] > 1
+        }
+        decision = replace(decision, together=together)
+        stated = proved(decision.without_bound(), parts, lines, at, claims_at)
         return replace(decision, stated=stated, seconds=perf_counter() - begun)
 
     def size(self, system: SystemParts) -> int:

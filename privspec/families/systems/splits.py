@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
-from math import exp, inf, log
+from math import ceil, exp, inf, log, log10
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -223,6 +223,14 @@ def rounded_down(value: float) -> Fraction:
         return Fraction(0)
     places = DIGITS - 1 - int(np.floor(np.log10(value)))
     return Fraction(int(Fraction(value) * Fraction(10) ** places)) / Fraction(10) ** places
+
+
+def rounded_up(value: Fraction) -> Fraction:
+    """At least a number, of `DIGITS` significant decimal digits."""
+    if value <= 0:
+        return Fraction(0)
+    unit = Fraction(10) ** (int(np.floor(log10(value))) - DIGITS + 1)
+    return ceil(value / unit) * unit
 
 
 def best_split(lines: Lines, curves: Sequence[dict[Kind, Curve]]) -> Split | None:

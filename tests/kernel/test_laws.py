@@ -1,0 +1,178 @@
+"""Composition by what parts execute: beside brute force over all pairs of worlds, integrals, and an accountant."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from privspec.kernel.laws import CHANCES, Counted, _covers, _kept, _pair, delta_of
+
+NONE = Fraction(0)
+
+
+def gaussian(mu: float) -> Counted:
+    """Noise that reaches its mu."""
+    square = Fraction(mu).limit_denominator(10**9) ** 2
+    return Counted(own=True, mu_squared=(square, square))
+
+
+def table(rows: list[list[int]], pairs: list[tuple[int, int]]) -> Counted:
+    found = _kept([(rows[a], rows[b]) for i, j in pairs for a, b in ((i, j), (j, i))], sum(rows[0]))
+    assert found is not None
+    return found
+
+
+def curve(epsilon: float, mu: float) -> float:
+    if mu == 0:
+        return max(0.0, 1 - math.exp(epsilon))
+    return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu))
+
+
+def brute(epsilon: float, mu: float, laws: list[tuple[list[list[int]], list[tuple[int, int]]]]) -> float:
+    """The largest divergence over all pairs of worlds, each part moved or not; every answer by itself."""
+    worst = 0.0
+    ways = [[*pairs, *((b, a) for a, b in pairs), *((a, a) for a, _ in pairs)] for _, pairs in laws]
+    for picked in product(*ways):
+        total = 0.0
+        for answers in product(*(range(len(rows[0])) for rows, _ in laws)):
+            p = math.prod(rows[a][o] / sum(rows[a]) for (rows, _), (a, _), o in zip(laws, picked, answers, strict=True))
+            q = math.prod(rows[b][o] / sum(rows[b]) for (rows, _), (_, b), o in zip(laws, picked, answers, strict=True))
+            total += p * curve(epsilon - math.log(p / q), mu) if p else 0.0
+        worst = max(worst, total)
+    return worst
+
+
+WHOLE = 1000
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[list[int]], list[tuple[int, int]]]:
+    """Two to four rows of chances over two to four values, and some of the pairs of rows."""
+    count, size = draw(st.integers(2, 4)), draw(st.integers(2, 4))
+    rows = []
+    for _ in range(count):
+        cuts = sorted(draw(st.lists(st.integers(1, WHOLE - 1), min_size=size - 1, max_size=size - 1, unique=True)))
+        rows.append([b - a for a, b in zip([0, *cuts], [*cuts, WHOLE], strict=True)])
+    every = [(a, b) for a in range(count) for b in range(a)]
+    return rows, draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
+
+
+@given(
+    laws=st.lists(tables(), min_size=1, max_size=2),
+    mu=st.sampled_from([0.0, 0.2, 1.0]),
+    epsilon=st.sampled_from([0.0, 0.3, 1.0, 2.0]),
+)
+@settings(deadline=None, max_examples=40)
+def test_finite_laws_and_a_gaussian_are_composed_as_all_pairs_of_worlds_are(
+    laws: list[Any], mu: float, epsilon: float
+) -> None:
+    parts = [(table(*one), 1) for one in laws]
+    ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), *parts])
+    assert ends is not None
+    expected, beside = brute(epsilon, mu, laws), brute(epsilon * (1 - 1e-6), mu, laws)
+    assert float(ends[0]) == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    assert ends[0] >= Fraction(expected) - Fraction(1, 10**11)
+    assert float(ends[1]) == pytest.approx(beside, rel=1e-8, abs=1e-10)
+    assert ends[1] <= Fraction(beside) + Fraction(1, 10**11)
+
+
+def test_runs_of_a_part_move_along_the_same_pair() -> None:
+    rows = [[700, 200, 100], [350, 400, 250]]
+    same = max(
+        sum(
+            math.prod(rows[a][o] / WHOLE for o in answers)
+            * curve(0.5 - sum(math.log(rows[a][o] / rows[b][o]) for o in answers), 0.3)
+            for answers in product(range(3), repeat=2)
+        )
+        for a, b in ((0, 1), (1, 0))
+    )
+    ends = delta_of(Fraction(1, 2), [(gaussian(0.3), 1), (table(rows, [(0, 1)]), 2)])
+    assert ends is not None
+    assert float(ends[0]) == pytest.approx(same, rel=1e-8)
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.15, 1.0])
+@pytest.mark.parametrize("own", [0.05, 0.7, 2.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
+def test_a_laplace_law_is_two_atoms_and_a_density(mu: float, own: float, epsilon: float) -> None:
+    """By quadrature over the noise itself, not over log ratios; the lattice is too fine to be seen."""
+    laplace = Counted(own=True, laplace=(Fraction(own), Fraction(own)), step=Fraction(1, 2**40))
+    rows = [[600, 400], [400, 600]]
+    ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), (laplace, 1), (table(rows, [(0, 1)]), 1)])
+    assert ends is not None
+
+    def at(x: float) -> float:
+        """Noise at x, where the value is 0 in one world and `own` scales above it in the other."""
+        ratio = abs(x - own) - abs(x)
+        p = math.exp(-abs(x)) / 2
+        return p * sum(c / WHOLE * curve(epsilon - ratio - math.log(c / d), mu) for c, d in zip(*rows, strict=True))
+
+    pieces = [(-40.0, 0.0), (0.0, own), (own, own + 40.0)]
+    expected = sum(quad(at, *ends, epsabs=1e-12, limit=400)[0] for ends in pieces)
+    assert float(ends[0]) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert ends[1] <= ends[0] or epsilon > 0
+
+
+def test_the_law_of_a_lattice_is_between_both_ends() -> None:
+    """Two-sided geometric noise with a coarse step, value by value."""
+    step, moves = 0.01, 70
+    laplace = Counted(own=True, laplace=(Fraction(moves, 100), Fraction(moves, 100)), step=Fraction(1, 100))
+    for epsilon, mu in ((0.2, 0.0), (0.5, 0.0), (0.5, 0.3), (1.0, 0.3)):
+        at = np.arange(-3000, 3000)
+        p = np.exp(-step * np.abs(at)) * np.tanh(step / 2)
+        ratio = step * (np.abs(at - moves) - np.abs(at))
+        expected = sum(float(a) * curve(epsilon - float(r), mu) for a, r in zip(p, ratio, strict=True))
+        ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), (laplace, 1)])
+        assert ends is not None
+        assert float(ends[1]) <= expected <= float(ends[0])
+
+
+# --- pairs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_pair_counts_for_another_only_if_it_lets_through_as_much_everywhere() -> None:
+    def law(one: list[int], other: list[int]) -> dict[int, int]:
+        pair = _pair(one, other, WHOLE)
+        assert pair is not None
+        return pair[0]
+
+    response, coarse = law([600, 400], [400, 600]), law([550, 450], [450, 550])
+    assert _covers(response, coarse)
+    assert not _covers(coarse, response)
+    rare = law([20, 980], [10, 990])  # ratio 2, of small chance: covers neither, and is covered by neither
+    assert not _covers(response, rare)
+    assert not _covers(rare, response)
+    back = law([10, 990], [20, 980])
+    assert not _covers(rare, back)
+    assert len(_kept([([20, 980], [10, 990]), ([10, 990], [20, 980])], WHOLE).pairs) == 2  # type: ignore[union-attr]
+
+
+def test_answers_alike_are_one_and_rounded_against_the_plan() -> None:
+    pair = _pair([333, 333, 334], [333, 333, 334], WHOLE)
+    assert pair is not None
+    (log, chance), *more = pair[0].items()
+    assert not more
+    assert 0 <= log <= 8
+    assert chance == CHANCES
+    (low, least), *_ = pair[1].items()
+    assert -8 <= low <= 0
+    assert least <= CHANCES
+    assert _pair([1, 999], [0, 1000], WHOLE) is None
+
+
+def test_too_many_picks_are_left_to_the_upper_bound() -> None:
+    rows = [[500 + 7 * k, 300 - 3 * k, 200 - 4 * k] for k in range(40)]
+    many = table(rows, [(a, a + 1) for a in range(39)])
+    if len(many.pairs) > 22:
+        assert delta_of(Fraction(1), [(many, 1), (many, 1)]) is None
+    laplace = Counted(own=True, laplace=(Fraction(1), Fraction(1)), step=Fraction(1, 2**40))
+    assert delta_of(Fraction(1), [(laplace, 2)]) is None
