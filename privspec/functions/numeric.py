@@ -234,18 +234,20 @@ def _table(arguments: Arguments, name: str) -> Tables:
 class _Selected:
     """Cells of a table whose columns have some of their values (`kept`, by places), added up but for some columns.
 
-    `weights`: what each record counts, by the place of its value in a column: its value, where that is added up.
+    `weights`: what each record counts, by the places of its values in some columns: their product, where that is added
+    up. Along the columns of `running` every number counts the values before it, too.
     """
 
     table: Table
     kept: tuple[Sequence[int], ...]
     by: tuple[int, ...]
-    weights: tuple[int, Array] | None
+    weights: tuple[tuple[int, Array], ...] = ()
+    running: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, table: Table, by: tuple[int, ...]) -> _Selected:
+    def of(cls, table: Table, by: tuple[int, ...], running: frozenset[int] = frozenset()) -> _Selected:
         """Counts of all records by some columns."""
-        return cls(table, tuple(map(range, table.cell_shape)), by, None)
+        return cls(table, tuple(map(range, table.cell_shape)), by, running=running)
 
     @property
     def size(self) -> int:
@@ -257,23 +259,31 @@ class _Selected:
         array = as_float(counts)
         batch, rank = array.shape[1:], len(self.table.names)
         array = array.reshape((*self.table.cell_shape, *batch))
-        if self.weights is not None:
-            column, values = self.weights
+        for column, values in self.weights:
             array = array * values.reshape([-1 if i == column else 1 for i in range(array.ndim)])
         for i, places in enumerate(self.kept):
             if len(places) < array.shape[i]:
                 array = np.take(array, places, axis=i)
         axes = tuple(i for i in range(rank) if i not in self.by)
         summed: Array = array.sum(axis=axes) if axes else array
+        for axis, column in enumerate(self.by):
+            if column in self.running:
+                summed = summed.cumsum(axis=axis)
         return summed.reshape((self.size, *batch))
 
     def labels(self) -> Labels:
         """The values of the columns that stay apart."""
-        return cell_labels(self.table, self.by, self.kept)
+        found = cell_labels(self.table, self.by, self.kept)
+        running = {self.table.names[i] for i in self.running}
+        return {name: _upwards(values) if name in running else values for name, values in found.items()}
 
 
-def _selected(arguments: Arguments, name: str, by: tuple[int, ...], column: int | None = None) -> _Selected:
-    """What the settings of a call ask for: the values allowed of each column, and the groups."""
+def _upwards(values: NDArray[Any]) -> NDArray[Any]:
+    return np.array([f"<= {value}" for value in values], dtype=object)
+
+
+def _selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tuple[int, ...] = ()) -> _Selected:
+    """What a call asks for: the values allowed of each column, the groups, and the columns that are multiplied."""
     table = _table(arguments, name).table
     kept = list(_Selected.of(table, by).kept)
     for word, argument in arguments.keywords.items():
@@ -293,13 +303,15 @@ def _selected(arguments: Arguments, name: str, by: tuple[int, ...], column: int 
     measured = [table.names[i] for i in by if isinstance(table.attributes[i][1], Between)]
     if measured:
         raise FunctionError(f"{measured[0]} is measured, not counted: there are no groups by it", "by")
-    weights = None
-    if column is not None:
-        values = list(table.attributes[column][1].elements())
-        if any(isinstance(one, str) for one in values):
-            raise FunctionError(f"the values of {table.names[column]} are words, which do not add up", 0)
-        weights = column, np.array([float(one) for one in values])
+    weights = tuple(_values(table, column) for column in factors)
     return _Selected(table, tuple(kept), tuple(sorted(by)), weights)
+
+
+def _values(table: Table, column: int) -> tuple[int, Array]:
+    values = list(table.attributes[column][1].elements())
+    if any(isinstance(one, str) for one in values):
+        raise FunctionError(f"the values of {table.names[column]} are words, which do not add up", 0)
+    return column, np.array([float(one) for one in values])
 
 
 def _counted_columns(table: Table) -> tuple[int, ...]:
@@ -355,9 +367,16 @@ def _sum(arguments: Arguments, name: str) -> Bound:
             raise FunctionError(f"{name} of a vector has no setting {word}", word)
         return _fold(lambda values: np.sum(values, axis=0), linear=True)(arguments, name)
     table, asked = _table(arguments, name).table, arguments[1].value
-    if not isinstance(asked, tuple) or len(asked) != 1 or asked[0] not in table.names:
-        raise FunctionError("sum adds up one column of a table, as in sum(people.age)", 1)
-    return _counted(_selected(arguments, name, (), table.names.index(str(asked[0]))))
+    if not isinstance(asked, tuple) or not asked or any(one not in table.names for one in asked):
+        raise FunctionError("sum adds up a column of a table, as in sum(people.age), or a product of columns", 1)
+    factors = tuple(table.names.index(str(one)) for one in asked)
+    # a number is held as shares of two ends, which say what it is, but neither its square nor its product with another
+    measured = [table.names[i] for i in factors if isinstance(table.attributes[i][1], Between)]
+    if len(measured) > 1:
+        word = measured[-1]
+        hint = f"declare {word} in steps, as in {word} in grid(0, 100, 1)"
+        raise FunctionError(f"{word} is measured, not counted: no product with {measured[0]} adds up", 0, help=hint)
+    return _counted(_selected(arguments, name, (), factors))
 
 
 def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[int, ...], ...]:
@@ -402,11 +421,26 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
     return tuple(found)
 
 
+def _running(table: Table, counted: tuple[int, ...], arguments: Arguments) -> frozenset[int]:
+    """The columns along which marginals are running totals: `cumulative = {age}`."""
+    asked = arguments.keywords.get("cumulative")
+    found = set()
+    for word in () if asked is None else asked.value if isinstance(asked.value, tuple) else (asked.value,):
+        place = table.names.index(str(word)) if word in table.names else -1
+        if place not in counted:
+            hint = suggestion(str(word), table.names) or f"it has {', '.join(table.names[i] for i in counted)}"
+            raise FunctionError(f"the table has no attribute {word} with values to count", "cumulative", help=hint)
+        if any(isinstance(one, str) for one in table.attributes[place][1].elements()):
+            raise FunctionError(f"the words of {word} have no order to run along", "cumulative")
+        found.add(place)
+    return frozenset(found)
+
+
 def _marginals(arguments: Arguments, name: str) -> Bound:
     table = _table(arguments, name).table
     counted = _counted_columns(table)
     asked = _marginal_sets(tuple(table.names[i] for i in counted), arguments)
-    every = [_Selected.of(table, tuple(counted[i] for i in one)) for one in asked]
+    every = [_Selected.of(table, tuple(counted[i] for i in one), _running(table, counted, arguments)) for one in asked]
 
     def apply(counts: Any) -> Array:
         return np.concatenate([one.apply(counts) for one in every])
@@ -549,10 +583,10 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     Function("min(e for i in 1..N), min(v), min(a, b)", _extreme(np.min), arity=(1, None), symmetric=True),
     Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
     Function(
-        "marginals(t, up_to = 2), marginals(t, {age, sex})",
+        "marginals(t, up_to = 2), marginals(t, {age, sex}, cumulative = {age})",
         _marginals,
         arity=(1, None),
-        keywords=("up_to", "ways"),
+        keywords=("up_to", "ways", "cumulative"),
         linear=True,
     ),
     Function("count(t, conditions)", _count, keywords=None, linear=True),

@@ -27,6 +27,8 @@ ABOUT_TABLES = ("count", "histogram", "sum")
 SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "!=": ne}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 GROUPS = "by"
+POWER = 4
+"""Highest power of a column that is added up."""
 CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
 """Arguments that are about a column of a table."""
 
@@ -46,8 +48,24 @@ def about_table(call: syntax.Call) -> str | None:
     """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
     match call:
         case syntax.Call(function=function, arguments=(first, *_)) if function in ABOUT_TABLES:
-            base = first.base if isinstance(first, syntax.Attribute) else first
+            columns = factors(first) if function == "sum" else None
+            base = columns[0].base if columns else first.base if isinstance(first, syntax.Attribute) else first
             return base.id if isinstance(base, syntax.Name) else None
+        case _:
+            return None
+
+
+def factors(expr: syntax.Node) -> list[syntax.Attribute] | None:
+    """The columns that a product multiplies, each as often as it does: `people.hours * people.pay`, `people.age^2`."""
+    match expr:
+        case syntax.Attribute():
+            return [expr]
+        case syntax.Binary(op="*", left=left, right=right):
+            sides = factors(left), factors(right)
+            return None if sides[0] is None or sides[1] is None else [*sides[0], *sides[1]]
+        case syntax.Binary(op="^", left=left, right=syntax.Number(value=power)):
+            found = factors(left)
+            return found * int(power) if found and power.denominator == 1 and 1 <= power <= POWER else None
         case _:
             return None
 
@@ -148,8 +166,21 @@ class _Reader:
             table = self.tables.get(about_table(node) or "")
             if table is not None and len(node.arguments) > isinstance(node.arguments[0], syntax.Name):
                 return self.report.told(lambda: self._counting(node, table)) or _plain(node)
+            if node.function == "sum" and node.arguments and self._no_product(node.arguments[0]):
+                return syntax.Number(Fraction(0), "0", span=node.span)
             return with_children(self._compared(node), self.rewritten)
         return with_children(node, self.rewritten)
+
+    def _no_product(self, expr: syntax.Node) -> bool:
+        """Whether some other computation with columns stands where a column is added up; that is told."""
+        columns = (node for node in walk(expr) if isinstance(node, syntax.Attribute))
+        found = next((one for one in columns if isinstance(one.base, syntax.Name) and one.base.id in self.tables), None)
+        if found is None or not isinstance(expr, syntax.Binary | syntax.Negate):
+            return False
+        message = "sum adds up a column, or a product of columns"
+        hint = f"take the rest out of it, as in 2 * sum({spell(found)}), or a sum of two sums; powers go up to {POWER}"
+        self.report.failure(Failure("PS0206", expr.span, message, help=hint))
+        return True
 
     def _compared(self, call: syntax.Call) -> syntax.Call:
         """A call whose conditions are numbers; those of questions about tables are told to be out of place."""
@@ -169,12 +200,18 @@ class _Reader:
     def _counting(self, call: syntax.Call, table: Table) -> syntax.Call:
         first, *rest = call.arguments
         head: list[syntax.Argument] = [first]
-        if isinstance(first, syntax.Attribute):
+        columns = factors(first) if isinstance(first, syntax.Attribute) or call.function == "sum" else None
+        if columns:
             if call.function != "sum":
+                assert isinstance(first, syntax.Attribute)
                 hint = f"write {call.function}({spell(first.base)}), with conditions after it"
                 raise Failure("PS0206", first.span, f"{call.function} is about the whole table", help=hint)
-            self._column(first.name, table, first.span)
-            head = [first.base, syntax.SetOf((syntax.String(first.name),), span=first.span)]
+            for one in columns:
+                if one.base != columns[0].base:
+                    raise Failure("PS0206", one.span, "the columns of a product belong to one table")
+                self._column(one.name, table, one.span)
+            named = tuple(syntax.String(one.name) for one in columns)
+            head = [columns[0].base, syntax.SetOf(named, span=first.span)]
         elif call.function == "sum":
             raise Failure(
                 "PS0206", first.span, "sum adds up a column of a table", help=f"as in sum({spell(first)}.age)"
@@ -302,9 +339,7 @@ class _Reader:
 
 def _plain(call: syntax.Call) -> syntax.Call:
     """A count of all records in place of a call, once what is wrong with it is told."""
-    first = call.arguments[0]
-    table = first.base if isinstance(first, syntax.Attribute) else first
-    return syntax.Call("count", (table,), span=call.span)
+    return syntax.Call("count", (syntax.Name(about_table(call) or "", span=call.span),), span=call.span)
 
 
 def _literal(value: Any) -> syntax.Expr:

@@ -99,6 +99,31 @@ def test_a_release_is_near_the_truth_at_a_huge_budget(plan: Plan, tmp_path: Path
     assert np.asarray(found["N"]) == pytest.approx([0, 1], abs=1)
 
 
+def test_products_with_counted_columns_are_those_of_the_records(tmp_path: Path) -> None:
+    """A number times a counted value, and powers of it; two numbers have no product in their shares of the ends."""
+    text = """variables:
+  input people in table(days in 0..5, pay in [-10, 20], hours in [0, 60])
+  output S
+  output Q
+loss: E[ (S - sum(people.days * people.pay, days >= 2))^2 ] + E[ (Q - sum(people.days^2))^2 ]
+privacy: all outputs are (500, 1e-6)-DP wrt people, adding or removing one record
+"""
+    plan = solve(Request(Source("pay.priv", text)))
+    assert plan.verify().ok
+    generator = np.random.default_rng(6)
+    rows = [(int(generator.integers(6)), float(generator.uniform(-15, 25))) for _ in range(400)]
+    path = tmp_path / "people.csv"
+    path.write_text("days,pay,hours\n" + "".join(f"{days},{pay},3\n" for days, pay in rows))
+    release = plan.run({"people": path}, randomness=SimulationRandomness(2))
+    wanted = sum(days * min(max(pay, -10), 20) for days, pay in rows if days >= 2)
+    assert float(release["S"]) == pytest.approx(wanted, abs=12 * float(np.max(release.deviations["S"])) + 0.01)
+    assert float(release["Q"]) == pytest.approx(sum(days**2 for days, _ in rows), abs=3)
+    for product in ("people.pay * people.hours", "people.pay^2", "people.pay * people.days * people.pay"):
+        with pytest.raises(SpecError) as caught:
+            load_model(Source("pay.priv", text.replace("people.days * people.pay", product)))
+        assert "measured, not counted" in caught.value.diagnostics[0].message
+
+
 def test_a_record_moves_what_one_at_an_end_moves() -> None:
     """Noise of one count and one sum is that of a table with the two ends as values."""
     measured = solve(Request(Source("pay.priv", spec())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from math import prod
 from operator import eq, ge, gt, le, lt, ne
 from pathlib import Path
 from typing import Any
@@ -73,12 +74,13 @@ def questions(draw: st.DrawFn) -> tuple[str, Any, tuple[int, ...]]:
     by = tuple(sorted(draw(st.sets(st.integers(0, 2), max_size=2))))
     if by:
         texts.append("by = {" + ", ".join(list(COLUMNS)[i] for i in by) + "}")
-    adds = draw(st.sampled_from([None, 0, 2]))
+    adds = draw(st.sampled_from([None, (0,), (2,), (0, 2), (0, 0), (2, 0, 2)]))
     names = list(COLUMNS)
     head = f"count({', '.join(['people', *texts])})"
     if adds is not None:
-        head = f"sum({', '.join([f'people.{names[adds]}', *texts])})"
-    weight = lambda record: Fraction(1) if adds is None else Fraction(record[adds])  # noqa: E731
+        product_of = " * ".join(f"people.{names[i]}" for i in adds).replace("people.age * people.age", "people.age^2")
+        head = f"sum({', '.join([product_of, *texts])})"
+    weight = lambda record: prod((Fraction(record[i]) for i in adds or ()), start=Fraction(1))  # noqa: E731
     return head, lambda record: weight(record) if all(one(record) for one in meanings) else Fraction(0), by
 
 
@@ -137,6 +139,13 @@ def test_parameters_are_values_and_bare_words_are_not() -> None:
         ("count(people, sex in 1..2)", "PS0206", "words"),
         ("count(people, sex = 3)", "PS0206", "words"),
         ("mean(people.age)", "PS0229", "by itself"),
+        ("sum(people.age + people.age)", "PS0206", "a product of columns"),
+        ("sum(2 * people.age, sex = F)", "PS0206", "a product of columns"),
+        ("sum(people.age^9)", "PS0206", "a product of columns"),
+        ("sum(people.age * people.pay)", "PS0206", "no column pay"),
+        ("sum(people.age * people.sex)", "PS0206", "words"),
+        ("marginals(people, 1, cumulative = {sex})", "PS0206", "no order"),
+        ("marginals(people, 1, cumulative = {pay})", "PS0206", "no attribute pay"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_place(question: str, code: str, words: str) -> None:
@@ -146,6 +155,17 @@ def test_what_is_wrong_is_told_at_its_place(question: str, code: str, words: str
     assert first.code == code
     assert words in first.message
     assert all(label.span.end > label.span.start for label in first.labels)
+
+
+def test_running_totals() -> None:
+    """`cumulative`: how many records have at most each value, apart for the values of the other columns."""
+    question = "marginals(people, {age, sex}, {sex}, cumulative = {age})"
+    found = matrix(question)
+    want = [[Fraction(cell[0] <= age and cell[1] == sex) for cell in CELLS] for age in AGES for sex in SEXES]
+    assert found == [*want, *([Fraction(cell[1] == sex) for cell in CELLS] for sex in SEXES)]
+    labels = labels_of(load(question), "O", (12,))
+    assert list(labels["age"]) == [*(f"<= {age}" for age in AGES for _ in SEXES), None, None]
+    assert matrix("marginals(people, {age}, cumulative = {age})") == matrix("prefix_sums(marginals(people, {age}))")
 
 
 def test_the_text_stays_the_authors(tmp_path: Path) -> None:
