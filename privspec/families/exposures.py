@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.kernel.core.case import PLAN, Case
-from privspec.kernel.core.linear import Release
+from privspec.kernel.core.linear import Release, chosen_rows
 from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
+from privspec.kernel.quality.linear_figures import doubles
 from privspec.problem.designs import inside
 from privspec.problem.form import Numbers
 
@@ -58,8 +59,7 @@ def _witness(executed: object, view: View, outputs: tuple[str, ...]) -> dict[str
     seen = executed.problem.rows_of(outputs)
     if view.difference.absent or executed.of_inputs or not executed.round_outputs or len(seen) == executed.problem.size:
         return {"inverse": None, "scaling": None}
-    rows, unit = executed.reconstruction.rows, float(executed.reconstruction.unit)
-    inverse, _ = inverse_root(np.array([[float(v) for v in rows[i]] for i in seen]) * unit)
+    inverse, _ = inverse_root(np.array(doubles(chosen_rows(executed.reconstruction, seen))))
     return {"inverse": inverse, "scaling": None}
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from privspec.kernel.core.linear import Linear, Matrix
+from privspec.kernel.core.linear import Linear, Matrix, chosen_rows
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.quality.linear_figures import turned
 from privspec.kernel.shares import owners
 
 APART = "Gaussian noise that each party draws alone, unbiased"
@@ -20,27 +17,25 @@ def among(scope: str, frame: Frame, words: tuple[str, ...], pure: bool) -> tuple
     return (f"shares of {words[-1 if pure else 0]}",) if frame.trust.means.shared else words
 
 
-def grams(
-    scope: str, frame: Frame, block: Linear, columns: list[dict[int, Fraction]], found: Matrix, moved: Matrix
-) -> list[Matrix]:
+def grams(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix, moved: Matrix) -> list[Matrix]:
     """The Gram matrices of the vectors, columns of `found`, none of which may be more than kappa: one, or each party's.
 
     Where parties draw noise alone, what party i sends hides its differences by noise of a covariance S_i, and the noise
     in the answers is the sum: 2 z'T f - z'S_i z <= mu^2 for the columns of that party, and Z_i Z_i' <= kappa is enough.
     Raises: Refused where messages are not seen by all, or a difference is in what several parties hold.
     """
-    left = turned(found)
+    left = found.transpose()
     if scope != "parties":
-        inner = found @ left if found.whole.nrows() <= len(columns) else left @ found
-        return [left @ (moved @ found) if scope == "inputs" else inner]
-    if not frame.trust.means.alone or block.target.alike or not columns:
+        inner = found * left if found.nrows() <= columns.nrows() else left * found
+        return [left * (moved * found) if scope == "inputs" else inner]
+    if not frame.trust.means.alone or any(one.units for one in block.held) or not columns.nrows():
         raise Refused("bounds noise of single parties, and nobody adds any alone")
     owner = owners(frame, [(one.shape, one.stop - one.start, one.cells) for one in block.held])
     own = dict[str, list[int]]()
-    for row, column in enumerate(columns):
-        names = {owner[i] for i in column}
+    for row, column in enumerate(columns.tolist()):
+        names = {owner[i] for i, v in enumerate(column) if v}
         if len(names) != 1:
             raise Refused("bounds noise of single parties by a difference in what several of them hold")
         own.setdefault(min(names), []).append(row)
-    parts = [left.some(rows) for rows in own.values()]
-    return [one @ turned(one) if one.whole.nrows() <= one.whole.ncols() else turned(one) @ one for one in parts]
+    parts = [chosen_rows(left, rows) for rows in own.values()]
+    return [one * one.transpose() if one.nrows() <= one.ncols() else one.transpose() * one for one in parts]

@@ -12,10 +12,11 @@ from fractions import Fraction
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.linear_privacy import units_of
+from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear import LinearRules, listed
-from privspec.kernel.quality.linear_figures import error_rows, row_squares, stacked, turned
+from privspec.kernel.quality.linear_figures import beside, row_squares
 from privspec.kernel.quality.stated import judge_loss
 
 SCOPE = "laplace"
@@ -48,7 +49,7 @@ def placed(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
     moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), NONE) for j in range(len(costs))]
     total = sum((cbrt_down(cost * size**2) for cost, size in zip(costs, moved, strict=True)), NONE)
     epsilon = frame.obligations[line].measure.figures({})["epsilon"]
-    names = listed([name for name, _ in release.problem.sites or ()])
+    names = listed([name for name, *_ in release.problem.sites or ()])
     return 2 * total**3 / epsilon**2, (f"independent Laplace noise at {names}, unbiased",)
 
 
@@ -60,25 +61,25 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     block, asked = release.problem, frame.obligations[line]
     if not block.sites or block.worst or frame.trust.means.public or asked.measure.name != "epsilon-DP":
         raise Refused("the problem does not confine noise to places under one line of pure epsilon")
-    if any(copies != 1 for _, one in block.sites for copies in one.copies):
+    if any(copies != 1 for *_, some in block.sites for copies in some):
         raise Refused("numbers that are added up have no place of their own")
-    noise = turned(stacked([turned(one) for _, one in block.sites]))
-    costs = row_squares(turned(error_rows(block.errors.terms, noise)), list(block.errors.weights))
+    noise = beside([one for _, one, _ in block.sites])
+    costs = row_squares((block.errors.rows * noise).transpose(), list(block.errors.weights))
     shows: dict[int, tuple[int, Fraction]] = {}
     for i in block.rows_of(asked.seen):
-        used = [(j, v) for j, v in enumerate(noise.rows[i]) if v]
+        used = [j for j in range(noise.ncols()) if noise[i, j]]
         if len(used) == 1:
-            shows[used[0][0]] = i, abs(used[0][1]) * noise.unit
+            shows[used[0]] = i, abs(fraction(noise[i, used[0]]))
     if any(cost and j not in shows for j, cost in enumerate(costs)):
         raise Refused("some noise does not show by itself")
     units = [pieces for one in block.differences[line] for pieces, _ in units_of(one, block.places)[0]]
     if any(piece.shape != "box" for pieces in units for piece in pieces):
         raise Refused("units are not made of numbers that move by themselves")
-    target, found = block.target, list[list[Fraction]]()
+    found = list[list[Fraction]]()
     for pieces in units:
-        step = {k: piece.amount for piece in pieces for k in piece.at}
-        own = {j: sum((target.rows[i][k] * v for k, v in step.items()), NONE) / a for j, (i, a) in shows.items()}
-        found.append([abs(own.get(j, NONE)) * target.unit for j in range(len(costs))])
+        step = [(k, piece.amount) for piece in pieces for k in piece.at]
+        own = {j: sum((fraction(block.target[i, k]) * v for k, v in step), NONE) / a for j, (i, a) in shows.items()}
+        found.append([abs(own.get(j, NONE)) for j in range(len(costs))])
     return costs, found
 
 

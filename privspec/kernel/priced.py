@@ -116,7 +116,7 @@ class PriceableLinear(Priceable):
 
     def free(self, executed: object) -> bool:
         assert isinstance(executed, Release)
-        return not executed.problem.errors.terms
+        return not executed.problem.errors.weights
 
     def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
         assert isinstance(executed, Release)

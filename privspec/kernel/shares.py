@@ -9,6 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
+from flint import fmpq
+
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
 
@@ -62,7 +64,7 @@ def owners(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]]) -> list[
     return found
 
 
-def apart(owner: list[str], rows: list[list[int]]) -> bool:
+def apart(owner: list[str], rows: list[list[fmpq]]) -> bool:
     """Whether each row of coefficients depends on what one party holds."""
     return all(len({one for one, v in zip(owner, row, strict=True) if v}) < 2 for row in rows)
 

@@ -7,7 +7,7 @@ and noise. Matrices are exact: they are the rational numbers that the doubles of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any, ClassVar, TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.kernel.core.linear import Alike, Cells, Part, Units
+from privspec.kernel.core.linear import Cells, Part, Units
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Domain, IntegerRange
 from privspec.model.graph import Model
@@ -35,9 +35,9 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem.form import Numbers
+from privspec.problem.linear_classes import Layout
 from privspec.problem.linear_lowering import (
     Errors,
-    Lowered,
     Reached,
     check_priced,
     lowered,
@@ -76,22 +76,12 @@ Matrix: TypeAlias = Numbers | Sparse
 class Classes:
     """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
 
-    An input that is laid out is a single unit.
+    The columns of all matrices stand for the sums of the units of a class, number by number.
     """
 
     length: int
     counts: Numbers
     classes: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """A matrix of equal columns, of the units of each class in turn of every input, which `columns` has once each."""
-
-    FORM: ClassVar[str] = "repeat"
-
-    units: tuple[Classes, ...]
-    columns: Matrix
 
 
 def numbers_of(values: Any, shape: tuple[int, ...]) -> Numbers:
@@ -177,7 +167,8 @@ class Held:
 
     `layout`: "entries" (row-major, `shape` of the whole) or "cells" (of `columns`, the last fastest; `records` in all
     where that is public). Entries are clipped to `lower` and `upper` where they have ends, vectors drawn into `ball`.
-    A number between ends is placed on shares of their distance, a vector of a ball on shares of its radius.
+    A number between ends is placed on shares of their distance, a vector of a ball on shares of its radius. `units`: of
+    an input whose units are added up.
     """
 
     name: str
@@ -190,6 +181,7 @@ class Held:
     ball: Ball | None
     columns: tuple[Column, ...]
     records: int | None
+    units: Classes | None = None
 
 
 # --- what one unit can change -------------------------------------------------------------------------
@@ -245,10 +237,14 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A value at which noise may enter: `map` (m, size) says how noise on it reaches the outputs."""
+    """A value at which noise may enter: `map` (m, size) says how noise on it reaches the outputs.
+
+    `copies`: how many of its numbers, added up, each column stands for.
+    """
 
     name: str
-    map: Matrix | Repeat
+    map: Matrix
+    copies: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +260,7 @@ class Linear:
 
     held: tuple[Held, ...]
     released: tuple[Released, ...]
-    target: Matrix | Repeat
+    target: Matrix
     offset: Numbers
     constants: tuple[Given, ...]
     errors: Measured
@@ -383,12 +379,12 @@ def blocks(model: Model) -> tuple[Block, ...]:
     check_priced(model, found)
     sites = model.noise_at
     linear = Linear(
-        held=tuple(held_of(block) for block in model.blocks),
+        held=tuple(_summed(held_of(block), found.layout) for block in model.blocks),
         released=tuple(
             Released(o.name, o.start, o.stop, o.shape, model.nodes[o.name].definition is not None)
             for o in found.outputs
         ),
-        target=_target_of(found),
+        target=matrix_of(found.target),
         offset=numbers_of(found.offset, (len(found.offset),)),
         constants=tuple(Given(c.name, tuple(c.shape), matrix_of(c.map)) for c in found.constants),
         errors=_measured(found.errors),
@@ -399,28 +395,27 @@ def blocks(model: Model) -> tuple[Block, ...]:
             for limit in found.limits
         ),
         differences=tuple(differences_of(model, requirement) for requirement in model.requirements),
-        sites=None
-        if sites is None
-        else tuple(Site(name, _map_of(noisy_site_map(model, found, name))) for name in sites),
+        sites=None if sites is None else tuple(_site(name, noisy_site_map(model, found, name)) for name in sites),
         families=model.families,
     )
     return (linear,)
 
 
-def _target_of(found: Lowered) -> Matrix | Repeat:
-    """Every column, or those of classes once each."""
-    columns, places = matrix_of(found.target), found.layout.kernel_places.values()
-    return columns if found.layout.plain else Repeat(tuple(_classes(one) for _, one in places), columns)
+def _summed(held: Held, layout: Layout) -> Held:
+    """An input with its classes, where it is not laid out."""
+    _, share = layout.places[held.name]
+    if share.partition is None:
+        return held
+    counts, classes = (_wholes(own.tolist()) for own in (share.partition.counts, share.partition.classes))
+    return replace(held, units=Classes(share.length, counts, classes))
 
 
-def _map_of(found: Reached) -> Matrix | Repeat:
-    columns = matrix_of(found.map)
-    return columns if found.alike is None else Repeat((_classes(found.alike),), columns)
+def _site(name: str, found: Reached) -> Site:
+    return Site(name, matrix_of(found.map), _wholes(found.alike.numbers if found.alike else [1] * found.map.shape[1]))
 
 
-def _classes(one: Alike) -> Classes:
-    counts, classes = (Numbers((len(own),), Fraction(1), own) for own in (one.counts, one.classes))
-    return Classes(one.length, counts, classes)
+def _wholes(values: Sequence[int]) -> Numbers:
+    return Numbers((len(values),), Fraction(1), tuple(values))
 
 
 def _measured(errors: Errors) -> Measured:

@@ -14,13 +14,15 @@ AGE_SEX: tuple[Column, ...] = (("age", (), 0, 2), ("sex", ("F", "M"), None, None
 
 def held(name: str, size: int, lower: Any = None, upper: Any = None, ball: Any = None) -> Held:
     """An input of so many entries."""
-    return Held(name, 0, size, "entries", (size,), lower, upper, ball, (), None)
+    return Held(name, 0, size, "entries", (size,), lower, upper, ball, (), None, None)
 
 
 def cells(size: int, columns: tuple[Column, ...], *, drops: bool, records: int | None = None) -> Grid:
     """A table of so many cells."""
     return Grid(
-        Held("x", 0, size, "cells", (), Fraction(0), None, None, tuple((*one, False) for one in columns), records),
+        Held(
+            "x", 0, size, "cells", (), Fraction(0), None, None, tuple((*one, False) for one in columns), records, None
+        ),
         Fraction(1),
         drops,
     )

@@ -48,7 +48,7 @@ COLUMNS = (
     ("pay", ("-10", "20"), None, None, True),
     ("hours", ("0", "60"), None, None, True),
 )
-HELD = Held("people", 0, 8, "cells", (), Fraction(0), None, None, COLUMNS, None)
+HELD = Held("people", 0, 8, "cells", (), Fraction(0), None, None, COLUMNS, None, None)
 
 
 def frame(rows: list[tuple[str, float, float]]) -> Any:

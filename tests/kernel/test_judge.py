@@ -20,9 +20,9 @@ from tests.plans import SMALL, mutate, resign, solved, without
 ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
 LIMITS = {
-    "core": 1726,
-    "quality": 1178,
-    "lemmas": 976,
+    "core": 1694,
+    "quality": 1147,
+    "lemmas": 965,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """

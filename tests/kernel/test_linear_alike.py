@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import fmpz_mat
+from flint import fmpq_mat
 
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Alike, Cells, Matrix, Part, Places, Units
 from privspec.kernel.core.linear_privacy import largest_cost, largest_square, pieces, units_of
+from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.quality.linear import gauge
 from privspec.plan import Plan
@@ -67,7 +68,7 @@ def both(places: Places, seed: int, rows: int = 3) -> tuple[Matrix, Matrix]:
         classes += own.reshape(-1, rows).tolist()
         for count, kind in zip(one.counts, one.classes, strict=True):
             columns += count * own[kind].tolist()
-    return tuple(Matrix(fmpz_mat(np.array(some).T.tolist()), F(1, 3)) for some in (classes, columns))  # type: ignore[return-value]
+    return tuple(fmpq_mat(np.array(some).T.tolist()) / 3 for some in (classes, columns))  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -168,7 +169,7 @@ def units(*path: str | int, input_: int = 0) -> Callable[[Any], Callable[[dict[s
 
     def setting(value: Any) -> Callable[[dict[str, Any]], None]:
         def change(plan: dict[str, Any]) -> None:
-            found: Any = plan["problem"]["blocks"][0]["target"]["units"][input_]
+            found: Any = plan["problem"]["blocks"][0]["held"][input_]["units"]
             for key in path[:-1]:
                 found = found[key]
             found[path[-1]] = value
@@ -185,9 +186,13 @@ def numbers(*rows: int) -> dict[str, Any]:
 def classes(counts: tuple[int, ...], kinds: tuple[int, ...], length: int = 1) -> Callable[[dict[str, Any]], None]:
     def change(plan: dict[str, Any]) -> None:
         told = {"length": length, "counts": numbers(*counts), "classes": numbers(*kinds)}
-        plan["problem"]["blocks"][0]["target"]["units"][0] = told
+        plan["problem"]["blocks"][0]["held"][0]["units"] = told
 
     return change
+
+
+def no_units(plan: dict[str, Any]) -> None:
+    plan["problem"]["blocks"][0]["held"][0]["units"] = None
 
 
 def in_target(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -201,7 +206,7 @@ def fewer_columns(plan: dict[str, Any]) -> None:
     """One class of all units, with the columns of the first."""
     target, strategy = plan["problem"]["blocks"][0]["target"], plan["mechanism"]["executed"]["strategy"]
     classes((12,), (0,))(plan)
-    target["columns"] |= {"shape": [2, 1], "rows": target["columns"]["rows"][::2]}
+    target |= {"shape": [2, 1], "rows": target["rows"][::2]}
     strategy |= {"shape": [strategy["shape"][0], 1], "rows": strategy["rows"][::2]}
 
 
@@ -218,7 +223,7 @@ def site(*counts: int) -> Callable[[dict[str, Any]], None]:
     """Of each class of the place where noise enters, how many numbers have noise."""
 
     def change(plan: dict[str, Any]) -> None:
-        plan["problem"]["blocks"][0]["sites"][0]["map"]["units"][0]["counts"] = numbers(*counts)
+        plan["problem"]["blocks"][0]["sites"][0]["copies"] = numbers(*counts)
 
     return change
 
@@ -229,7 +234,7 @@ def nobody(plan: dict[str, Any]) -> None:
 
 def alone(plan: dict[str, Any]) -> None:
     """The table's cells in classes."""
-    plan["problem"]["blocks"][0]["target"]["units"][1] |= {
+    plan["problem"]["blocks"][0]["held"][1]["units"] = {
         "length": 1,
         "counts": numbers(1, 1, 1),
         "classes": numbers(0, 1, 2),
@@ -248,14 +253,15 @@ ATTACKS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "classes exchanged": ("entry", classes((4, 8), (1, 0)), "in order"),
     "units of two numbers": ("entry", classes((2, 4), (0, 1), 2), "of the size of its inputs"),
     "units of no numbers": ("entry", classes((4, 8), (0, 1), 0), "length"),
-    "no units": ("entry", in_target("units", []), "of the size of its inputs"),
-    "a form that nobody knows": ("entry", in_target("form", "again"), "shape"),
-    "a shape": ("entry", in_target("shape", [2, 12]), "not known"),
+    "no units": ("entry", no_units, "of the size of its inputs"),
+    "a form that nobody knows": ("entry", in_target("form", "repeat"), "not known|does not have"),
+    "a shape": ("entry", in_target("shape", [2, 12]), "in place of|of the size"),
     "a strategy of every number": ("entry", wide_strategy, "not what the problem"),
     "fewer copies under everything": ("everything", classes((1, 8), (0, 1)), "not of all units"),
     "units added up that each party sends": ("entry", nobody, "more than one party|hides"),
     "less noise at fewer places": ("sites", site(4, 7), "sites: "),
-    "a place without a class": ("sites", site(12), "in order"),
+    "a place without a class": ("sites", site(12), "of the size of its inputs"),
+    "a place of no numbers": ("sites", site(0, 12), "of the size of its inputs"),
     "cells in classes": ("table", alone, "or of cells"),
     "a voter whose vectors do not lie in classes": ("parties", classes((4, 4), (0, 1), 3), "not of all units|size"),
     "halves of records": ("vectors", classes((24,), (0,)), "of the size|alike"),
@@ -293,5 +299,5 @@ def test_the_kernel_counts_how_many_of_a_class_move_at_once(key: str) -> None:
     rows, step = strategy["shape"][0], F(2) ** int(strategy["unit"][2:])
     whole = [strategy["rows"][2 * i : 2 * i + 2] for i in range(rows)]
     moves = pieces(Units((box(0, 12),), 3), places)
-    largest = max(float(largest_square(Matrix(fmpz_mat([row]), step), moves)) for row in whole) ** 0.5
+    largest = max(float(largest_square(fmpq_mat([row]) * rational(step), moves)) for row in whole) ** 0.5
     assert largest == pytest.approx(3 * max(abs(v) * float(step) for row in whole for v in row))

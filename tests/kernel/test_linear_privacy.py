@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import fmpz_mat
+from flint import fmpq_mat
 
 from privspec.families.exposures import inverse_root
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, Noise, Part, Release, Released, Units
 from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, pieces, reached, seen_by
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.quality.linear_figures import doubles
 from tests import plans
 from tests.families.specs import spec
 
@@ -83,7 +84,7 @@ BOUNDED = {
 
 def strategy(seed: int, rows: int = 4) -> Matrix:
     whole = np.random.default_rng(seed).integers(-9, 10, (rows, 6)).tolist()
-    return Matrix(fmpz_mat(whole), F(1, 3))
+    return fmpq_mat(whole) / 3
 
 
 @pytest.mark.parametrize("name", [*EXACT, *BOUNDED])
@@ -91,12 +92,12 @@ def strategy(seed: int, rows: int = 4) -> Matrix:
 def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
     difference = (EXACT | BOUNDED)[name]
     answers = strategy(seed)
-    rows, scales = answers.rows, [F(1), F(2), F(1, 2), F(3, 7)]
+    rows, scales = [[int(3 * v) for v in row] for row in answers.tolist()], [F(1), F(2), F(1, 2), F(3, 7)]
     shifts = [[sum(row[i] * v for i, v in move.items()) for row in rows] for move in moves(difference)]
-    square = max(sum(v * v for v in shift) for shift in shifts) * answers.unit**2
+    square = max(sum(v * v for v in shift) for shift in shifts) / F(9)
     found = largest_square(answers, pieces(difference))
     assert found >= square
-    cost = max(sum((abs(v) * answers.unit / b for v, b in zip(s, scales, strict=True)), F(0)) for s in shifts)
+    cost = max(sum((abs(v) / F(3) / b for v, b in zip(s, scales, strict=True)), F(0)) for s in shifts)
     stated = largest_cost(answers, scales, [F(0)] * 4, pieces(difference))
     assert stated >= cost
     if name in EXACT:
@@ -108,7 +109,7 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_euclidean_balls(seed: int) -> None:
     answers = strategy(seed)
-    values = np.array(answers.rows, dtype=float) / 3
+    values = np.array(doubles(answers))
     found = largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2),), 1)))
     true = max(np.linalg.norm(values[:, :3], 2), np.linalg.norm(values[:, 3:], 2)) ** 2 * 4
     assert true * (1 - 1e-12) <= float(found) <= true * (1 + 1e-9)
@@ -120,7 +121,7 @@ def test_euclidean_balls(seed: int) -> None:
 
 def test_balls_of_two_norms_in_one_unit() -> None:
     """(1, 1) of length sqrt(2) moves by sqrt(2) in a Euclidean ball, whatever moves beside it."""
-    ones, unit = Matrix(fmpz_mat([[1, 1, 1, 1]]), F(1)), Units((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
+    ones, unit = fmpq_mat([[1, 1, 1, 1]]), Units((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
     assert float(largest_square(ones, pieces(unit))) >= (1 + 2**0.5) ** 2
 
 
@@ -128,7 +129,7 @@ def test_balls_of_two_norms_in_one_unit() -> None:
 def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
     dice = np.random.default_rng(seed)
     whole = dice.integers(-9, 10, (5, 18))
-    answers, difference = Matrix(fmpz_mat(whole.tolist()), F(1)), Units((box(0, 18, 18),), 1)
+    answers, difference = fmpq_mat(whole.tolist()), Units((box(0, 18, 18),), 1)
     signs = np.array([[1, -1][int(b)] for b in dice.integers(0, 2, 18 * 4000)]).reshape(18, -1)
     reached_ = float(((whole @ signs) ** 2).sum(axis=0).max())
     for scaling in (None, [[int(v) for v in dice.integers(1, 9, 18)]]):
@@ -148,7 +149,7 @@ def test_rounded_answers_of_mixtures(seed: int) -> None:
     rounded = [np.floor((answers + np.array(s)) / 4 + 0.5) for s in product(range(4), repeat=rows)]
     worst = max(int(np.abs(r[:, None, :] - r[None, :, :]).sum(axis=2).max()) for r in rounded)
     ones, difference = [F(1)] * rows, Units((ball(0, 3, 3, 1, 2),), 1)
-    assert worst <= largest_cost(Matrix(fmpz_mat(whole.tolist()), F(1)), ones, ones, pieces(difference))
+    assert worst <= largest_cost(fmpq_mat(whole.tolist()), ones, ones, pieces(difference))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +177,7 @@ privacy: O is 1-GDP wrt (x, y), replacing one voter
 """
     model = load_model(Source("s", text))
     (difference,) = differences_of(model, model.requirements[0])
-    ones = Matrix(fmpz_mat(1, model.size, [1] * model.size), F(1))
+    ones = fmpq_mat(1, model.size, [1] * model.size)
     found = float(largest_square(ones, pieces(difference)))
     assert reach * (1 - 1e-12) <= found <= 36 * (1 + 1e-9)
     if domains[1] != "[0, 1]^2":
@@ -190,15 +191,15 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
     """Noise on answers about one input of numbers in [0, 1], each answer an output by itself."""
     n, k = len(rows[0]), len(rows)
     rebuilt = of or np.eye(k, dtype=int).tolist()
-    held = Held("x", 0, n, "entries", (n,), F(0), F(1), None, (), None)
+    held = Held("x", 0, n, "entries", (n,), F(0), F(1), None, (), None, None)
     outputs = tuple(Released(f"O{i}", i, i + 1, (1,), False) for i in range(len(rebuilt)))
     problem = Linear(
-        changed.pop("held", (held,)), outputs, Matrix(fmpz_mat(rows), F(1)), (F(0),) * len(rebuilt), (),
-        Measured((), ()), False, "", (), (), None, (),
+        changed.pop("held", (held,)), outputs, fmpq_mat(rows), (F(0),) * len(rebuilt), (),
+        Measured(fmpq_mat(0, len(rebuilt), []), ()), False, "", (), (), None, (),
     )  # fmt: skip
     plain: dict[str, Any] = {
-        "steps": (F(1, 4),), "strategy": Matrix(fmpz_mat(rows), F(1)), "noise": noise, "grid": F(1, 4),
-        "of_inputs": False, "reconstruction": Matrix(fmpz_mat(rebuilt), F(1)), "output_grid": F(1, 4),
+        "steps": (F(1, 4),), "strategy": fmpq_mat(rows), "noise": noise, "grid": F(1, 4),
+        "of_inputs": False, "reconstruction": fmpq_mat(rebuilt), "output_grid": F(1, 4),
         "round_outputs": False,
     }  # fmt: skip
     return Release(problem, **(plain | changed))
@@ -236,7 +237,7 @@ def test_numbers_stand_between_the_points_of_a_lattice() -> None:
 
 def test_balls_stand_on_shares_of_their_radius() -> None:
     """(1/2, 1/2) of a ball of radius 1 is rounded to (1, 1), which is 2 away from nothing, and not 1."""
-    held = (Held("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None),)
+    held = (Held("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, None),)
     record = Units((ball(0, 6, 2, 1),), 1)
     rows = [[1, 0] * 3, [0, 1] * 3]
     noise = Noise("laplace", (F(1), F(1)))

@@ -21,7 +21,7 @@ from privspec.model.build import load_model
 from privspec.problem import linear_classes
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers
-from privspec.problem.linear import Cells, Difference, Linear, Matrix, Part, Repeat, Sparse, Units
+from privspec.problem.linear import Cells, Difference, Linear, Matrix, Part, Sparse, Units
 from privspec.problem.table_forms import Amount, Table, Variation
 from privspec.problem.types import Problem
 from privspec.problem.vote_forms import Votes
@@ -189,7 +189,7 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
         return meaning.loss(lambda _: law, only=world)
 
     for world in meaning.worlds()[:12]:
-        aims = plus(times(block.target, base(meaning, block, world)), block.offset.values())
+        aims = plus(times(block.target, added_up(block, base(meaning, block, world))), block.offset.values())
         for error in (*eye(len(aims)), [Fraction(i) for i in range(len(aims))]):
             terms = zip(block.errors.weights.values(), times(block.errors.rows, error), strict=True)
             assert cost(world, plus(aims, error)) == sum((w * r**2 for w, r in terms), ZERO)
@@ -233,20 +233,22 @@ def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
     return found
 
 
-def times(matrix: Matrix | Repeat, vector: Sequence[Fraction]) -> list[Fraction]:
-    if isinstance(matrix, Repeat):
-        return times(matrix.columns, added_up(matrix, vector))
+def times(matrix: Matrix, vector: Sequence[Fraction]) -> list[Fraction]:
     if isinstance(matrix, Sparse):
         listed = dict(zip(matrix.places.values(), matrix.values.values(), strict=True))
         matrix = Numbers.of([listed.get(i, ZERO) for i in range(prod(matrix.shape))], matrix.shape)
     return [sum(map(operator.mul, row, vector), ZERO) for row in rows_of(matrix, matrix.shape[0])]
 
 
-def added_up(matrix: Repeat, vector: Sequence[Fraction]) -> list[Fraction]:
+def added_up(block: Linear, vector: Sequence[Fraction]) -> list[Fraction]:
     """The sums of the units of each class."""
     found: list[Fraction] = []
     entries = iter(vector)
-    for units in matrix.units:
+    for held in block.held:
+        units = held.units
+        if units is None:
+            found += [next(entries) for _ in range(held.start, held.stop)]
+            continue
         sums: dict[int, list[Fraction]] = {}
         for count, kind in zip(units.counts.entries, units.classes.entries, strict=True):
             for _ in range(count):

@@ -161,7 +161,7 @@ class Stated:
         inputs = [one.name for one in block.held if max(block.places[one.start][1].copies) == 1]
         groups = [inputs, [one.name for one in block.released]]
         if block.sites is not None:
-            groups = [[name for name, _ in block.sites]]
+            groups = [[name for name, *_ in block.sites]]
         last = [[COMBINED]] if block.sites is None else []
         for names in [*([name] for group in groups for name in group), *filter(None, groups), *last]:
             if enters(self.release, self.figures, nothing, names, self._scales()):

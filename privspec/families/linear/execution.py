@@ -33,11 +33,12 @@ from privspec.execute.family import (
     refuse_long_simulation,
 )
 from privspec.families.linear.messages import PartyMechanism, combined
-from privspec.kernel.core.linear import Held, Matrix, Noise, Release, read_linear, read_release
+from privspec.kernel.core.linear import Held, Matrix, Noise, Release, chosen_rows, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, read
+from privspec.kernel.quality.linear_figures import doubles
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
@@ -126,14 +127,13 @@ def read_executed(plan: Plan) -> Executed:
     """
     frame, release = read_kernel(plan)
     with readable_plan():
-        noise, rows = release.noise, release.strategy.whole.nrows()
-        units = (one if max(one.copies) > 1 else None for _, one in release.problem.places.values())
-        inputs = zip(release.problem.held, release.steps, frame.data, units, strict=True)
+        noise, rows = release.noise, release.strategy.nrows()
+        inputs = zip(release.problem.held, release.steps, frame.data, strict=True)
         if noise.shape == "knorm-l2" and rows > KNORM_LIMIT:
             raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
         return Executed(
             release,
-            tuple(Grid(held, step, data.rule == "drop", data.party, one) for held, step, data, one in inputs),
+            tuple(Grid(held, step, data.rule == "drop", data.party, held.units) for held, step, data in inputs),
             _dyadic(release.strategy),
             _law(noise),
             _dyadic(release.reconstruction),
@@ -155,19 +155,18 @@ def _law(noise: Noise) -> NoiseLaw:
 
 
 def _dyadic(matrix: Matrix) -> DyadicMatrix:
-    exponent = matrix.unit.denominator.bit_length() - matrix.unit.numerator.bit_length()
-    if matrix.unit * Fraction(2) ** exponent != 1:
+    whole, below = matrix.numer_denom()
+    exponent = int(below).bit_length() - 1
+    if int(below) != 2**exponent:
         raise ValueError("the unit of a matrix is no power of two")
-    entries = [int(v) for v in matrix.whole.entries()]
-    whole = np.array(entries, dtype=np.int64 if all(abs(v) < 2**WORD for v in entries) else object)
-    return DyadicMatrix(whole.reshape(matrix.whole.nrows(), matrix.whole.ncols()), exponent)
+    entries = [int(v) for v in whole.entries()]
+    found = np.array(entries, dtype=np.int64 if all(abs(v) < 2**WORD for v in entries) else object)
+    return DyadicMatrix(found.reshape(matrix.nrows(), matrix.ncols()), exponent)
 
 
 def _floats(matrix: Matrix) -> Array:
     """The nearest doubles."""
-    unit = matrix.unit
-    values = [int(v) * unit.numerator / unit.denominator for v in matrix.whole.entries()]
-    return np.array(values, dtype=np.float64).reshape(matrix.whole.nrows(), matrix.whole.ncols())
+    return np.array(doubles(matrix), dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
 
 
 # --- from a base vector to what is released -------------------------------------------------------
@@ -365,8 +364,8 @@ class LinearExposure(Exposure):
         release = self._release
         if self.outputs <= outputs or release.of_inputs or release.round_outputs:
             return self.outputs <= outputs or release.of_inputs
-        rows = [release.reconstruction.rows[i] for i in release.problem.rows_of(tuple(outputs))]
-        return bool(rows) and all(any(column) for column in zip(*rows, strict=True))
+        shown = chosen_rows(release.reconstruction, release.problem.rows_of(tuple(outputs))).transpose().tolist()
+        return all(any(column) for column in shown)
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """The cost of all noisy strategy answers, as the kernel bounds it."""
@@ -376,7 +375,7 @@ class LinearExposure(Exposure):
         differences, release = difference_of(model, model.requirements[requirement]), self._release
         if differences is None:
             return None
-        whole, found = Seen(list(range(release.strategy.whole.nrows()))), Fraction(0)
+        whole, found = Seen(list(range(release.strategy.nrows()))), Fraction(0)
         for difference in differences:
             scaling = Item(box_scalings(_floats(release.strategy), difference, release.problem.places), "scaling")
             found = max(found, reached(release, whole, difference, scaling))

@@ -1,7 +1,7 @@
 """Additive noise on linear answers: the problem, and the mechanism that is executed, as they are read.
 
 z = B u + noise is drawn for the base vector u, in which every input stands on its grid; what is released is
-R z + offset, or T (R z) + offset where R gives estimates of u, rounded to a grid. Whole numbers are times a unit.
+R z + offset, or T (R z) + offset where R gives estimates of u, rounded to a grid. All matrices are exact.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
-from flint import fmpz_mat
+from flint import fmpq_mat, fmpz_mat
 
+from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.shares import SHARED, apart, coalition, owners
@@ -22,6 +23,8 @@ NOISES = {
     "mixed": ("knorm-l2", ("scale",), {"knorm"}, ("laplace", "knorm-l2")),
 }
 """Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
+WORD = 64
+"""Binary digits of an entry of the largest array."""
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 
@@ -59,60 +62,42 @@ Places = dict[int, tuple[int, Alike]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Whole numbers times a unit; `alike`: of each input, where columns stand for the units of a class."""
-
-    whole: fmpz_mat
-    unit: Fraction
-    alike: tuple[Alike, ...] = ()
-
-    @property
-    def copies(self) -> list[int]:
-        return [n for one in self.alike for n in one.numbers] or [1] * self.whole.ncols()
-
-    def __matmul__(self, other: Matrix) -> Matrix:
-        return Matrix(self.whole * other.whole, self.unit * other.unit)
-
-    @property
-    def rows(self) -> list[list[int]]:
-        width, flat = self.whole.ncols(), list(map(int, self.whole.entries()))
-        return [flat[i * width : (i + 1) * width] for i in range(self.whole.nrows())]
-
-    def some(self, rows: list[int]) -> Matrix:
-        if rows == list(range(self.whole.nrows())):
-            return self
-        listed, width = self.rows, self.whole.ncols()
-        return Matrix(fmpz_mat(len(rows), width, [v for r in rows for v in listed[r]]), self.unit)
-
-
-def _entries(item: Item, rows: int, columns: int) -> tuple[range | list[int], list[int], Fraction]:
-    """Ascending row-major places of a matrix of a known shape, listed or sparse, their entries, and their unit."""
-    if not isinstance(item.value, dict) or "form" not in item.value:
-        return range(rows * columns), *item.array(rows, columns)
-    form, shape, places, values = item.fields("form", "shape", "places", "values")
-    form.one_of("sparse")
-    shape.same([rows, columns])
-    at = list(_wholes(places))
-    if any(a >= b for a, b in zip([-1, *at], [*at, rows * columns], strict=True)):
-        raise places.wrong("are not places in order")
-    return at, *values.array(len(at))
+Matrix = fmpq_mat
 
 
 def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
-    """A matrix of a known shape."""
+    """A matrix of a known shape: all entries, or the ascending row-major places of some and their values."""
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
-    at, flat, unit = _entries(item, rows, columns)
-    if isinstance(at, list):
-        known = dict(zip(at, flat, strict=True))
-        flat = [known.get(place, 0) for place in range(rows * columns)]
-    return Matrix(fmpz_mat(rows, columns, flat), unit)
+    if not isinstance(item.value, dict) or "form" not in item.value:
+        flat, unit = item.array(rows, columns)
+    else:
+        form, shape, places, values = item.fields("form", "shape", "places", "values")
+        form.one_of("sparse")
+        shape.same([rows, columns])
+        at, flat = _wholes(places), [0] * (rows * columns)
+        if any(a >= b for a, b in zip((-1, *at), (*at, rows * columns), strict=True)):
+            raise places.wrong("are not places in order")
+        listed, unit = values.array(len(at))
+        for place, value in zip(at, listed, strict=True):
+            flat[place] = value
+    if rows * columns * unit.denominator.bit_length() > WORD * ENTRIES:
+        raise item.wrong("has a unit that is too fine for its size")
+    return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(unit)
+
+
+def chosen_rows(matrix: Matrix, rows: list[int]) -> Matrix:
+    """Some of the rows, in any order."""
+    listed = matrix.tolist()
+    return fmpq_mat(len(rows), matrix.ncols(), [v for r in rows for v in listed[r]])
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An input: the coordinates `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table."""
+    """An input: the numbers `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table.
+
+    `units`: those of a class have one coordinate for each of their numbers, together.
+    """
 
     name: str
     start: int
@@ -124,6 +109,7 @@ class Held:
     ball: Ball | None
     columns: tuple[Column, ...]
     records: int | None
+    units: Alike | None
 
     @property
     def cells(self) -> bool:
@@ -205,10 +191,14 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Error terms, each as {output: coefficient}, and the weights of their squares."""
+    """Error terms, rows of coefficients of the outputs, and the weights of their squares."""
 
-    terms: tuple[dict[int, Fraction], ...]
-    weights: tuple[Fraction, ...]
+    rows: Matrix
+    weights: Numbers
+
+    def __post_init__(self) -> None:
+        if len(self.weights) != self.rows.nrows() or min(self.weights, default=1) <= 0:
+            raise Refused("has weights that are not positive, or not one for each term")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +209,7 @@ class Linear:
 
     held: tuple[Held, ...]
     released: tuple[Released, ...]
-    target: Target
+    target: Matrix
     offset: Numbers
     constants: tuple[Given, ...]
     errors: Measured
@@ -237,18 +227,18 @@ class Linear:
                 raise Refused("does not put each of its parts where the one before ends, or has none")
         if len({one.name for one in self.released}) < len(self.released):
             raise Refused("names an output twice")
-        laid_out, at = tuple(Alike(one.stop - one.start, (1,), (0,)) for one in self.held), 0
-        for held, one in zip(self.held, self.target.alike or laid_out, strict=True):
-            if sum(one.counts) * one.length != held.stop - held.start or (held.cells and one.counts != (1,)):
+        at = 0
+        for held in self.held:
+            one = held.units or Alike(held.stop - held.start, (1,), (0,))
+            if sum(one.counts) * one.length != held.stop - held.start or (held.cells and held.units):
                 raise Refused("has classes that are not of all units of an input, or of cells")
             self.places[held.start] = at, one
             at += len(one.numbers)
-        measured = (self.errors, *(errors for errors, *_ in self.accuracy))
-        last = max((i for errors in measured for term in errors.terms for i in term), default=-1)
-        maps = [(one, prod(shape)) for _, shape, one in self.constants]
-        maps += [(self.target, self.inputs), *((one, len(one.copies)) for _, one in self.sites or ())]
-        fits = all((one.whole.nrows(), one.whole.ncols()) == (self.size, width) for one, width in maps)
-        if not fits or len(self.offset) != self.size or last >= self.size:
+        measured = [errors.rows for errors in (self.errors, *(errors for errors, *_ in self.accuracy))]
+        maps = [(self.target, self.inputs), *((one, prod(shape)) for _, shape, one in self.constants)]
+        maps += [(one, len(copies) * (min(copies, default=1) > 0)) for _, one, copies in self.sites or ()]
+        fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
+        if not fits or len(self.offset) != self.size or any(one.ncols() != self.size for one in measured):
             raise Refused("has arrays that are not of the size of its inputs and outputs")
 
     @property
@@ -290,33 +280,6 @@ def _column(item: Item) -> Column:
     return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), False
 
 
-def _measured(item: Item) -> Measured:
-    rows, weights = item.fields("rows", "weights")
-    found, (count, width) = _numbers(weights), rows.extents(2)
-    if len(found) != count or min(found, default=Fraction(1)) <= 0:
-        raise weights.wrong("are not positive, or not one for each term")
-    terms: tuple[dict[int, Fraction], ...] = tuple({} for _ in found)
-    at, values, unit = _entries(rows, count, width)
-    for place, value in zip(at, values, strict=True):
-        if value:
-            terms[place // width][place % width] = value * unit
-    return Measured(terms, found)
-
-
-def _numbers(item: Item) -> Numbers:
-    entries, unit = item.array(*item.extents(1))
-    return tuple(entry * unit for entry in entries)
-
-
-def _target(item: Item) -> Target:
-    if not isinstance(item.value, dict) or item.value.get("form") != "repeat":
-        return read_matrix(item, *item.extents(2))
-    _, units, columns = item.fields("form", "units", "columns")
-    found, alike = read_matrix(columns, *columns.extents(2)), typed("tuple[Alike, ...]", units, __name__)
-    assert isinstance(alike, tuple)
-    return Matrix(found.whole, found.unit, alike)
-
-
 def _wholes(item: Item) -> Wholes:
     entries, unit = item.array(*item.extents(1))
     if unit != 1:
@@ -324,26 +287,28 @@ def _wholes(item: Item) -> Wholes:
     return tuple(entries)
 
 
+def _numbers(item: Item) -> Numbers:
+    entries, unit = item.array(*item.extents(1))
+    return tuple(entry * unit for entry in entries)
+
+
 Ball = tuple[Fraction, int, int]
 Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
-Site = tuple[str, Matrix]
-Target = Matrix
 Wholes = tuple[int, ...]
+Site = tuple[str, Matrix, Wholes]
 READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
     "Column": _column,
-    "Measured": _measured,
     "Numbers": _numbers,
-    "Target": _target,
     "Wholes": _wholes,
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str", "probability": "Size | None"},
-    "Site": {"name": "str", "map": "Target"},
+    "Site": {"name": "str", "map": "Matrix", "copies": "Wholes"},
 }
 WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
 
@@ -423,7 +388,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     if local and known == "knorm-l2" and len(set(owners(frame, held))) > 1:
         raise family.wrong("is not a mechanism for this trust")
-    if local and (problem.target.alike or not apart(owners(frame, held), found.strategy.rows)):
+    if local and (any(one.units for one in problem.held) or not apart(owners(frame, held), found.strategy.tolist())):
         raise strategy.wrong("sends a message that depends on the numbers of more than one party")
     return found
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, lcm
+from math import comb
 
-from flint import arb, arb_mat, ctx, fmpz_mat
+from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel import shares
 from privspec.kernel.core.case import NOTHING, Bound, Case
@@ -23,11 +23,12 @@ from privspec.kernel.core.linear import (
     Part,
     Places,
     Release,
+    chosen_rows,
     read_linear,
     read_matrix,
     read_release,
 )
-from privspec.kernel.core.numbers import end, sqrt_up
+from privspec.kernel.core.numbers import end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
@@ -51,6 +52,7 @@ class Piece:
     amount: Fraction
 
 
+Rows = list[list[fmpq]]
 Unit = tuple[tuple[Piece, ...], int]
 """What a unit moves, and how many units move the same."""
 Moves = tuple[list[Unit], int]
@@ -129,15 +131,14 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    (listed, count), columns = moves, list(zip(*strategy.rows, strict=True))
+    (listed, count), columns = moves, strategy.transpose().tolist()
     given = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
     found = [_unit(columns, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
-    whole = max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
-    return whole * strategy.unit**2
+    return max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
 
 
-def _unit(columns: list[tuple[int, ...]], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
-    """The largest squared length of one unit, in squared whole numbers.
+def _unit(columns: Rows, unit: tuple[Piece, ...], scaling: Item) -> Fraction:
+    """The largest squared length of one unit.
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
     the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
@@ -149,19 +150,20 @@ def _unit(columns: list[tuple[int, ...]], unit: tuple[Piece, ...], scaling: Item
     if len(kept) > 1 and not shapes <= {"box", "l2"}:
         return sum((sqrt_up(_unit(columns, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
     if len(kept) < 2 and not shapes & {"l2", "swap"}:
-        return max((sum(v * v for v in columns[i]) * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
+        squares = [fraction(sum(v * v for v in columns[i])) * p.amount**2 for p, _ in kept for i in p.at]
+        return max(squares, default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
     scales = [(i, piece.amount if exact else c) for piece, c in kept for i in piece.at]
-    below = lcm(*(scale.denominator for _, scale in scales))
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
-    rows = fmpz_mat([[int(scale * below) * v for v in columns[i]] for i, scale in scales])
-    gram = tuple(tuple(int(v) for v in row) for row in (rows * rows.transpose()).tolist())
+    rows = fmpq_mat([[rational(scale) * v for v in columns[i]] for i, scale in scales])
+    whole, below = (rows * rows.transpose()).numer_denom()
+    gram = tuple(tuple(map(int, row)) for row in whole.tolist())
     if shapes == {"swap"}:
         moves = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
-        return Fraction(max(moves, default=0), below**2)
+        return Fraction(max(moves, default=0), int(below))
     reach = sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0))
-    return (Fraction(SQUARES.get(gram) or _vertex(gram)) if exact else _eigenvalue(gram) * reach) / below**2
+    return (Fraction(SQUARES.get(gram) or _vertex(gram)) if exact else _eigenvalue(gram) * reach) / int(below)
 
 
 def _vertex(gram: tuple[tuple[int, ...], ...]) -> int:
@@ -195,13 +197,14 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
     answer moves.
     """
-    below = lcm(*(scale.numerator for scale in scales))
-    weights = [below // scale.numerator * scale.denominator for scale in scales]
-    paid = [s * w / below for s, w in zip(steps, weights, strict=True)]
-    (listed, count), columns, totals = moves, list(zip(*answers.rows, strict=True)), list[Fraction]()
+    weights = [1 / rational(scale) for scale in scales]
+    weighed = [w * v for w, row in zip(weights, answers.tolist(), strict=True) for v in row]
+    whole, below = fmpq_mat(len(scales), answers.ncols(), weighed).transpose().numer_denom()
+    columns, (listed, count) = [tuple(map(int, column)) for column in whole.tolist()], moves
+    paid, totals = [s / scale for s, scale in zip(steps, scales, strict=True)], list[Fraction]()
 
     def length(move: tuple[int, ...]) -> Fraction:
-        return answers.unit / below * sum(abs(v) * w for v, w in zip(move, weights, strict=True))
+        return Fraction(sum(map(abs, move)), int(below))
 
     def step(moved: tuple[int, ...]) -> Fraction:
         return sum((p for v, p in zip(moved, paid, strict=True) if v), Fraction(0)) if any(steps) else Fraction(0)
@@ -242,29 +245,28 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
     if not inverse.absent and (everything or not release.round_outputs or len(seen) == release.problem.size):
         raise inverse.wrong("is given for a view that is no mixture")
     if everything:
-        return Seen(list(range(release.strategy.whole.nrows())))
-    left = release.reconstruction.some(seen)
-    used = [r for r, column in enumerate(zip(*left.rows, strict=True)) if any(column)]
+        return Seen(list(range(release.strategy.nrows())))
+    left = chosen_rows(release.reconstruction, seen)
+    used = [r for r, column in enumerate(left.transpose().tolist()) if any(column)]
     if inverse.absent:
         return Seen(used)
-    mixed = read_matrix(inverse, len(seen), len(seen)) @ left
-    gram, (up, down) = (mixed.whole * mixed.whole.transpose()).tolist(), (mixed.unit**2).as_integer_ratio()
-    off = sum((up * int(v) - down * (i == j)) ** 2 for i, row in enumerate(gram) for j, v in enumerate(row))
-    defect = sqrt_up(Fraction(off, down**2))
+    mixed = read_matrix(inverse, len(seen), len(seen)) * left
+    gram = (mixed * mixed.transpose()).tolist()
+    off = sum((v - (i == j)) ** 2 for i, row in enumerate(gram) for j, v in enumerate(row))
+    defect = sqrt_up(fraction(off))
     if defect >= 1:
         raise inverse.wrong("is not near an inverse of what is seen")
-    return Seen(used, mixed @ release.strategy, 1 / (1 - defect))
+    return Seen(used, mixed * release.strategy, 1 / (1 - defect))
 
 
 def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     """The step of the lattice for each answer that may lie between its points; 0 where all answers are points of it."""
-    rows, moduli = release.strategy.rows, list[tuple[slice, int]]()
+    rows, moduli = (release.strategy * rational(1 / release.grid)).tolist(), list[tuple[slice, fmpq]]()
     for held, step in zip(release.problem.held, release.steps, strict=True):
         at, one = release.problem.places[held.start]
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
-        wholes = {(release.strategy.unit * point / release.grid).denominator for point in points}
-        moduli += [(slice(at, at + len(one.numbers)), whole) for whole in wholes if whole > 1]
-    off = (any(v % whole for at, whole in moduli for v in rows[r][at]) for r in used)
+        moduli += [(slice(at, at + len(one.numbers)), rational(point)) for point in points]
+    off = (any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
     return [release.grid if one else Fraction(0) for one in off]
 
 
@@ -274,13 +276,13 @@ def reached(
     """At least mu^2 of Gaussian noise, or epsilon of others, for what is seen and a set of differences, or for some."""
     strategy, noise, moves = release.strategy, release.noise, some or pieces(difference, release.problem.places)
     if noise.shape == "gaussian":
-        answers = strategy.some(seen.used) if seen.mixture is None else seen.mixture
+        answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
     steps = off_lattice(release, seen.used)
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
     if noise.shape.startswith("laplace"):
-        return largest_cost(strategy.some(seen.used), [noise.scales[r] for r in seen.used], steps, moves)
+        return largest_cost(chosen_rows(strategy, seen.used), [noise.scales[r] for r in seen.used], steps, moves)
     square, rounded = largest_square(strategy, moves, scaling), Fraction(sum(map(bool, steps)))
     if noise.shape == "gaussian-shares":
         return shares.reached(square, noise.scales[0], noise.honest, release.grid)
@@ -313,7 +315,7 @@ def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[Seen, Frac
 def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
     """Every guarantee, from what is executed; the mechanism as it was read."""
     release = read_release(family, executed, read_linear(case.block, case.frame), case.frame)
-    guarantees, answers = read_guarantees(case.guarantees, case.frame), release.strategy.whole.nrows()
+    guarantees, answers = read_guarantees(case.guarantees, case.frame), release.strategy.nrows()
     for guarantee, (seen, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
         asked = guarantee.obligation
         group = ("group-privacy",) if any(unit.count > 1 for unit in asked.units) else ()

@@ -17,9 +17,19 @@ PRECISION = 2048
 """Binary digits with which Gaussian curves are worked out."""
 
 
+def rational(value: Fraction) -> fmpq:
+    """The same number, as flint computes with it."""
+    return fmpq(value.numerator, value.denominator)
+
+
+def fraction(value: fmpq | int) -> Fraction:
+    """The same number, as all else computes with it."""
+    return Fraction(int(fmpq(value).p), int(fmpq(value).q))
+
+
 def ball(value: Fraction) -> arb:
     """An enclosure of an exact number at the working precision."""
-    return arb(fmpq(value.numerator, value.denominator))
+    return arb(rational(value))
 
 
 def end(value: arb) -> Fraction:

@@ -11,8 +11,9 @@ from privspec.kernel.core.numbers import exp_up, nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
+from privspec.kernel.quality.stated import FIGURES, Line, judge_lines, judge_loss
 
-OPTIMAL_GAP, FARTHEST, SPENT = 1e-6, 500, Fraction(1, 2**30)
+FARTHEST, SPENT = 500, Fraction(1, 2**30)
 """Beyond such exponents a bound is nothing; by so much of itself a stated epsilon may be above the one derived."""
 SCOPES = {
     "walk": "every rule that meets the requirement",
@@ -21,7 +22,7 @@ SCOPES = {
 }
 """What a loss is the least of, by the form of the bound."""
 LISTED = "the rules of private voting that this plan lists"
-STATED = ("value", "lower_bound", "relative_gap", "expression", "units", "among", "kind")
+SIMULATED = ("standard_error", "profiles")
 NONE = Fraction(0)
 SHARES, PLURALITY = Rule("dictator", NONE), Rule("plurality", NONE)
 MISSED = False, SHARES
@@ -378,7 +379,6 @@ class VoteRules(Rules):
             self._privacy(case, executed, one)
         self._loss(case, executed)
         self._accuracy(case, executed)
-        self._bound(case, executed.vote)
         return executed
 
     def _mechanism(self, case: Case, executed: Executed) -> None:
@@ -413,59 +413,48 @@ class VoteRules(Rules):
         case.says("privacy", holds and proves(name, one.asked, one.achieved), f"{words} ({lemma})", one.number)
 
     def _loss(self, case: Case, executed: Executed) -> None:
-        """The value that is stated is the nearest double of the one derived; a simulated one is tested only."""
-        stated = case.loss.fields(*STATED, optional=("standard_error", "profiles"))
-        value, bound, _, expression, units, _, kind, error, profiles = stated
-        asked = executed.vote.loss
+        """The loss that is derived, and what no rule is below; a simulated one is tested only."""
+        vote, asked, (witness,) = executed.vote, executed.vote.loss, case.claims.fields(optional=("bound",))
         averaged = isinstance(asked, Total) and any(term.operator == "E" for term in asked.terms)
-        words = (executed.vote.expression, "units of the loss expression", "expected" if averaged else "worst")
-        for item, word in zip((expression, units, kind), words, strict=True):
-            item.same(word)
+        words = [vote.expression, "units of the loss expression", "expected" if averaged else "worst"]
+        classes = (LISTED if witness.absent else SCOPES[witness.form(*SCOPES)],)
         try:
-            low, high = map(nearest_double, asked.of(executed.rule, executed.vote, executed.chosen))
+            value = one_double(asked.of(executed.rule, vote, executed.chosen))
         except Refused:
-            if error.absent:
+            simulated = dict(case.loss.entries()).keys() & {*SIMULATED}
+            if not simulated:
                 raise
+            *stated, error, profiles = case.loss.fields(*FIGURES, *SIMULATED)
+            for item, known in zip(stated[1:], (None, None, *classes, *words), strict=True):
+                item.same(known)
             count, off = profiles.integer(1), error.double()
+            holds = off > 0 and case.status == "feasible" and witness.absent
             text = f"tested, not proved: a mean over {count} simulated profiles, standard error {off:.2g}"
-            case.says("loss", off > 0 and case.status == "feasible", text)
-            if not bound.absent or not case.claims.fields(optional=("bound",))[0].absent:
-                raise bound.wrong("stands beside a simulated loss") from None
+            case.says("loss", holds, text)
             return
-        if not error.absent or not profiles.absent:
-            raise error.wrong("is of a simulation, where the exact loss is known")
-        case.says("loss", low == high == value.double(), f"re-derived {low:.12g}, the plan says {value.double():.12g}")
-
-    def _accuracy(self, case: Case, executed: Executed) -> None:
-        vote, rule = executed.vote, executed.rule
-        for i, (item, limit) in enumerate(zip(case.accuracy.items(len(vote.limits)), vote.limits, strict=True)):
-            (line, text, total, most), (*heads, value, bound) = limit, item.fields("line", "text", "value", "bound")
-            for head, known in zip(heads, (line, text), strict=True):
-                head.same(known)
-            if total is None and rule.family not in MIXTURES and vote.ballots.size > 2:
-                raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
-            found = (NONE, NONE) if total is None else total.of(rule, vote, executed.chosen)
-            low, high, asked = map(nearest_double, (*found, most))
-            holds = low == high == value.double() and found[1] <= most and asked == bound.double()
-            case.says("accuracy", holds, f"line {line}: {low:.10g}, asked for at most {asked:.10g}", i)
-
-    def _bound(self, case: Case, vote: Vote) -> None:
-        (witness,) = case.claims.fields(optional=("bound",))
-        said, bound, gap, _, _, among, *_ = case.loss.fields(*STATED, optional=("standard_error", "profiles"))
-        among.same(LISTED if witness.absent else SCOPES[witness.form(*SCOPES)])
-        if witness.absent and bound.absent and gap.absent and case.status == "feasible":
-            return
-        if witness.absent:
-            raise bound.wrong("is claimed without its proof")
-        low, high = Fraction(bound.double()), Fraction(said.double())
         try:
-            found = proved(case.frame.obligations, vote, witness, low)
+            low = None if witness.absent else Fraction(dict(case.loss.entries())["lower_bound"].double())
+            derived = None if low is None else proved(case.frame.obligations, vote, witness, low)
+            if low is not None and derived is None:
+                raise Refused("a bound is claimed for a loss that it is not known for, or by no line")
         except Refused as reason:
             case.says("bound", False, str(reason))
             return
-        text = "a bound is claimed for a loss that it is not known for, or by no line"
-        text = text if found is None else f"{among.text()}: none has a loss below {nearest_double(found):.10g}"
-        case.says("bound", found is not None and low <= found, text)
-        off = nearest_double((high - low) / abs(high)) if high else 0.0
-        holds = gap.double() == off and (case.status == "optimal") == (off <= OPTIMAL_GAP)
-        case.says("gap", holds, f"{100 * off:.3g} % of the loss lies above the bound: {case.status}")
+        judge_loss(case, value, derived, classes, "rule", words)
+
+    def _accuracy(self, case: Case, executed: Executed) -> None:
+        found, rule = list[Line](), executed.rule
+        for line, text, total, most in executed.vote.limits:
+            if total is None and rule.family not in MIXTURES and executed.vote.ballots.size > 2:
+                raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
+            value = NONE if total is None else one_double(total.of(rule, executed.vote, executed.chosen))
+            found.append((line, text, most, value))
+        judge_lines(case, found, NONE, stated=True)
+
+
+def one_double(ends: Ends) -> Fraction:
+    """The larger of two numbers that are stated as one double."""
+    low, high = ends
+    if nearest_double(low) != nearest_double(high):
+        raise Refused("a loss is not known as closely as it is stated")
+    return high

@@ -15,18 +15,17 @@ sum (m_k'z)^2 <= kappa c_k for each k. Accuracy lines join the loss at their pri
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isqrt
 
 from privspec.kernel.allowed import largest_mu_squared, variance_up
 from privspec.kernel.core.case import Bound, Case, Rules
-from privspec.kernel.core.linear import Linear, Matrix, Release, Units, read_matrix
+from privspec.kernel.core.linear import Linear, Matrix, Release, Units, chosen_rows, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
-from privspec.kernel.core.numbers import nearest_double, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import fraction, nearest_double, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.parties import among, grams
 from privspec.kernel.quality import linear_figures as figures
-from privspec.kernel.quality.linear_figures import NONE, Figures, error_rows, identity, minus, stacked, turned, weighed
+from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 
 BIAS = Fraction(1, 10**6)
@@ -78,8 +77,8 @@ def averages(case: Case, block: Linear, found: Figures) -> None:
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
         most = Fraction(held.records) if held.cells and held.records is not None else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
-    off = minus(found.mean, block.target)
-    moved = figures.moved_by(off, reach) + figures.moved_by(error_rows(block.errors.terms, off), reach)
+    off = found.mean - block.target
+    moved = figures.moved_by(off, reach) + figures.moved_by(block.errors.rows * off, reach)
     share = _share(moved, found.spread + found.squares)
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.1e} standard deviations{counts}"
@@ -95,12 +94,12 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     for held, grid in zip(block.held, release.steps, strict=True):
         own = NONE if held.cells and grid == 1 else grid * held.width / (1 if held.ball else 2)
         steps += [own * copies for copies in block.places[held.start][1].numbers]
-    whole = release.strategy.unit.denominator == 1 and release.grid == 1 and not any(steps)
-    exact = whole and not any(v % noise.unit.denominator for row in noise.rows for v in row)
+    whole = release.strategy.numer_denom()[1] == 1 and release.grid == 1 and not any(steps)
+    exact = whole and noise.numer_denom()[1] == 1
     exact = exact and release.output_grid == 1 and not any(v.denominator > 1 for v in block.offset)
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if exact else release.output_grid / 2
-    parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.whole.ncols())
+    parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.ncols())
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.1e} of its standard deviation"
     case.says("rounding", share <= ROUNDED**2, text)
@@ -132,7 +131,7 @@ def together(release: Release, found: Figures) -> list[dict[str, object]]:
     outputs, spread = release.problem.released, list(map(nearest_double, found.spread))
     if release.noise.gaussian:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
-    parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.whole.ncols()}
+    parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.ncols()}
     names, shape = " and ".join(one.name for one in outputs), release.noise.shape
     return [{"at": names, "shape": shape, "parameters": parameters, "grid": str(release.grid)}]
 
@@ -143,28 +142,30 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     Covariances differ by less than 1 / `CLOSE` of the deviations: of outputs, and of outputs with Laplace noise itself.
     """
     block, noise = release.problem, found.noise
-    maps = dict(block.sites or () if block.sites is not None else {COMBINED: noise})
+    maps = {name: (one, copies) for name, one, copies in block.sites or ()}
     inputs = [(one.name, *block.places[one.start]) for one in block.held]
     # numbers that are added up have no place of their own
     parts = [(own, block.target, at, one.length) for own, at, one in inputs if max(one.copies) == 1]
     parts += [(one.name, identity(block.size), one.start, one.stop - one.start) for one in block.released]
+    if block.sites is None:
+        maps[COMBINED] = noise, (1,) * noise.ncols()
     for own, whole, at, size in parts if block.sites is None else []:
-        maps |= {own: turned(turned(whole).some(list(range(at, at + size))))} if own in names else {}
+        if own in names:
+            maps[own] = chosen_rows(whole.transpose(), list(range(at, at + size))).transpose(), (1,) * size
     if not set(names) <= set(maps):
         raise item.wrong(f"are not right: the problem does not let noise enter at {listed(names)[:40]}")
-    stated, laplace = turned(stacked([turned(maps[name]) for name in names])), release.noise.shape == "laplace"
-    counts = [n for name in names for n in maps[name].copies]
-    fits = len(values) == len(counts) and (not laplace or counts == [1] * noise.whole.ncols())
+    stated, laplace = beside([maps[name][0] for name in names]), release.noise.shape == "laplace"
+    counts = [n for name in names for n in maps[name][1]]
+    fits = len(values) == len(counts) and (not laplace or counts == [1] * noise.ncols())
     if not fits or (laplace and values != list(map(nearest_double, release.noise.scales))):
         return False
-    sources = [identity(noise.whole.ncols())] if laplace else []
-    executed = figures.covariance(stacked([noise, *sources]), found.variances)
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
-    apart = minus(figures.covariance(stacked([stated, *sources]), variances), executed)
-    scale = int(executed.unit / apart.unit)
-    sizes = [isqrt(int(executed.whole[i, i]) * scale) for i in range(executed.whole.nrows())]
-    rows = zip(sizes, apart.rows, strict=True)
-    return all(abs(v) * CLOSE <= a * b + 1 for a, row in rows for b, v in zip(sizes, row, strict=True))
+    if laplace:
+        stated, noise = (beside([one.transpose(), identity(len(counts))]).transpose() for one in (stated, noise))
+    executed = figures.covariance(noise, found.variances)
+    sizes = [executed[i, i] for i in range(executed.nrows())]
+    rows = zip(sizes, (figures.covariance(stated, variances) - executed).tolist(), strict=True)
+    return all(v * v * CLOSE**2 <= a * b for a, row in rows for b, v in zip(sizes, row, strict=True))
 
 
 def listed(names: list[str]) -> str:
@@ -205,17 +206,17 @@ def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
     Of records that move from one cell to another only F F' matters: F stands for all pairs at once, F F' =
     sum p (e_i - e_j)(e_i - e_j)', if columns sum to zero and nothing is positive off the diagonal.
     """
-    rows, unit, total = columns.rows, columns.unit, NONE
+    rows, total = columns.tolist(), NONE
     swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
     if len(found) == len(swaps) == 1:
-        cells, moment = swaps[0].at, (turned(columns) @ columns).rows
+        cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
         outside = any(any(row[: cells.start]) or any(row[cells.stop :]) or sum(row) for row in rows)
         if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
             raise given.wrong("is no mixture of differences of two cells")
-        return sum(row[i] for i, row in enumerate(moment)) * unit**2 / (2 * swaps[0].amount ** 2)
+        return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
     owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
     for row in rows:
-        column = {i: v * unit for i, v in enumerate(row) if v}
+        column = {i: fraction(v) for i, v in enumerate(row) if v}
         sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
         known = [size for size in sizes if size is not None]
         if not known:
@@ -243,19 +244,19 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     block, noise, pure = release.problem, release.noise, not release.noise.gaussian
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
     differences, vectors, slack = others
-    terms, weights, paid = _priced(block, shares, prices)
-    image, sites = error_rows(terms, block.target), block.sites or ()
+    errors, weights, paid = _priced(block, shares, prices)
+    image, sites = errors * block.target, block.sites or ()
     words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
-    needs, confined = [set(term) for term in terms], None
+    needs, confined = [{i for i, v in enumerate(row) if v} for row in errors.tolist()], None
     if scope.value in ("errors", "parties")[: 1 if pure else 2]:
         moved = weighed([sqrt_down(weight) for weight in weights], image)
     elif scope.value == "inputs":
-        needs, moved = [set().union(*needs)] * block.inputs, turned(image) @ weighed(weights, image)
+        needs, moved = [set().union(*needs)] * block.inputs, image.transpose() * weighed(weights, image)
     elif scope.value == "sites" and sites and not pure:
-        words = (f"independent Gaussian noise at {listed([name for name, _ in sites])}, unbiased",)
-        maps = turned(stacked([turned(one) for _, one in sites]))
-        needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, error_rows(terms, maps))
+        words = (f"independent Gaussian noise at {listed([name for name, *_ in sites])}, unbiased",)
+        maps = beside([one for _, one, _ in sites])
+        needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, errors * maps)
     elif scope.value == "messages" and frame.trust.means.alone and not pure:
         words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
         needs, confined = [set() for _ in range(block.inputs)], (moved, image)
@@ -263,7 +264,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         raise scope.wrong("is not what the problem confines noise to")
     if not prices.absent:
         words = tuple(f"{word}, within the accuracy lines" for word in words)
-    columns, masses, spans = list[dict[int, Fraction]](), list[tuple[int, Fraction, Item]](), dict[int, slice]()
+    parts, masses, spans = list[Matrix](), list[tuple[int, Fraction, Item]](), dict[int, range]()
     for one in differences.items():
         number, mu, given = one.fields("requirement", "mu", "columns")
         o = number.integer(0, len(frame.obligations) - 1)
@@ -272,24 +273,25 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         part = read_matrix(given, given.extents(2)[0], block.inputs)
         moves = [units_of(one, block.places) for one in block.differences[o]]
         masses.append((o, mass(moves, part, given), mu))
-        spans[o] = slice(len(columns), len(columns) + part.whole.nrows())
-        columns += [{i: v * part.unit for i, v in enumerate(row) if v} for row in part.rows]
-    found = read_matrix(vectors, len(needs), len(columns))
+        size = sum(one.nrows() for one in parts)
+        spans[o] = range(size, size + part.nrows())
+        parts.append(part)
+    columns = stacked([Matrix(0, block.inputs), *parts])
+    found = read_matrix(vectors, len(needs), columns.nrows())
     for o, span in spans.items():
-        visible = set(block.rows_of(frame.obligations[o].seen))
-        if any(any(row[span]) for row, need in zip(found.rows, needs, strict=True) if not need <= visible):
+        visible, rows = set(block.rows_of(frame.obligations[o].seen)), zip(found.tolist(), needs, strict=True)
+        if any(any(row[span.start : span.stop]) for row, need in rows if not need <= visible):
             raise vectors.wrong("uses what an observer does not see")
-    left, right = turned(found), error_rows(tuple(columns), turned(moved))
-    pairs = zip(left.rows, right.rows, strict=True)
-    trace = left.unit * right.unit * sum(sum(a * b for a, b in zip(*pair, strict=True)) for pair in pairs)
+    right = (moved * columns.transpose()).entries()
+    trace = fraction(sum(a * b for a, b in zip(found.entries(), right, strict=True)))
     if trace < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
         kappa = 1 + max(_defect(gram, slack) for gram in grams(scope.value, frame, block, columns, found, moved))
     else:
         slack.same(None)
-        loads = figures.row_squares(turned(confined[0]) @ found, [Fraction(1)] * len(columns))
-        costly = list(zip(loads, figures.row_squares(turned(confined[1]), weights), strict=True))
+        loads = figures.row_squares(confined[0].transpose() * found, [Fraction(1)] * columns.nrows())
+        costly = list(zip(loads, figures.row_squares(confined[1].transpose(), weights), strict=True))
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)
@@ -297,14 +299,12 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     return trace * trace / kappa * noise.parties / noise.honest if kappa else NONE, paid, masses, words
 
 
-def _priced(
-    block: Linear, shares: Item, prices: Item
-) -> tuple[tuple[dict[int, Fraction], ...], list[Fraction], Fraction]:
+def _priced(block: Linear, shares: Item, prices: Item) -> tuple[Matrix, list[Fraction], Fraction]:
     """The error terms of the loss and of the accuracy lines, their weights, and what prices cost.
 
     Of a worst case the terms share their weights; a line joins at its price.
     """
-    terms, weights, paid = block.errors.terms, list(block.errors.weights), NONE
+    terms, weights, paid = [block.errors.rows], list(block.errors.weights), NONE
     if block.worst:
         given = [share.exact(0) for share in shares.items(len(weights))]
         if sum(given) != 1:
@@ -315,20 +315,19 @@ def _priced(
     for price, (errors, most, *_, chance) in (
         [] if prices.absent else zip(prices.items(len(block.accuracy)), block.accuracy, strict=True)
     ):
-        terms += errors.terms
+        terms.append(errors.rows)
         weights += [price.exact(0) * w for w in errors.weights]
         paid += price.exact() * (most if chance is None else variance_up(most, chance))
-    return terms, weights, paid
+    return stacked(terms), weights, paid
 
 
 def _defect(gram: Matrix, slack: Item) -> Fraction:
     """At least the norm of gram + W W' - 1 (Frobenius): then gram <= 1 + defect."""
-    size = gram.whole.nrows()
-    off = minus(gram, identity(size))
+    off = gram - identity(gram.nrows())
     if not slack.absent:
-        free = read_matrix(slack, size, slack.extents(2)[1])
-        off = minus(off, Matrix(-(free.whole * free.whole.transpose()), free.unit**2))
-    return (isqrt(sum(v * v for row in off.rows for v in row)) + 1) * off.unit
+        free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
+        off += free * free.transpose()
+    return sqrt_up(fraction(sum(v * v for v in off.entries())))
 
 
 def _pure_words(block: Linear) -> tuple[str, ...]:

@@ -47,8 +47,8 @@ def judge_loss(
     gap.same(nearest_double(apart))
     text = f"no {noun} has a loss below {min(float(stated), nearest_double(derived)):.8g} ({among.text()})"
     case.says("bound", stated <= derived and apart >= 0, text)
-    if case.status == "optimal":
-        case.says("bound", apart <= OPTIMAL_GAP, f"the loss is within {float(apart):.1e} of the bound")
+    holds = (case.status == "optimal") == (apart <= OPTIMAL_GAP)
+    case.says("bound", holds, f"the loss is within {float(apart):.1e} of the bound: {case.status}")
 
 
 def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:
