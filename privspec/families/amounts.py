@@ -1,16 +1,21 @@
-"""Amounts of privacy that are picked: where a cost is least, and short decimals on the right side."""
+"""Amounts of privacy that are picked: where a cost is least, plans of it, and short decimals on the right side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
+from typing import Any, ClassVar
 
 from privspec.core.diagnostics import SolveError
-from privspec.families.document import decimal_up
+from privspec.families.document import decimal_up, plan_document, rated
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
+from privspec.problem.priced import Parsed, reference
 
 COARSE = 8
 """Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
@@ -57,6 +62,65 @@ def down(value: Fraction) -> Fraction:
     """Rounded down to a short decimal."""
     context = Context(prec=DIGITS, rounding=ROUND_FLOOR)
     return Fraction(str(context.divide(Decimal(value.numerator), Decimal(value.denominator))))
+
+
+@dataclass(eq=False)
+class Search:
+    """A spec whose amount is picked, `found` taken apart; every family has its own, with a program at an amount."""
+
+    model: Model
+    settings: Settings
+    found: Parsed
+    started: float
+    farthest: ClassVar[Fraction]
+    """The largest amount that is tried where the range has no end."""
+
+    @property
+    def end(self) -> Fraction:
+        """The end of the range, or the largest amount that is tried."""
+        return self.farthest if self.found.high is None else min(self.found.high, self.farthest)
+
+    def weighed(self, low: Fraction, errors: Callable[[Fraction], float | None], narrow: float = NARROW) -> Fraction:
+        """The amount, from one on, that costs least together with the errors at it (None: there are none known)."""
+
+        def cost(value: Fraction) -> float:
+            least = errors(value)
+            return inf if least is None else float(self.found.cost(value)) + least
+
+        return minimum(cost, low, self.end, reference(self.model), narrow)
+
+    def check_end(self) -> None:
+        """Raises: SolveError PS0612 where the range goes on beyond the largest amount that is tried."""
+        if self.found.high is None or self.found.high > self.farthest:
+            raise beyond(self.model, self.found.node, self.farthest)
+
+    def out_of_range(self, found: Infeasible, value: Fraction, needed: float | None) -> Infeasible:
+        """Lines that conflict at the end of the range, and how far it would have to go, where that is known."""
+        node, own = self.found.node, conflict_line(self.model, self.found.node.span)
+        lines = {one.line for one in self.model.requirements}
+        ways = [way for way in found.relaxations if way.line not in lines]
+        if needed is not None:
+            ways.append(Relaxation(f"let {node.name} go up to {needed:.4g}", own.line))
+        kept = () if own.line in {line.line for line in found.conflicts} else (own,)
+        reason = f"even at {node.name} = {show(value)} {found.reason}"
+        return replace(found, reason=reason, conflicts=(*found.conflicts, *kept), relaxations=tuple(ways))
+
+    def plan(
+        self,
+        value: Fraction,
+        loss: float,
+        bound: tuple[dict[str, Any], float, str] | None,
+        kind: str,
+        parts: dict[str, Any],
+    ) -> dict[str, Any]:
+        """The plan at an amount, of a loss with a witness, the bound that it proves, and what that is among."""
+        witness, low, among = (None, None, "") if bound is None else bound
+        mechanism = parts["mechanism"]
+        own = {
+            "mechanism": mechanism | {"scalars": mechanism.get("scalars", {}) | {self.found.node.name: show(value)}},
+            "claims": parts["claims"] | {"bound": witness},
+        }
+        return plan_document(self.model, parts | own | rated(self.model, loss, low, among, kind=kind))
 
 
 def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:

@@ -10,9 +10,12 @@ from importlib.metadata import PackageNotFoundError, version
 from math import inf, nextafter
 from typing import Any
 
+from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import PLAN
+from privspec.kernel.core.numbers import nearest_double
+from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -36,6 +39,28 @@ def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
     found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts}
     return sealed(found | {"assumptions": assumptions(model, found)})
+
+
+def rated(
+    model: Model,
+    value: float,
+    bound: float | None,
+    among: str,
+    units: str = "units of the loss expression",
+    kind: str = "expected",
+    **more: Any,
+) -> dict[str, Any]:
+    """The status of a plan and its loss: optimal where the gap of the stated doubles, as derived again, is near 0.
+
+    Args: among, the mechanisms that the bound is about; more, what else is said of the loss.
+    """
+    gap = None if bound is None else nearest_double((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
+    loss = {"value": value, "lower_bound": bound, "relative_gap": gap, **more}
+    loss |= {"expression": "" if model.loss is None else spell(model.loss), "units": units}
+    return {
+        "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
+        "loss": loss | {"among": among, "kind": kind},
+    }
 
 
 def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:

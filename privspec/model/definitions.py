@@ -12,7 +12,7 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk
 from privspec.model.library import library
-from privspec.model.parameters import circle, cycles, topological
+from privspec.model.parameters import circle, walked
 from privspec.model.reports import Report
 from privspec.model.scope import Declaration, Scope, undeclared
 
@@ -194,7 +194,7 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
         for name in variables
     }
     circular: set[str] = set()
-    for cycle in cycles(graph):
+    for cycle in walked(graph)[1]:
         circular.update(cycle)
         spans = [found.of[name].span for name in cycle if name in found.of]
         others = tuple((span, "part of the circle") for span in spans[1:])
@@ -211,7 +211,7 @@ def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report)
                 graph[name] = needs
                 break
     found.dependencies = graph
-    found.order = topological(graph)
+    found.order = walked(graph)[0]
     _check_outputs(spec, scope, found, report)
 
 

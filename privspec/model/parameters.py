@@ -26,27 +26,31 @@ from privspec.model.values import Value, as_fraction, exact_array, readable, sho
 PARTY_LIMIT = 2**40
 
 
-def cycles(graph: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """Each cycle found by one depth-first walk, as the names along it (no name is in two of them)."""
-    state: dict[str, int] = {}
+def walked(graph: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Names so that each comes after those it depends on, and each cycle that one depth-first walk finds.
+
+    The order among the names of a cycle is arbitrary; a cycle is the names along it, and no name is in two of them.
+    """
+    done: dict[str, None] = {}
+    begun: set[str] = set()
+    found: list[tuple[str, ...]] = []
     for start in graph:
-        if start in state:
+        path, stack = [start], [iter(graph[start])]
+        if start in begun:
             continue
-        path: list[str] = [start]
-        stack: list[Iterator[str]] = [iter(graph[start])]
-        state[start] = 1
+        begun.add(start)
         while stack:
             step = next(stack[-1], None)
             if step is None:
-                state[path.pop()] = 2
+                done[path.pop()] = None
                 stack.pop()
-            elif step in graph and step not in state:
-                state[step] = 1
+            elif step in graph and step not in begun:
+                begun.add(step)
                 path.append(step)
                 stack.append(iter(graph[step]))
-            elif state.get(step) == 1:
-                found = tuple(path[path.index(step) :])
-                yield found
+            elif step in begun and step not in done:
+                found.append(tuple(path[path.index(step) :]))
+    return tuple(done), found
 
 
 def circle(cycle: tuple[str, ...]) -> str:
@@ -54,27 +58,6 @@ def circle(cycle: tuple[str, ...]) -> str:
     if len(cycle) == 1:
         return f"{cycle[0]} is defined in terms of itself"
     return f"{' needs '.join((*cycle, cycle[0]))}: none of them can be computed first"
-
-
-def topological(graph: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Names so that each comes after those it depends on (order among cycles is arbitrary)."""
-    done: dict[str, None] = {}
-    seen: set[str] = set()
-    for start in graph:
-        stack: list[tuple[str, Iterator[str]]] = []
-        if start not in seen:
-            seen.add(start)
-            stack.append((start, iter(graph[start])))
-        while stack:
-            name, rest = stack[-1]
-            step = next(rest, None)
-            if step is None:
-                done[name] = None
-                stack.pop()
-            elif step in graph and step not in seen:
-                seen.add(step)
-                stack.append((step, iter(graph[step])))
-    return tuple(done)
 
 
 def parse_override(name: str, given: object, environment: Environment) -> Value:
@@ -163,9 +146,9 @@ def read_parameters(
         if node.target.indices:
             graph[name] += tuple(n for n in names_used(node.target) if n in party_nodes and n not in graph[name])
     looped: set[str] = set()
-    for cycle in cycles(
+    for cycle in walked(
         {name: tuple(n for n in used if n != name or name in declared) for name, used in graph.items()}
-    ):
+    )[1]:
         looped.update(cycle)
         first = scope[cycle[0]]
         report.error(
@@ -174,7 +157,7 @@ def read_parameters(
             circle(cycle),
             others=tuple((scope[name].span, "part of the circle") for name in cycle[1:]),
         )
-    for name in topological(graph):
+    for name in walked(graph)[0]:
         if name in looped:
             continue
         now = replace(environment, values=values, parties={n: p.size for n, p in parties.items()}, exact_files=True)

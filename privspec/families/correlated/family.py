@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
-from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
+from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.chains import (
@@ -474,7 +474,6 @@ class ChainDecision:
         """The plan."""
         chain, solved, block = self.chain, self.solved, self.system.block
         loss, low = self.loss, self.lower_bound
-        gap = None if low is None else nearest_double((Fraction(loss) - Fraction(low)) / Fraction(loss))
         given = [
             {"line": number, "by": solved.proof.by, "witness": solved.proof.witness} for number in sorted(block.lines)
         ]
@@ -486,16 +485,7 @@ class ChainDecision:
         return plan_document(
             self.model,
             {
-                "status": "optimal" if gap is not None and gap <= 1e-6 else "feasible",
-                "loss": {
-                    "value": loss,
-                    "lower_bound": low,
-                    "relative_gap": gap,
-                    "expression": block.expression,
-                    "units": units_of(chain),
-                    "among": CLASSES[low is not None],
-                    "kind": "expected",
-                },
+                **rated(self.model, loss, low, CLASSES[low is not None], units_of(chain)),
                 "alternatives": list(self.considered),
                 "mechanism": {
                     "family": "chain",

@@ -210,10 +210,6 @@ class Bound:
     value: float
     among: str
 
-    def gap(self, loss: float) -> float:
-        """The distance of a loss from it, as a share of the loss: the nearest double."""
-        return nearest_double((Fraction(loss) - Fraction(self.value)) / Fraction(abs(loss) or 1.0))
-
 
 def bound_witness(
     problem: Problem, mechanism: Mechanism, dual: Dual, prices: list[Fraction] | None = None

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
-from privspec.families.amounts import beyond, down, minimum
-from privspec.families.document import decimal_up, float_down, plan_document
+from privspec.families import amounts
+from privspec.families.amounts import down
+from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.infeasible import Infeasible
 from privspec.families.linear.accuracy import conflict_at, pure_conflict
 from privspec.families.linear.choose import Choice, choose
 from privspec.families.linear.exact import bound_witness, mu_up, read_back, shares_of
@@ -39,13 +39,11 @@ from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.quality.linear import Proof, prove, shown
 from privspec.kernel.quality.linear_figures import Figures
-from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure
-from privspec.model.values import show
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
-from privspec.problem.priced import Parsed, inner, lines_at, parsed, reference
+from privspec.problem.priced import inner, lines_at, parsed, reference
 from privspec.solvers.programs import ReferenceFailedError
 
 FARTHEST_STEP = 8.0
@@ -64,8 +62,6 @@ TIGHT = 1e-7
 """Share of its limit by which the nearest error may stay below it."""
 ROUNDS = 40
 """Amounts that are tried at most."""
-FARTHEST = Fraction(250)
-"""The largest amount that is tried where the range has no end."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -83,14 +79,11 @@ class Tried:
 
 
 @dataclass(eq=False)
-class Search:
+class Search(amounts.Search):
     """A spec whose amount is picked, with its linear system."""
 
-    model: Model
-    settings: Settings
-    found: Parsed
     system: LinearSystem
-    started: float
+    farthest: ClassVar[Fraction] = Fraction(250)
 
     def problem(self, value: Fraction, system: LinearSystem, settings: Settings) -> Problem:
         """The problem at an amount, about the system or one with other losses and limits."""
@@ -154,11 +147,6 @@ class Search:
         middle = Fraction(sqrt(low * high)) if low else max(high / 8, self.found.low)
         return Fraction(decimal_up(middle, DIGITS))
 
-    @property
-    def end(self) -> Fraction:
-        """The end of the range, or the largest amount that is tried."""
-        return FARTHEST if self.found.high is None else min(self.found.high, FARTHEST)
-
 
 def ratios(system: LinearSystem) -> LinearSystem:
     """The same of which the loss is the worst ratio of an error to its limit."""
@@ -176,7 +164,7 @@ def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
     system = lower(inner(model))
     if isinstance(system, Infeasible):
         return system
-    search = Search(model, settings, parsed(model), system, perf_counter())
+    search = Search(model, settings, parsed(model), perf_counter(), system)
     return _least(search) if search.found.rest is None else _weighed(search)
 
 
@@ -241,11 +229,11 @@ def _weighed(search: Search) -> PricedDecision | Infeasible:
                 known[value] = Infeasible("no answer came", (), ())
         return known[value]
 
-    def cost(value: Fraction) -> float:
+    def errors(value: Fraction) -> float | None:
         found = chosen(value)
-        return inf if isinstance(found, Infeasible) else float(search.found.cost(value)) + found.chosen.loss
+        return None if isinstance(found, Infeasible) else found.chosen.loss
 
-    value = minimum(cost, low, search.end, reference(search.model))
+    value = search.weighed(low, errors)
     problem = search.problem(value, search.system, replace(search.settings, progress=None))
     choice = choose(problem)
     if isinstance(choice, Infeasible):
@@ -261,9 +249,7 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
 
     Raises: SolveError PS0612 where no mechanism is known, and none is proved not to exist.
     """
-    model, node = search.model, search.found.node
-    if search.found.high is None or search.found.high > FARTHEST:
-        raise beyond(model, node, FARTHEST)
+    search.check_end()
     problem = search.problem(tried.value, search.system, replace(search.settings, alternatives=False))
     budgets = gaussian_budgets(problem)
     if budgets is not None and problem.family_allowed("gaussian"):
@@ -271,16 +257,10 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
     else:
         epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
         found = pure_conflict(problem, epsilons, [tried.choice.chosen])
-    lines = {line.line for line in found.conflicts}
-    ways = [way for way in found.relaxations if way.line not in {one.line for one in model.requirements}]
     longer = replace(search, found=replace(search.found, high=None))
     needed = longer.at_strength(float(search.strength(tried.value)) * sqrt(tried.ratio))
-    own = conflict_line(model, node.span)
-    if needed < FARTHEST:
-        ways.append(Relaxation(f"let {node.name} go up to {float(needed) * (1 + 1e-4):.4g}", own.line))
-    reason = f"even at {node.name} = {show(tried.value)} {found.reason}"
-    own_lines = () if own.line in lines else (own,)
-    return replace(found, reason=reason, conflicts=(*found.conflicts, *own_lines), relaxations=tuple(ways))
+    near = float(needed) * (1 + 1e-4) if needed < search.farthest else None
+    return search.out_of_range(found, tried.value, near)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -322,33 +302,9 @@ class PricedDecision:
         own = inside["mechanism"]
         _, release = read_back(inside["problem"], own["family"], own["executed"])
         loss = nearest_double(found.cost(self.value) + Figures.of(release).value)
-        bound = self._bound(whole, release, loss)
-        gap = (
-            None
-            if bound is None
-            else nearest_double((Fraction(loss) - Fraction(bound[1])) / (Fraction(abs(loss)) or 1))
-        )
-        model_loss = search.model.loss
-        assert model_loss is not None
-        return plan_document(
-            search.model,
-            {key: inside[key] for key in ("alternatives", "guarantees", "accuracy", "remarks")}
-            | {
-                "problem": whole,
-                "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
-                "loss": inside["loss"]
-                | {
-                    "value": loss,
-                    "lower_bound": None if bound is None else bound[1],
-                    "relative_gap": gap,
-                    "expression": spell(model_loss),
-                    "units": "units of the loss expression",
-                    "among": "" if bound is None else bound[2],
-                },
-                "mechanism": inside["mechanism"] | {"scalars": {found.node.name: show(self.value)}},
-                "claims": inside["claims"] | {"bound": None if bound is None else bound[0]},
-            },
-        )
+        bound, kind = self._bound(whole, release, loss), inside["loss"]["kind"]
+        kept = ("alternatives", "guarantees", "accuracy", "remarks", "mechanism", "claims")
+        return search.plan(self.value, loss, bound, kind, {"problem": whole} | {key: inside[key] for key in kept})
 
     def _others(self) -> tuple[Candidate, ...]:
         """Designs with what the amount costs at which they meet the lines; without those that meet them nowhere."""

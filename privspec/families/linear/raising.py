@@ -12,14 +12,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError, PrivspecError
-from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
+from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
-from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
@@ -43,19 +41,10 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     views = view_witnesses(problem, mechanism.release, stated.release)
     amounts = achieved(problem, stated.frame, stated.release, views)
     loss, bound, covariance = stated.loss(), stated.bound(), stated.covariance()
-    gap = None if bound is None else bound.gap(loss)
+    low, among = (None, "") if bound is None else (bound.value, bound.among)
     document = {
         "problem": whole,
-        "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
-        "loss": {
-            "value": loss,
-            "lower_bound": None if bound is None else bound.value,
-            "relative_gap": gap,
-            "expression": spell(model.loss) if model.loss is not None else "",
-            "units": _units(model),
-            "among": "" if bound is None else bound.among,
-            "kind": "worst" if problem.system.worst else "expected",
-        },
+        **rated(model, loss, low, among, _units(model), "worst" if problem.system.worst else "expected"),
         "alternatives": [
             {"name": c.name, "loss": c.loss, "admissible": c.admissible, "reason": c.reason} for c in others
         ],

@@ -8,12 +8,11 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.families.document import guarantee_head, plan_document, versions
+from privspec.families.document import guarantee_head, plan_document, rated, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.statistics.predict import Predicted, Prediction, predict, weights_of
 from privspec.families.statistics.ways import Promise, StatisticSystem, Way, forbidden, lower, ways
-from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure
@@ -89,19 +88,15 @@ class StatisticDecision:
         """The plan."""
         model, chosen = self.model, self.chosen
         document = {
-            "status": "feasible",
-            "loss": {
-                "value": chosen.loss,
-                "lower_bound": None,
-                "relative_gap": None,
-                "standard_error": chosen.standard_error,
-                "crowds": self.prediction.crowds,
-                "without_noise": self.prediction.exact,
-                "expression": spell(model.loss) if model.loss is not None else "",
-                "units": "units of the loss expression",
-                "among": "the ways that this plan lists, by simulation under the data model",
-                "kind": "expected",
-            },
+            **rated(
+                model,
+                chosen.loss,
+                None,
+                "the ways that this plan lists, by simulation under the data model",
+                standard_error=chosen.standard_error,
+                crowds=self.prediction.crowds,
+                without_noise=self.prediction.exact,
+            ),
             "alternatives": [self._alternative(p) for p in self.prediction.ranking if p is not chosen],
             "mechanism": mechanism_json(self.system, chosen.way),
             "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],

@@ -11,7 +11,7 @@ from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.gaussian import mu_down
-from privspec.families.document import guarantee_head, plan_document, versions
+from privspec.families.document import guarantee_head, plan_document, rated, versions
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.systems.bracket import judged, proved
@@ -32,7 +32,6 @@ from privspec.families.systems.splits import (
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.systems import Composed, composed
 from privspec.language import syntax
-from privspec.language.spelling import spell
 from privspec.model.graph import Model, give
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, obligation_of
@@ -94,21 +93,12 @@ class SystemDecision:
         documents = [one.document() for one in self.made]
         total = float(sum(Fraction(one["loss"]["value"]) for one in documents))
         fairness = [line for one in documents for line in one.get("fairness") or []]
-        loss = self.model.loss
+        units, kind = (" + ".join(one["loss"][key] for one in documents) for key in ("units", "kind"))
         return plan_document(
             self.model,
             {
                 "problem": problem_document(elaborate(self.model)),
-                "status": "feasible",
-                "loss": {
-                    "value": total,
-                    "lower_bound": None,
-                    "relative_gap": None,
-                    "expression": "" if loss is None else spell(loss),
-                    "units": " + ".join(one["loss"]["units"] for one in documents),
-                    "among": "",
-                    "kind": " + ".join(one["loss"]["kind"] for one in documents),
-                },
+                **rated(self.model, total, None, "", units, kind),
                 "alternatives": [
                     {"name": name, "loss": value, "admissible": True, "reason": ""} for name, value in self.considered
                 ],

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import exp, inf, log
+from math import exp, log
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
-from privspec.families.amounts import beyond, down, minimum
-from privspec.families.document import decimal_up, float_down, plan_document, versions
+from privspec.families import amounts
+from privspec.families.amounts import down
+from privspec.families.document import decimal_up, float_down, versions
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.infeasible import Infeasible
 from privspec.families.tables.decision import LinearTable, Ways
 from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
 from privspec.families.tables.system import TableSystem, to_program
@@ -30,19 +30,16 @@ from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.priced import PriceableTable, Priced, least
 from privspec.kernel.quality.tables import Executed, among
 from privspec.kernel.quality.tables_forms import Task
-from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, measure_of
 from privspec.problem.form import document as problem_document
-from privspec.problem.priced import Parsed, inner, lines_at, parsed, reference
+from privspec.problem.priced import inner, lines_at, parsed
 from privspec.problem.table_forms import Table
 from privspec.problem.types import Problem
 from privspec.solvers.programs import Array, OutOfTimeError, SolverError
 from privspec.solvers.table_programs import InfeasibleTable
 
-FARTHEST = Fraction(40)
-"""The largest amount that is tried where the range has no end."""
 DIGITS = 10
 """Decimal digits of an amount that is picked, rounded up."""
 CLOSE, WIDE, ROUNDS = 1e-8, 1e-3, 60
@@ -54,25 +51,17 @@ ROOM = 8
 
 
 @dataclass(eq=False)
-class Search:
+class Search(amounts.Search):
     """A spec whose amount is picked, with the table that it is about at any amount."""
 
-    model: Model
-    settings: Settings
     ways: Ways
-    found: Parsed
     problem: Problem
-    started: float
+    farthest: ClassVar[Fraction] = Fraction(40)
 
     @property
     def table(self) -> Table:
         """The block."""
         return TableSystem(self.problem).table
-
-    @property
-    def end(self) -> Fraction:
-        """The end of the range, or the largest amount that is tried."""
-        return FARTHEST if self.found.high is None else min(self.found.high, FARTHEST)
 
     def at(self, value: Fraction, block: Table) -> tuple[Model, TableSystem]:
         """The model and the system at an amount, about a block."""
@@ -111,7 +100,7 @@ def priced(model: Model, settings: Settings, ways: Ways) -> PricedTable | Infeas
     Raises: SpecError PS0501 for losses that add errors to the amount, SolveError PS0610.
     """
     found = parsed(model)
-    search = Search(model, replace(settings, progress=None), ways, found, elaborate(inner(model)), perf_counter())
+    search = Search(model, replace(settings, progress=None), found, perf_counter(), ways, elaborate(inner(model)))
     if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
         said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies yet"
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
@@ -151,11 +140,11 @@ def _weighed(search: Search) -> PricedTable | Infeasible:
                 known[value] = None  # ratios too wide for doubles: other amounts are tried
         return known[value]
 
-    def cost(value: Fraction) -> float:
+    def errors(value: Fraction) -> float | None:
         found = table(value)
-        return inf if found is None else float(search.found.cost(value)) + found.loss
+        return None if found is None else found.loss
 
-    value = minimum(cost, search.found.low, search.end, reference(search.model), NEAR)
+    value = search.weighed(search.found.low, errors, NEAR)
     found = table(value)
     if found is None:
         return _out_of_range(search, search.end)
@@ -189,30 +178,24 @@ def _decided(search: Search, value: Fraction) -> PricedTable:
 
 def _out_of_range(search: Search, value: Fraction) -> Infeasible:
     """The lines that conflict at the end of the range."""
-    if search.found.high is None or search.found.high > FARTHEST:
-        raise beyond(search.model, search.found.node, FARTHEST)
+    search.check_end()
     model, system = search.at(value, search.table)
     found = search.ways.explained(model, system, search.settings)
     node = search.found.node
     if found is None:
         said = f"no table that meets the lines was found at {node.name} = {show(value)}"
         raise SolveError.at(search.model.source, node.span, "PS0612", said)
-    own = conflict_line(search.model, node.span)
-    lines = {one.line for one in search.model.requirements}
-    kept = [replace(way, loss=None) for way in found.relaxations if way.line not in lines]
+    found = replace(found, relaxations=tuple(replace(way, loss=None) for way in found.relaxations))
     needed = _beyond(search)
-    if needed is not None:
-        kept.append(Relaxation(f"let {node.name} go up to {float(needed):.4g}", own.line))
-    reason = f"even at {node.name} = {show(value)} {found.reason}"
-    return replace(found, reason=reason, conflicts=(*found.conflicts, own), relaxations=tuple(kept))
+    return search.out_of_range(found, value, None if needed is None else float(needed))
 
 
 def _beyond(search: Search) -> Fraction | None:
     """An amount above the range at which a table meets all lines, near the least one; None where none was found."""
     short_of, enough = search.end, 2 * search.end
-    while enough < 2 * FARTHEST and _meets(search, enough) is None:
+    while enough < 2 * search.farthest and _meets(search, enough) is None:
         short_of, enough = enough, 2 * enough
-    if search.found.high is None or enough >= 2 * FARTHEST:
+    if search.found.high is None or enough >= 2 * search.farthest:
         return None
     while enough - short_of > enough * Fraction(WIDE):
         middle = (short_of + enough) / 2
@@ -252,35 +235,21 @@ class PricedTable:
     def document(self) -> dict[str, Any]:
         """The plan."""
         search, decision = self.search, self.table
-        name, system = search.found.node.name, decision.system
         loss, whole = nearest_double(self._exact()), problem_document(elaborate(search.model))
-        worst = search.found.rest is not None and system.loss.only_worst
-        bound = self._bound(whole, loss)
-        low = None if bound is None else bound[1]
-        gap = None if low is None else nearest_double((Fraction(loss) - Fraction(low)) / (Fraction(abs(loss)) or 1))
-        mechanism = mechanism_of(decision)
-        written = search.model.loss
-        assert written is not None
-        return plan_document(
-            search.model,
+        worst = search.found.rest is not None and decision.system.loss.only_worst
+        return search.plan(
+            self.value,
+            loss,
+            self._bound(whole, loss),
+            "worst" if worst else "expected",
             {
                 "problem": whole,
-                "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
-                "loss": {
-                    "value": loss,
-                    "lower_bound": low,
-                    "relative_gap": gap,
-                    "expression": spell(written),
-                    "units": "units of the loss expression",
-                    "among": "" if bound is None else bound[2],
-                    "kind": "worst" if worst else "expected",
-                },
                 "alternatives": [],
-                "mechanism": mechanism | {"scalars": mechanism["scalars"] | {name: show(self.value)}},
+                "mechanism": mechanism_of(decision),
                 "guarantees": [guarantee_of(decision, one) for one in decision.system.requested],
                 "accuracy": [],
                 "fairness": fairness_of(decision),
-                "claims": {"bound": None if bound is None else bound[0]},
+                "claims": {},
                 "remarks": {
                     "recognised": None,
                     "binding": [],

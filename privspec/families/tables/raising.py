@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.rounding import log_up
-from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
+from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
 from privspec.families.tables.comparisons import comparisons
 from privspec.families.tables.context import Label, Neighbours, TableContext
 from privspec.families.tables.prices import binding_prices
 from privspec.families.tables.recognition import recognise
 from privspec.families.tables.system import Requested, TableSystem, per_atom
-from privspec.kernel.core.numbers import nearest_double
 from privspec.model.values import Value, as_float, show
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CurveRatio
@@ -33,24 +31,18 @@ if TYPE_CHECKING:
 def raise_table(decision: TableDecision) -> dict[str, Any]:
     """The plan of a table."""
     model, system, table = decision.model, decision.system, decision.system.table
-    value, bound = decision.loss, decision.lower_bound
-    # of the stated doubles, as the kernel derives it again
-    gap = None if bound is None else nearest_double((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
     others, named = beside(decision)
     notes = list(decision.solver()["notes"])
     counted = " (its order is not looked at)" if table.counted else ""
     document = {
         "problem": decision.problem,
-        "status": "feasible" if gap is None or gap > OPTIMAL_GAP else "optimal",
-        "loss": {
-            "value": value,
-            "lower_bound": bound,
-            "relative_gap": gap,
-            "expression": table.expression,
-            "units": "units of the loss expression",
-            "among": f"all tables Pr({', '.join(table.outputs)} | {', '.join(table.of)}){counted}",
-            "kind": "worst" if system.loss.only_worst and table.estimates is None else "expected",
-        },
+        **rated(
+            model,
+            decision.loss,
+            decision.lower_bound,
+            f"all tables Pr({', '.join(table.outputs)} | {', '.join(table.of)}){counted}",
+            kind="worst" if system.loss.only_worst and table.estimates is None else "expected",
+        ),
         "alternatives": others,
         "mechanism": mechanism_of(decision),
         "guarantees": [guarantee_of(decision, r) for r in system.requested],
