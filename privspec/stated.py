@@ -471,9 +471,16 @@ class Points(Part):
     ball: str | None = None
 
 
+class TrustPart(Part):
+    """Who is trusted; "parts" where each part of a system says so, and "" where a plan does not say."""
+
+    kind: str = ""
+
+
 class Problem(Part):
     """What the spec means, as far as pages read it."""
 
+    trust: TrustPart = TrustPart()
     views: tuple[Seen, ...] = ()
     blocks: tuple[Any, ...] = ()
 

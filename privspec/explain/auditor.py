@@ -114,7 +114,11 @@ def _trust(facts: Facts) -> tuple[Sentence, ...]:
     because = facts.context.trust_because
     words = facts.context.trust_words
     how = "is stated in the spec" if facts.context.trust_stated else "is the default, as the spec states none"
-    found = [asserted(f"The trust model is “{facts.context.trust}”; it {how}.", because)]
+    said = "; ".join(
+        f"the trust model{f' of {listing(names)}' if names else ''} is “{kind}”"
+        for kind, names in facts.context.trusts.items()
+    )
+    found = [asserted(f"{said[0].upper()}{said[1:]}; it {how}.", because)]
     if words is None:
         return (*found, assumed("This report has no description of that trust model.", because))
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from privspec.language.walk import names_used, walk
 from privspec.model.components import Whole, assembled
 from privspec.model.designs import bound_as_written, picked_as_written
 from privspec.model.library import library
+from privspec.model.reports import listing
 from privspec.stated import Stated
 
 
@@ -54,10 +55,15 @@ _TRUST = {
 }
 
 
+PARTS = "parts"
+"""The trust of a system whose parts each say whom they trust."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Facts of the spec that are no numbers of the plan.
 
+    `trusts` are the trust models in force, each with the outputs of the parts that are under it, where parts say so;
     `trust_stated` is whether the spec names its trust model (else it is the language's default);
     `squared_error_of` the output whose plain sum of squared errors is the loss, empty for any other loss;
     `loss_terms` the errors it adds up, empty where one has no name, and `formulas` what they are computed by.
@@ -68,6 +74,7 @@ class Context:
     title: str
     source: tuple[str, ...]
     trust: str
+    trusts: Mapping[str, tuple[str, ...]]
     trust_stated: bool
     trust_because: Because
     input_lines: Mapping[str, SpecLine]
@@ -84,8 +91,22 @@ class Context:
 
     @property
     def trust_words(self) -> TrustWords | None:
-        """The words for the trust model; None where it is not known here."""
-        return _TRUST.get(self.trust)
+        """The words for the trust model, of each part where parts differ; None where it is not known here."""
+        if self.trust != PARTS:
+            return _TRUST.get(self.trust)
+        each = {listing(names): _TRUST[kind] for kind, names in self.trusts.items()}
+
+        def together(pick: Callable[[TrustWords], str]) -> str:
+            return " ".join(
+                f"For {names}: {(said := pick(words))[0].lower()}{said[1:]}" for names, words in each.items()
+            )
+
+        return TrustWords(
+            sees_raw=together(lambda words: words.sees_raw),
+            stolen_server=together(lambda words: words.stolen_server),
+            place="",
+            auditor=together(lambda words: words.auditor),
+        )
 
     @property
     def place(self) -> str:
@@ -128,11 +149,18 @@ def context(plan: Stated) -> Context:
         {v.target.name: v for v in tree.variables if v.kind is kind}
         for kind in (VariableKind.INPUT, VariableKind.CHOOSE)
     )
+    written = _word(trust) if trust else "nobody" if local else "curator"
+    kind = plan.problem.trust.kind or written
+    if kind != written:
+        because = next(
+            (at(said) for part in whole.components if (said := part.stated) and kind in (PARTS, _word(said))), because
+        )
     return Context(
         title=_title(tree.doc) or plan.spec.name or "this plan",
         source=lines,
-        trust=getattr(trust.model, "function", None) or trust.model.id if trust else "nobody" if local else "curator",
-        trust_stated=trust is not None,
+        trust=kind,
+        trusts=_trusts(plan, kind),
+        trust_stated=trust is not None or kind != written,
         trust_because=because,
         input_lines={name: at(variable) for name, variable in inputs.items()},
         loss_because=at(tree.loss) if tree.loss is not None else Note("placement"),
@@ -149,6 +177,20 @@ def context(plan: Stated) -> Context:
         ties=_ties(tree),
         entry_laws={name: tuple(map(at, laws)) for name, laws in _entry_laws(tree).items()},
     )
+
+
+def _trusts(plan: Stated, kind: str) -> Mapping[str, tuple[str, ...]]:
+    found = dict[str, tuple[str, ...]]()
+    for part in plan.problem.blocks[0]["parts"] if kind == PARTS else ():
+        own = part["problem"]
+        (names,) = (own["blocks"][0][key] for key in ("outputs", "output", "released") if key in own["blocks"][0])
+        listed = [names] if isinstance(names, str) else [one if isinstance(one, str) else one["name"] for one in names]
+        found[own["trust"]["kind"]] = (*found.get(own["trust"]["kind"], ()), *listed)
+    return found or {kind: ()}
+
+
+def _word(trust: syntax.Trust) -> str:
+    return trust.model.id if isinstance(trust.model, syntax.Name) else trust.model.function
 
 
 def _line(lines: tuple[str, ...], number: int) -> SpecLine:

@@ -221,6 +221,6 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
         words = f"It does not bound what correlations tell: entries of {name} are declared to tell of one another."
         yield assumed(words, *facts.context.entry_laws[name])
     yield assumed("It speaks of this release only, not of other uses of the same data.", line)
-    if facts.context.trust == "curator":
+    if "curator" in facts.context.trusts:
         yield assumed("It relies on the keeper of the data to run the release as planned.", line)
     yield from (assumed(gap, line) for gap in facts.gaps)

@@ -43,7 +43,7 @@ class Trust:
     colluding: int
 
     def __post_init__(self) -> None:
-        if self.colluding < 0 or (self.colluding and not self.means.shared):
+        if self.colluding and not self.means.shared:
             raise Refused("has parties who collude about no shares")
 
     @property

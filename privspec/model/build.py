@@ -21,7 +21,7 @@ from privspec.model.components import Whole, assembled
 from privspec.model.computed import Computed, guarded, set_apart
 from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
-from privspec.model.designs import Terms, bound, cost_of, open_choices, picks
+from privspec.model.designs import Terms, bound, cost_of, open_choices, picks, trusting
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Table, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
@@ -71,7 +71,11 @@ def load_model(
 
     def make(values: Values) -> Model:
         spec, costs = bound(tree if picked else whole.spec, values)
-        alone = assembled(spec, source, base, texts) if picked else replace(whole, spec=spec)
+        alone = (
+            assembled(spec, source, base, texts)
+            if picked
+            else replace(whole, spec=spec, components=tuple(trusting(part, values) for part in whole.components))
+        )
         if picked and (left := open_choices(alone.spec, alone.source, given, base)):
             raise SpecError(_left_open(left, alone.source))
         absent = {part.name for part in tree.components} - {part.name for part in alone.components}
@@ -184,7 +188,7 @@ class _Builder:
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
         self._check_known(nodes)
         cost = report.told(lambda: cost_of(self.costs, self.environment))
-        options = read_options(spec, scope, self.environment, self.domains, requirements, report)
+        options = read_options(spec, scope, self.environment, self.domains, requirements, report, self.whole.components)
         report.raise_errors()
         components = tuple(self._runs(part, nodes) for part in self.whole.components)
         report.raise_errors()
@@ -228,7 +232,11 @@ class _Builder:
             for failure in wrong_laws(model):
                 report.failure(failure)
             report.raise_errors()
-        links = (node for part in components for node in (*part.domains.values(), *part.settings.values()))
+        links = (
+            node
+            for part in components
+            for node in (*part.domains.values(), *part.settings.values(), *filter(None, [part.stated]))
+        )
         priced = (*(term for _, term in self.costs), *(one.expr for one in computed))
         warn_of_unused((written, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own

@@ -18,7 +18,6 @@ from typing import Any
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
-from privspec.language.spelling import spell
 from privspec.language.walk import free_names, with_children
 from privspec.model.graph import Component
 from privspec.model.reports import Failure, Report, listing, suggestion
@@ -133,22 +132,17 @@ class _Assembler:
         self.said.append(say)
 
     def _options(self, own: syntax.Spec, parts: list[_Part]) -> tuple[syntax.Option, ...]:
-        """The options of all; places and families of noise of a part would bind the others."""
-        options = list(own.options)
-        said = next((one for one in options if isinstance(one, syntax.Trust)), None)
+        """The options of all; places and families of noise of a part would bind the others.
+
+        Whom a part trusts it says of its own outputs (`Component.stated`).
+        """
         for part in parts:
             for option in part.spec.options:
                 if not isinstance(option, syntax.Trust):
                     message = f"{part.told.name} says where its noise goes, and is only a part here"
                     hint = "leave the line out there, and say it here for all outputs"
                     self._wrong(Failure("PS0424", option.span, message, help=hint))
-                elif said is None:
-                    said = option
-                    options.append(option)
-                elif said != option:
-                    message = f"{part.told.name} is under `{spell(option)}`, and other outputs under `{spell(said)}`"
-                    self._wrong(Failure("PS0424", option.span, message, others=((said.span, "said here"),)))
-        return tuple(options)
+        return own.options
 
     # -- a part
 
@@ -217,14 +211,16 @@ class _Assembler:
                 else:
                     kept[section].append(_seen_with(found, condition))
         options = tuple(renamed.of(option) for option in inner.options)
+        stated = next((one for one in options if isinstance(one, syntax.Trust)), None)
         if "trust" in values:
             stated = syntax.Trust(values["trust"], span=given["trust"].span)
             options = (*(one for one in options if not isinstance(one, syntax.Trust)), stated)
+            self.told[before:] = [replace(one, stated=stated) for one in self.told[before:]]
         loss = None if inner.loss is None else renamed.of(inner.loss)
         sections: dict[str, Any] = {section: tuple(some) for section, some in kept.items()}
         flat = replace(inner, **sections, loss=loss, options=options)
         settings = {key: value for key, value in values.items() if key not in links}
-        told = Component(name, file, links, tuple(by_name), settings, domains, component.span)
+        told = Component(name, file, links, tuple(by_name), settings, domains, component.span, stated=stated)
         self.told[before:] = [told, *(renamed.told(name, one) for one in self.told[before:])]
         return _Part(told, flat, names, tuple(needs))
 

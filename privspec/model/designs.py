@@ -24,6 +24,7 @@ from privspec.model.alternatives import Choice, OpenChoice, Values, value_text
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.evaluate import Environment, Reader, evaluate
+from privspec.model.graph import Component
 from privspec.model.parameters import read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.scope import collect
@@ -220,6 +221,12 @@ def _trust(option: syntax.Option, values: Values) -> syntax.Option:
         case syntax.Trust(model=syntax.Name(id=name) as word) if name in values:
             return replace(option, model=replace(word, id=value_text(values[name])))
     return option
+
+
+def trusting(part: Component, values: Values) -> Component:
+    """A part whose trust is a choice, in its own file, has the trust that is chosen."""
+    stated = part.stated and _trust(part.stated, values)
+    return replace(part, stated=stated) if isinstance(stated, syntax.Trust) else part
 
 
 def _with_parts(found: syntax.Spec, spec: syntax.Spec, picked: Mapping[str, str]) -> syntax.Spec:

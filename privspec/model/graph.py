@@ -28,9 +28,7 @@ from privspec.model.requirements import (
     DataModel,
     IndependenceRequirement,
     MechanismConstraint,
-    Nobody,
     Requirement,
-    SecureSum,
     Trust,
 )
 from privspec.model.values import Array, Value
@@ -74,7 +72,7 @@ class Component:
     `file`: the file that it stands in, or its name in the same file. `links`: the input or index set of the whole that
     each of its own is, those `by_name` because nothing else was passed; `domains`: what it declares for them, by the
     name in the whole; `settings`: what its parameters are given. It is run `times` times, and only if the output
-    `only_if` is released and is not 0.
+    `only_if` is released and is not 0. `stated`: whom it trusts, where it says so, in its file or where it is used.
     """
 
     name: str
@@ -86,6 +84,7 @@ class Component:
     span: Span
     times: int = 1
     only_if: str | None = None
+    stated: syntax.Trust | None = None
 
     @property
     def plain(self) -> bool:
@@ -173,16 +172,16 @@ class Model:
         return self._kind(VariableKind.CHOOSE)
 
     def exposed(self, requirement: Requirement) -> tuple[str, ...]:
-        """The outputs whose joint law a line is about: all, where every message or every sum is seen by all.
+        """The outputs whose joint law a line is about: also all of those whose messages, or sums, are seen by all.
 
         A line of a part is about what the part shows.
         """
-        if not isinstance(self.trust, Nobody | SecureSum):
+        public = {node.name for node in self.outputs if self.trust.of(node.name).public}
+        if not public:
             return requirement.outputs
-        part, every = self._part_of(requirement.span), tuple(node.name for node in self.outputs)
-        if part is None:
-            return every
-        return tuple(name for name in every if name.startswith(f"{part.name}.") or name in requirement.outputs)
+        part = self._part_of(requirement.span)
+        also = public if part is None else {name for name in public if name.startswith(f"{part.name}.")}
+        return tuple(node.name for node in self.outputs if node.name in also or node.name in requirement.outputs)
 
     def _part_of(self, span: Span) -> Component | None:
         """The part in whose file a line stands: files and parts are in one order."""

@@ -23,7 +23,7 @@ from privspec.model.neighbours import (
     default_relation,
 )
 from privspec.model.reports import Report, listing
-from privspec.model.requirements import Nobody, Requirement, SecureSum
+from privspec.model.requirements import Requirement
 from privspec.model.spaces import looked_at
 from privspec.model.worlds import finite
 
@@ -78,12 +78,11 @@ def observers(model: Model) -> tuple[Observer, ...]:
     messages are seen by all, under `trust secure_sum` all sums. Observers who see the same are one.
     """
     order = [node.name for node in model.outputs]
-    if isinstance(model.trust, Nobody | SecureSum):
-        return (Observer(ANYONE, tuple(order)),)
     named: dict[tuple[str, ...], set[str]] = {}
     for requirement in model.requirements:
         named.setdefault(requirement.observers, set()).update(requirement.outputs)
     everywhere = named.pop((ANYONE,), set()) | set(order).difference(*(r.outputs for r in model.requirements))
+    everywhere |= {name for name in order if model.trust.of(name).public}
     found: dict[tuple[str, ...], list[str]] = {}
     if everywhere:
         found[_sorted(everywhere, order)] = [ANYONE]

@@ -12,8 +12,9 @@ from privspec.language import meanings, syntax
 from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
+from privspec.model.graph import Component
 from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.requirements import ChosenTrust, Curator, Nobody, Requirement, SecureSum, Trust
+from privspec.model.requirements import ChosenTrust, Curator, EachPart, Nobody, Requirement, SecureSum, Trust
 from privspec.model.scope import TRUST_WORDS, Scope
 
 FAMILIES = (
@@ -64,8 +65,12 @@ def read_options(
     domains: Mapping[str, Domain],
     requirements: tuple[Requirement, ...],
     report: Report,
+    parts: tuple[Component, ...] = (),
 ) -> Options:
-    """The options, each kind at most once; local requirements imply that nobody is trusted."""
+    """The options, each kind at most once; local requirements imply that nobody is trusted.
+
+    Args: parts, each of which may say by itself whom it trusts.
+    """
     trust: Trust | None = None
     trust_node: syntax.Trust | None = None
     noise: syntax.NoiseAt | None = None
@@ -85,7 +90,19 @@ def read_options(
             message = "this option is given twice"
             hint = "write all names in one line, separated by commas"
             report.error("PS0273", option.span, message, others=((before.span, "given here first"),), help=hint)
-    trust = _local(trust, trust_node, requirements, report)
+    own: dict[str, tuple[Trust | None, syntax.Trust | None]] = {"": (trust, trust_node)}
+    for part in sorted(parts, key=lambda one: one.name.count(".")):
+        above = own[part.name.rpartition(".")[0]]
+        said = None if part.stated is None else _trust(part.stated, scope, environment, domains, report)
+        own[part.name] = above if said is None else (said, part.stated)
+    owner = {name: of if (of := name.rpartition(".")[0]) in own else "" for name in scope.of("output")}
+    lines = {
+        part: [r for r in requirements if not parts or any(owner.get(o) == part for o in r.outputs)] for part in own
+    }
+    trusted = {part: _local(*own[part], lines[part], report) for part in own}
+    each = tuple((name, trusted[part]) for name, part in owner.items())
+    among = {one for _, one in each} or {trusted[""]}
+    trust = min(among, key=lambda one: one.name) if len(among) == 1 else EachPart(each)
     sites, site_spans = _sites(noise, scope, report)
     families, family_spans = _families(family, report)
     return Options(trust, sites, site_spans, families, family_spans)
@@ -143,9 +160,7 @@ def _secure_sum(call: syntax.Call, option: syntax.Trust, environment: Environmen
             return None
 
 
-def _local(
-    trust: Trust | None, node: syntax.Trust | None, requirements: tuple[Requirement, ...], report: Report
-) -> Trust:
+def _local(trust: Trust | None, node: syntax.Trust | None, requirements: list[Requirement], report: Report) -> Trust:
     local = [requirement for requirement in requirements if requirement.measure.local]
     if not local:
         return trust or Curator()

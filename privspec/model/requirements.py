@@ -15,23 +15,38 @@ from privspec.model.values import Value
 
 
 class Trust(ABC):
-    """A trust model: `name` as written in a spec."""
+    """A trust model: `name` as written in a spec.
+
+    `public`: every message, or every sum of them, is seen by all; `alone`: each party draws noise for what it holds
+    itself; `shared`: all parties add shares of one noise; `drawn_whole`: no noise is in shares, or left open.
+    """
 
     __slots__ = ()
 
     name: ClassVar[str]
+    public: ClassVar[bool] = False
+    alone: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
+    drawn_whole: ClassVar[bool] = False
+    colluding: int = 0
+    span: Span | None = None
 
     @abstractmethod
     def describe(self) -> str:
         """One sentence: who sees what."""
+
+    def of(self, output: str) -> Trust:
+        """Who is trusted with what an output is made of."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class Curator(Trust):
     """One keeper sees all data; noise may enter anywhere."""
 
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
     name: ClassVar[str] = "curator"
+    drawn_whole: ClassVar[bool] = True
 
     def describe(self) -> str:
         return "one keeper sees all raw data; everybody else sees only the outputs"
@@ -41,8 +56,11 @@ class Curator(Trust):
 class Nobody(Trust):
     """Each party's message is public and must itself satisfy the requirement."""
 
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
     name: ClassVar[str] = "nobody"
+    public: ClassVar[bool] = True
+    alone: ClassVar[bool] = True
+    drawn_whole: ClassVar[bool] = True
 
     def describe(self) -> str:
         return "nobody sees another's raw data; each party adds its own noise before it sends anything"
@@ -53,8 +71,10 @@ class SecureSum(Trust):
     """Parties add shares of noise and all see only the sum; `colluding` shares are not counted on."""
 
     colluding: int = 0
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
     name: ClassVar[str] = "secure_sum"
+    public: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     def describe(self) -> str:
         tail = f", even if {self.colluding} of them collude" if self.colluding else ""
@@ -72,6 +92,23 @@ class ChosenTrust(Trust):
 
     def describe(self) -> str:
         return f"{self.variable} picks one of {', '.join(self.among)}"
+
+
+@dataclass(frozen=True, slots=True)
+class EachPart(Trust):
+    """Who is trusted with each output, where the parts of a system do not say the same."""
+
+    outputs: tuple[tuple[str, Trust], ...]
+    name: ClassVar[str] = "parts"
+
+    def of(self, output: str) -> Trust:
+        return dict(self.outputs)[output]
+
+    def describe(self) -> str:
+        found = dict[Trust, list[str]]()
+        for output, trust in self.outputs:
+            found.setdefault(trust, []).append(output)
+        return "; ".join(f"for {', '.join(names)}, {trust.describe()}" for trust, names in found.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,9 @@ def _line(model: Model, offset: int) -> int:
 
 def _trust(model: Model) -> Assumption:
     """Who sees the raw data."""
-    line = next((_line(model, o.span.start) for o in model.spec.options if isinstance(o, syntax.Trust)), None)
+    stated = [option for option in model.spec.options if isinstance(option, syntax.Trust)]
+    stated += [part.stated for part in model.components if part.stated is not None]
+    line = next((_line(model, one.span.start) for one in stated), None)
     because = {"line": line} if line else {"note": "trust-by-default"}
     return _said(f"Trust: {model.trust.describe()}.", "assumed", **because)
 

@@ -25,7 +25,7 @@ from privspec.model.graph import Model, once
 from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
 from privspec.model.reports import Failure
-from privspec.model.requirements import Chain, Curator, Requirement
+from privspec.model.requirements import Chain, Requirement
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
 from privspec.problem.linear import numbers_of
@@ -261,8 +261,8 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
 
     beside = "where a line counts on the model"
-    if not isinstance(model.trust, Curator):
-        span = getattr(model.trust, "span", None) or model.spec.span
+    if model.trust.name != "curator":
+        span = model.trust.span or model.spec.span
         yield at(span, f"`trust {model.trust.name}` {beside}", "`trust curator` can be computed")
     chain = chain_of(model)
     for node in model.inputs:

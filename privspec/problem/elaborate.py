@@ -16,7 +16,7 @@ from privspec.model.measures import Measure as ModelMeasure
 from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
 from privspec.model.observers import looks, units
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement, SecureSum
+from privspec.model.requirements import Requirement
 from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,
@@ -98,8 +98,7 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
 
 def trust_of(model: Model) -> Trust:
     """Who is trusted."""
-    trust = model.trust
-    return Trust(trust.name, trust.colluding if isinstance(trust, SecureSum) else 0)
+    return Trust(model.trust.name, model.trust.colluding)
 
 
 def data_of(model: Model, node: GraphNode) -> Data:

@@ -18,7 +18,6 @@ from privspec.kernel.core.linear import Alike, Places
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import InputBlock
-from privspec.model.requirements import Nobody
 
 Whole = NDArray[np.int64]
 
@@ -138,9 +137,7 @@ class Layout:
     @classmethod
     def of(cls, model: Model) -> Layout:
         """Every large input of numbers in one class; laid out where each party's message is seen or has its figure."""
-        told_apart = isinstance(model.trust, Nobody) or any(
-            isinstance(r.measure, Personalised) for r in model.requirements
-        )
+        told_apart = model.trust.alone or any(isinstance(r.measure, Personalised) for r in model.requirements)
         found = []
         for block in model.blocks:
             shape, whole = block.type.shape, told_apart or block.layout == "cells"

@@ -16,7 +16,7 @@ from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, Measure, Personalised
 from privspec.model.neighbours import BallGeometry, plural
-from privspec.model.requirements import Curator, Nobody, Requirement, SecureSum
+from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
 from privspec.problem.linear_classes import Layout
@@ -145,10 +145,10 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         if model.source.position(written.span.start)[0] not in read:
             # never leave out a line that promises something
             yield at(written.span, "this requirement: its amounts have no value")
-    if isinstance(model.trust, SecureSum):
+    if model.trust.shared:
         yield from _secure_sum(model, model.trust)
-    elif not isinstance(model.trust, Curator | Nobody):
-        span = getattr(model.trust, "span", None) or model.spec.span
+    elif model.trust.name not in TRUST_WORDS:
+        span = model.trust.span or model.spec.span
         yield at(span, f"`trust {model.trust.name}`", f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed")
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
@@ -158,7 +158,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             yield at(node.span, f"with {node.name}, {node.type.describe()}")
 
 
-def _secure_sum(model: Model, trust: SecureSum) -> Iterator[Diagnostic]:
+def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
     """What a secure sum does not do yet: its parties are public, hold all data, and add noise at the sum only."""
 
     def at(span: Span, message: str, help_: str) -> Diagnostic:

@@ -17,7 +17,7 @@ from privspec.model.graph import GraphNode, Model
 from privspec.model.library import GRID, Function, Records, Route, library
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
 from privspec.model.reports import Failure
-from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
 from privspec.problem.types import Block
@@ -279,7 +279,7 @@ def _all_answered(model: Model) -> None:
     if model.asserted:
         text = "solve takes no asserted functions where statistics are made noisy"
         raise Failure("PS0501", model.spec.span, text)
-    if not isinstance(model.trust, Curator | Nobody):
+    if not model.trust.drawn_whole:
         raise Failure("PS0501", model.spec.span, f"solve cannot compute `trust {model.trust.name}` here yet")
 
 

@@ -22,11 +22,12 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel
-from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.model.requirements import EachPart, Requirement, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.statistics import routed_call
 from privspec.problem.terms import public_number
+from privspec.problem.words import trust_words
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
@@ -48,9 +49,14 @@ class PartOfSystem:
     times: int
     only_if: str | None
 
+    @property
+    def names(self) -> str:
+        """Its outputs."""
+        return ", ".join(name for block in self.problem.blocks for name in block.outputs)
+
     def words(self) -> tuple[str, ...]:
         """How often it is drawn, and when."""
-        names = ", ".join(name for block in self.problem.blocks for name in block.outputs)
+        names = self.names
         often = f"{names}: drawn {self.times} times, with independent noise; every line holds of all of them together."
         when = f"{names}: drawn only if {self.only_if} is not 0; all lines hold as if it always were."
         return (*((often,) if self.times > 1 else ()), *((when,) if self.only_if is not None else ()))
@@ -78,7 +84,8 @@ class System:
 
     def words(self) -> tuple[str, ...]:
         """Its parts, and that their noise is independent."""
-        listed = " | ".join(", ".join(block.outputs) for part in self.parts for block in part.problem.blocks)
+        listed = " | ".join(part.names for part in self.parts)
+        trusts = len({part.problem.trust for part in self.parts}) > 1
         many = f"{len(self.parts)} parts" if len(self.parts) > 1 else "one part"
         head = f"The outputs are released in {many} with independent noise: {listed}."
         picked = (
@@ -88,6 +95,7 @@ class System:
         return (
             head,
             *picked,
+            *(f"{part.names}: {trust_words(part.problem.trust)}" for part in self.parts if trusts),
             *(words for part in self.parts for words in part.words()),
             *(words for part in self.parts for block in part.problem.blocks for words in block.words()),
         )
@@ -107,7 +115,13 @@ class Part:
 
 def reads(model: Model) -> bool:
     """Whether outputs belong to several families, or to several problems of a family that takes one at a time."""
-    return len(parts_of(model)) > 1 or any(part.times > 1 for part in parts_of(model))
+    found = parts_of(model)
+    return len(found) > 1 or any(part.times > 1 for part in found) or (bool(found) and mixed(model))
+
+
+def mixed(model: Model) -> bool:
+    """Whether parts trust each their own."""
+    return isinstance(model.trust, EachPart)
 
 
 def blocks(model: Model) -> tuple[System]:
@@ -208,10 +222,10 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     runs = [part for part in model.components if not part.plain]
     if (len(model.outputs) < 2 and not runs) or model.loss is None:
         return ()
-    if not chosen_shares(model) and not runs and not _own_views(model) and not _of_several_kinds(model):
+    if not (chosen_shares(model) or runs or _own_views(model) or mixed(model) or _of_several_kinds(model)):
         return ()
     groups = _groups(model)
-    if len(groups) < 2 and not runs:
+    if len(groups) < 2 and not runs and not mixed(model):
         return ()
     found = [_part(model, group) for group in groups]
     alone = {name for number in chosen_shares(model) for name in model.requirements[number].outputs}
@@ -220,7 +234,7 @@ def parts_of(model: Model) -> tuple[Part, ...]:
     open_ones = [(i, one) for i, one in enumerate(found) if not alone & set(one.outputs)]
     pairs = [{i, j} for i, one in open_ones for j, other in open_ones if j < i and _one_problem(one, other)]
     merged = _joined([{i} for i in range(len(found))] + pairs)
-    if len(merged) < 2 and not runs:
+    if len(merged) < 2 and not runs and not mixed(model):
         return ()
     parts = (
         found[min(some)] if len(some) == 1 else _part(model, {name for i in some for name in found[i].outputs})
@@ -235,10 +249,16 @@ def parts_of(model: Model) -> tuple[Part, ...]:
 
 def _own_views(model: Model) -> list[set[str]]:
     """What lines of parts are about where every message or sum of the whole is seen: only what the part shows."""
-    if isinstance(model.trust, Curator):
-        return []
     seen = [set(model.exposed(line)) for line in model.requirements]
-    return [some for some in seen if len(some) < len(model.outputs)]
+    return [some & shown for shown in _public(model) for some in seen if some & shown and not shown <= some]
+
+
+def _public(model: Model) -> list[set[str]]:
+    """The outputs of each trust under which all see every message or sum."""
+    found = dict[Trust, set[str]]()
+    for node in model.outputs:
+        found.setdefault(model.trust.of(node.name), set()).add(node.name)
+    return [names for trust, names in found.items() if trust.public]
 
 
 def _outputs_of(model: Model, component: Component) -> set[str]:
@@ -253,7 +273,7 @@ def _of_several_kinds(model: Model) -> bool:
 
 def _one_problem(one: Part, other: Part) -> bool:
     """Whether a family takes both parts better together than apart."""
-    if one.family != other.family:
+    if one.family != other.family or one.model.trust != other.model.trust:
         return False
     inputs = {node.name for node in one.model.inputs} & {node.name for node in other.model.inputs}
     return one.family.together == "always" or (one.family.together == "same input" and bool(inputs))
@@ -288,6 +308,7 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
         privacy=tuple(privacy),
         options=tuple(o for o in (_option(option, model, kept) for option in spec.options) if o is not None),
     )
+    trust = model.trust.of(min(outputs))
     given = [n.name for n in model.constants if n.definition is None and n.name in kept]
     constants = {name: model.values[name] for name in given if name in model.values}
     if not privacy and not sub.fairness:
@@ -295,7 +316,7 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
     values = {name: f'"{value}"' if isinstance(value, str) else value for name, value in model.parameters.items()}
     found = build(sub, model.source, parameters=values, constants=constants, base=model.base, files=model.files)
     once_each = tuple(replace(one, times=1, only_if=None) for one in model.components)
-    found = replace(found, name=model.name, components=once_each)
+    found = replace(found, name=model.name, components=once_each, trust=trust)
     return Part(tuple(n.name for n in found.outputs), found, tuple(lines), family_of_part(found))
 
 
@@ -396,7 +417,7 @@ def _some(names: syntax.Names, kept: set[str]) -> syntax.Names:
 
 def _option(option: syntax.Option, model: Model, kept: set[str]) -> syntax.Option | None:
     if not isinstance(option, syntax.NoiseAt):
-        return option
+        return None if mixed(model) and isinstance(option, syntax.Trust) else option
     sites = tuple(site for site in option.sites if _used(site) & set(model.nodes) <= kept)
     return replace(option, sites=sites) if sites else None
 
@@ -415,16 +436,19 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
         return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
 
-    if isinstance(model.trust, Nobody) and any(part.family.form != "linear" for part in parts):
-        span, said = (
-            getattr(model.trust, "span", None) or model.spec.span,
-            "outputs of several kinds under `trust nobody`",
-        )
-        yield at(span, said, "where nobody is trusted, all parts are linear answers")
-    for line in () if isinstance(model.trust, Curator) else model.requirements:
+    for part in parts:
+        trusted = {name: model.trust.of(name) for name in part.outputs}
+        if len(set(trusted.values())) > 1:
+            words = " and ".join(f"{name} (`trust {one.name}`)" for name, one in trusted.items())
+            hint = "give each a term of the loss, and lines of accuracy, of its own"
+            yield at(model.nodes[part.outputs[0]].span, f"together what is under several trusts, {words},", hint)
+            return
+            return
+    for line in model.requirements:
         seen = set(model.exposed(line))
-        if any(seen & set(part.outputs) and not seen >= set(part.outputs) for part in parts):
-            yield at(line.span, "a line about some of what is seen together")
+        for part in parts:
+            if part.model.trust.public and seen & set(part.outputs) and not seen >= set(part.outputs):
+                yield at(line.span, "a line about some of what is seen together")
     for span in model.family_spans:
         yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
     shares = chosen_shares(model)

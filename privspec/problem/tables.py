@@ -12,7 +12,7 @@ from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure
-from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
 from privspec.problem.table_forms import Amount, Compared, Rounds, Table
@@ -152,6 +152,9 @@ def _rounds(model: Model) -> Rounds | None:
 # --- what tables do not know yet ------------------------------------------------------------------
 
 
+NO_SHARES = "leave out the finite domain of the output: noise of linear answers can be drawn in shares"
+
+
 def _refuse_unsupported(model: Model) -> None:
     """Constructs that tables do not know yet.
 
@@ -168,9 +171,9 @@ def _refuse_unsupported(model: Model) -> None:
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for claim in model.asserted:
         yield claim.claim.span, "with functions it cannot see into", None
-    if not isinstance(model.trust, Curator | Nobody):
-        yield getattr(model.trust, "span", None) or model.spec.span, f"`trust {model.trust.name}`", None
-    if isinstance(model.trust, Nobody) and model.parties:
+    if not model.trust.drawn_whole:
+        yield model.trust.span or model.spec.span, f"`trust {model.trust.name}` for tables", NO_SHARES
+    if model.trust.alone and model.parties:
         party = next(iter(model.parties.values()))
         yield party.span, "tables at each party", "write the spec of one party's report"
     for name, span in zip(model.families, model.family_spans, strict=True):

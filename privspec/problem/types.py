@@ -17,7 +17,10 @@ ELABORATOR = "1"
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Who is trusted: "curator", "nobody" or "secure sum"; `colluding` parties pool their shares of the noise."""
+    """Who is trusted: "curator", "nobody" or "secure_sum"; `colluding` parties pool their shares of the noise.
+
+    "parts" where each part of a system says so of its own data.
+    """
 
     kind: str
     colluding: int = 0

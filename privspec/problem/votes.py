@@ -22,7 +22,7 @@ from privspec.model.measures import LDP, Chosen, EpsilonDelta, PureDP
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
-from privspec.model.requirements import AccuracyTarget, Curator, Nobody, Requirement
+from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.spaces import Listed, space_of
 from privspec.model.targets import environment
 from privspec.model.values import Symbol, show
@@ -108,7 +108,7 @@ def beyond_tables(model: Model, source: GraphNode) -> bool:
     """Whether a table is not for this vote: by its requirements and options, or because it would have too many rows."""
     if any(r.neighbours.adding or isinstance(r.measure, Chosen) for r in model.requirements):
         return True
-    if isinstance(model.trust, Nobody):
+    if model.trust.alone:
         return True
     if set(model.families) & set(FAMILIES) and "table" not in model.families:
         return True
@@ -316,8 +316,8 @@ class _Reader:
                 "solve cannot compute places for noise in a vote",
                 help="the rule says how the winner is drawn: leave the line out",
             )
-        if not isinstance(model.trust, Curator | Nobody):
-            span = getattr(model.trust, "span", None) or model.spec.span
+        if not model.trust.drawn_whole:
+            span = model.trust.span or model.spec.span
             raise Failure("PS0501", span, f"solve cannot compute `trust {model.trust.name}` for votes")
 
     def _ballot_law(self) -> BallotLaw | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privspec.model.domains import Domain
-    from privspec.problem.types import Data, Measure, Obligation, Problem, PublicValue, Unit
+    from privspec.problem.types import Data, Measure, Obligation, Problem, PublicValue, Trust, Unit
 
 
 def words(problem: Problem) -> Iterator[str]:
@@ -16,9 +16,7 @@ def words(problem: Problem) -> Iterator[str]:
         for block in problem.blocks:
             yield from block.words()
         return
-    yield TRUST[problem.trust.kind] + (
-        f" The shares of {problem.trust.colluding} of them are not counted on." if problem.trust.colluding else ""
-    )
+    yield trust_words(problem.trust)
     yield from map(data_words, problem.data)
     yield from map(public_words, problem.public)
     yield from map(obligation_words, problem.obligations)
@@ -40,7 +38,14 @@ TRUST = {
     "curator": "One keeper sees all data; everybody else sees outputs only.",
     "nobody": "Nobody sees another's data: every message of every party is public.",
     "secure_sum": "Parties add shares of the noise, and everybody sees the sum only.",
+    "parts": "Who is trusted is said for each part by itself.",
 }
+
+
+def trust_words(trust: Trust) -> str:
+    """Who sees what, and whose shares of the noise do not count."""
+    left_out = f" The shares of {trust.colluding} of them are not counted on." if trust.colluding else ""
+    return TRUST[trust.kind] + left_out
 
 
 def data_words(data: Data) -> str:

@@ -183,7 +183,7 @@ def test_trust_by_default() -> None:
     assert (found.trust, found.trust_stated) == ("curator", False)
     assert found.trust_because == Note("trust-by-default")
     document = plan("histogram")
-    document["guarantees"][0]["measure"] = "epsilon-LDP"
+    document["problem"]["trust"]["kind"] = "nobody"
     assert facts(document).context.trust == "nobody"
 
 

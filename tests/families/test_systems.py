@@ -218,7 +218,7 @@ def test_data_of_no_part_are_refused(plan: Plan) -> None:
     ("text", "words"),
     [
         (city(options="options: noise family laplace"), "noise families"),
-        (city(options="options: trust nobody"), "trust nobody"),
+        (city(options="options: trust nobody"), "tables at each party"),
         (city(PRIVACY.replace("(1, 1e-6)-DP", "(2, 1)-RDP")), "RDP shared"),
     ],
 )

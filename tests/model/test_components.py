@@ -138,15 +138,13 @@ privacy: inner.O is 1-DP wrt data
         ("epsilon = 2", "epsilon = 2, only_if = 1 + 1", "PS0425", "whole.priv", 3),
         ("epsilon = 2", "epsilon = 2, only_if = x", "PS0425", "whole.priv", 3),
         ("epsilon = 2", "epsilon = 2, only_if = b.O", "PS0425", "whole.priv", 3),
-        ("epsilon = 2", "epsilon = 2, trust = nobody", "PS0424", "whole.priv", 3),
     ],
 )  # fmt: skip
 def test_each_complaint_stands_where_it_is_wrong(
     tmp_path: Path, old: str, new: str, code: str, file: str, line: int
 ) -> None:
     assert old in WHOLE
-    trust = "\noptions: trust curator\n" if "trust" in new else ""
-    found = wrong(tmp_path, WHOLE.replace(old, new, 1) + trust)
+    found = wrong(tmp_path, WHOLE.replace(old, new, 1))
     assert code in found
     assert found[code][:2] == (file, line)
 

@@ -15,7 +15,6 @@ from privspec.families.linear.pure import pure_candidates
 from privspec.families.linear.release import Candidate
 from privspec.families.linear.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
-from privspec.model.requirements import SecureSum
 from privspec.problem.linear_supported import refuse_missing
 from privspec.solvers.programs import SolverError
 
@@ -48,7 +47,7 @@ def choose(problem: Problem) -> Choice | Infeasible:
         if isinstance(candidate, Infeasible):
             return candidate
         found.append(candidate)
-    if isinstance(model.trust, SecureSum):
+    if model.trust.shared:
         from privspec.families.linear.shares import in_shares  # few specs are of secure sums
 
         found = [own for own in (in_shares(problem, candidate) for candidate in found) if own is not None]
@@ -96,7 +95,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
             return pure_conflict(problem, epsilons, possible)
         refuse_missing(problem.model)
     best: Candidate | Infeasible | None
-    if isinstance(problem.model.trust, SecureSum):
+    if problem.model.trust.shared:
         from privspec.families.linear.shares import within_limits_in_shares
 
         best = within_limits_in_shares(problem, budgets)

@@ -12,7 +12,6 @@ import numpy as np
 
 from privspec.families.family import Settings
 from privspec.model.graph import Model
-from privspec.model.requirements import Nobody
 from privspec.model.targets import meaning
 from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 
@@ -57,7 +56,7 @@ class Problem:
     @property
     def local(self) -> bool:
         """Whether what each party sends is seen by all."""
-        return isinstance(self.model.trust, Nobody)
+        return self.model.trust.alone
 
     @cached_property
     def through_inputs(self) -> bool:

@@ -16,7 +16,6 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits
 from privspec.kernel.shares import SMOOTHING
 from privspec.model.graph import Model
-from privspec.model.requirements import SecureSum
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
@@ -28,7 +27,6 @@ AT_THE_CURATOR = ", at the curator"
 def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
     """The same in shares, of which those of a coalition do not count; None for noise that has no shares."""
     trust, model = problem.model.trust, problem.model
-    assert isinstance(trust, SecureSum)
     parties = parties_of(model)
     honest = parties - trust.colluding
     mechanism, factor = candidate.mechanism, parties / honest
@@ -50,7 +48,6 @@ def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
 def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible | None:
     """The least loss of Gaussian shares that meet every accuracy line: without a coalition they meet narrower ones."""
     trust, model = problem.model.trust, problem.model
-    assert isinstance(trust, SecureSum)
     parties = parties_of(model)
     left = (parties - trust.colluding) / parties
     limits = tuple(replace(limit, bound=limit.bound * left) for limit in problem.system.limits)

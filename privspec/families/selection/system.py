@@ -11,7 +11,7 @@ from privspec.kernel.core.problem import Obligation
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.lemmas.votes import Choice, Total, Vote
 from privspec.model.graph import Model
-from privspec.model.requirements import Nobody, Requirement
+from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import obligation_of
 from privspec.problem.form import document
 from privspec.problem.vote_forms import Votes
@@ -88,7 +88,7 @@ class LotterySystem:
     @property
     def local(self) -> bool:
         """Whether nobody is trusted with the ballots."""
-        return isinstance(self.model.trust, Nobody)
+        return self.model.trust.alone
 
 
 def lower(model: Model) -> LotterySystem:

@@ -16,7 +16,7 @@ from privspec.model.measures import Measure, Personalised
 from privspec.model.neighbours import ReplacingRecord
 from privspec.model.priors import Generator, generator_of
 from privspec.model.reports import Failure
-from privspec.model.requirements import Nobody, Requirement
+from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.problem.statistics import StatisticBlock, block_of
 
@@ -138,7 +138,7 @@ def ways(system: StatisticSystem) -> Iterator[Way]:
 def forbidden(system: StatisticSystem, way: Way) -> str:
     """Why the spec does not allow a candidate; empty if it does."""
     sites, families = system.block.sites, system.block.families
-    if isinstance(system.model.trust, Nobody) and not way.each_party:
+    if system.model.trust.alone and not way.each_party:
         return "nobody is trusted with the pooled statistic"
     if sites is not None and way.at not in sites:
         return f"the spec asks for noise at {', '.join(sites)}"
