@@ -206,11 +206,11 @@ class PointRules(Rules):
 
     def judge(self, case: Case) -> Points:
         points = read_points(case.block, case.mechanism)
-        block, trust = points.block, case.frame.trust.kind
+        block, trust = points.block, case.frame.trust
         held = [(data.name, data.party) for data in case.frame.data]
-        if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
+        if held != [(block.source, block.party)] or trust.means.shared:
             raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one point alone, under trust {trust}")
+        case.says("view", True, f"each report is of one point alone, under trust {trust.kind}")
         text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
         case.says("rounding", True, text)
         guarantees = _guarantees(case, points)

@@ -21,7 +21,7 @@ from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP
 from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
 from privspec.model.reports import Failure
-from privspec.model.requirements import Curator, Nobody, Requirement
+from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
 from privspec.problem.terms import Term, public_number, terms
@@ -320,8 +320,8 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         if target.target.probability is not None or target.target.variable is not None:
             hint = f"write E[ ||{output.name} - {source.name}|| ] <= 4"
             yield target.target.span, "such a line of accuracy of a report of a point", hint
-    if not isinstance(model.trust, Curator | Nobody):
-        span = getattr(model.trust, "span", None) or model.spec.span
+    if not model.trust.drawn_whole:
+        span = model.trust.span or model.spec.span
         yield span, f"`trust {model.trust.name}` of reports of points", "each is noisy by itself: trust nobody"
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:

@@ -182,8 +182,8 @@ class Systems:
         curves = [solved.curves(part) for part in sharing]
         split = best_split(lines, curves) if sharing else Split((), (), 0.0)
         if split is None:
-            for part in sharing:  # one that cannot be solved at all says why
-                solved.part(part, (PURE, Fraction(1)), replace(settings, alternatives=False))
+            for number in sharing:  # one that cannot be solved at all says why
+                solved.part(number, (PURE, Fraction(1)), replace(settings, alternatives=False))
             raise SpecError(_no_split(model, min(system.shared)))
         amounts = [solved.capped(*one) for one in zip(sharing, split.kinds, split.amounts, strict=True)]
         spent = dict(zip(sharing, zip(split.kinds, amounts, strict=True), strict=True))
