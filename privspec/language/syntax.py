@@ -9,13 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, dataclass_transform
 
 from privspec.core.spans import NOWHERE, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Tree:
+    """Whatever derives from it is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
+class Node(Tree):
     """Anything with a place in the text."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
@@ -24,7 +31,6 @@ class Node:
 # --- expressions -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Number(Node):
     """A literal, exact; `text` keeps the author's spelling (not compared)."""
 
@@ -32,21 +38,18 @@ class Number(Node):
     text: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
 class String(Node):
     """A quoted string, without its quotes."""
 
     value: str
 
 
-@dataclass(frozen=True, slots=True)
 class Name(Node):
     """A bare word."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
 class Call(Node):
     """`f(args)`."""
 
@@ -54,42 +57,36 @@ class Call(Node):
     arguments: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Counting(Call):
     """A call about a table, each of its conditions as `column = {values}`; `text` is what the author wrote."""
 
     text: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
 class SetOf(Node):
     """`{a, b, c}`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class TupleOf(Node):
     """`(a, b)`: two items or more; parentheses around one expression leave no node."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Vector(Node):
     """`[a, b]`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Negate(Node):
     """`-e`."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Node):
     """`left op right` with op one of + - * / @ ^ (`²` is `^ 2`)."""
 
@@ -98,14 +95,12 @@ class Binary(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Transpose(Node):
     """`e'`."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Index(Node):
     """`base[i, j]`."""
 
@@ -113,7 +108,6 @@ class Index(Node):
     indices: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     """`base.name`."""
 
@@ -121,7 +115,6 @@ class Attribute(Node):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Norm(Node):
     """`||e||`, `||e||_1`, `||e||_2`, `||e||_inf`; order "2", "1" or "inf"."""
 
@@ -129,14 +122,12 @@ class Norm(Node):
     order: str = "2"
 
 
-@dataclass(frozen=True, slots=True)
 class Absolute(Node):
     """`|e|`."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Over(Node):
     """`E[body | given]` or `worst[body]`; operator "E" or "worst"."""
 
@@ -145,7 +136,6 @@ class Over(Node):
     given: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class RangeOf(Node):
     """`lo..hi`, as an argument or as a domain."""
 
@@ -153,7 +143,6 @@ class RangeOf(Node):
     high: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Keyword(Node):
     """`name = expr` in a call."""
 
@@ -161,7 +150,6 @@ class Keyword(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Member(Node):
     """`name in domain` in a call, as in `table(age in 0..120)`."""
 
@@ -169,7 +157,6 @@ class Member(Node):
     domain: Domain
 
 
-@dataclass(frozen=True, slots=True)
 class Condition(Node):
     """`left op right` in a call with op one of < <= > >= !=, as in `count(people, age >= 65)`."""
 
@@ -178,7 +165,6 @@ class Condition(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Holds(Node):
     """`(left op right)` with op one of < <= > >= !=: 1 where it holds, 0 where it does not."""
 
@@ -187,7 +173,6 @@ class Holds(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Comprehension(Node):
     """`body for variable in domain` in a call; the domain of a party may be left out."""
 
@@ -222,7 +207,6 @@ NO_EXPRESSION = (RangeOf, Keyword, Member, Condition, Comprehension)
 # --- domains ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Interval(Node):
     """`[lo, hi]`, `(lo, hi]`, `[lo, inf)`, ..."""
 
@@ -232,14 +216,12 @@ class Interval(Node):
     high_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class RankingOf(Node):
     """`ranking of A`."""
 
     alternatives: Name | SetOf
 
 
-@dataclass(frozen=True, slots=True)
 class Power(Node):
     """`base^n` or `base^(m, n)`; several exponents are the dimensions of an array."""
 
@@ -253,7 +235,6 @@ Domain: TypeAlias = RangeOf | Name | Call | SetOf | Interval | RankingOf | Power
 # --- statements ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Ref(Node):
     """`name`, `component.name`, `name[index]`; `name_span` covers the first word only."""
 
@@ -263,7 +244,6 @@ class Ref(Node):
     name_span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Parameter(Node):
     """`ref = expr` under `parameters:`."""
 
@@ -271,7 +251,6 @@ class Parameter(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Party(Node):
     """`voter in 1..N` under `parties:`."""
 
@@ -279,7 +258,6 @@ class Party(Node):
     domain: Domain
 
 
-@dataclass(frozen=True, slots=True)
 class Component(Node):
     """`name = spec("file.priv", ...)` under `components:`."""
 
@@ -297,7 +275,6 @@ class VariableKind(Enum):
     CHOOSE = "choose"
 
 
-@dataclass(frozen=True, slots=True)
 class Variable(Node):
     """`KIND ref [in domain] [= expr]` under `variables:`."""
 
@@ -307,7 +284,6 @@ class Variable(Node):
     value: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Relation(Node):
     """`left op right` under `background:` with op one of = ~ <= >=."""
 
@@ -316,7 +292,6 @@ class Relation(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class Membership(Node):
     """`expr in domain` under `background:`."""
 
@@ -324,19 +299,16 @@ class Membership(Node):
     domain: Domain
 
 
-@dataclass(frozen=True, slots=True)
 class Everything(Node):
     """Unit `everything`."""
 
 
-@dataclass(frozen=True, slots=True)
 class OneUnit(Node):
     """Unit `one NAME`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class UpToUnits(Node):
     """Unit `up to amount NAME`."""
 
@@ -347,35 +319,30 @@ class UpToUnits(Node):
 Unit: TypeAlias = Everything | OneUnit | UpToUnits
 
 
-@dataclass(frozen=True, slots=True)
 class Replacing(Node):
     """`replacing unit`."""
 
     unit: Unit
 
 
-@dataclass(frozen=True, slots=True)
 class AddingOrRemoving(Node):
     """`adding or removing unit`."""
 
     unit: Unit
 
 
-@dataclass(frozen=True, slots=True)
 class Distance(Node):
     """`distance euclidean`, `distance |x - x'|`, `distance csv("f")`: what it means is decided in `privspec.model`."""
 
     metric: Expr
 
 
-@dataclass(frozen=True, slots=True)
 class SeenBy(Node):
     """`seen by a and b`: one coalition."""
 
     observers: tuple[Name, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class GivenTheModel(Node):
     """`given the model`: the line counts on the data model."""
 
@@ -383,14 +350,12 @@ class GivenTheModel(Node):
 Clause: TypeAlias = Replacing | AddingOrRemoving | Distance | SeenBy | GivenTheModel
 
 
-@dataclass(frozen=True, slots=True)
 class Refs(Node):
     """One name, or `(a, b)`."""
 
     items: tuple[Ref, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class AllOf(Node):
     """`all outputs` or `all inputs`; `what` is that last word."""
 
@@ -400,14 +365,12 @@ class AllOf(Node):
 Names: TypeAlias = Refs | AllOf
 
 
-@dataclass(frozen=True, slots=True)
 class Amount(Node):
     """A number, a name, or `(e, ...)`: the figures before `-DP`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class SensitivityClaim(Node):
     """`name has l1 sensitivity at most e wrt x, ...` under `background:`."""
 
@@ -421,7 +384,6 @@ class SensitivityClaim(Node):
 BackgroundStatement: TypeAlias = Relation | Membership | SensitivityClaim
 
 
-@dataclass(frozen=True, slots=True)
 class Target(Node):
     """`e <= e [for j in D] [with probability p]` under `accuracy:`."""
 
@@ -432,7 +394,6 @@ class Target(Node):
     probability: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Requirement(Node):
     """`names is amount-MEASURE wrt names, clauses`; measure is the word after the hyphen ("DP", ...)."""
 
@@ -443,7 +404,6 @@ class Requirement(Node):
     clauses: tuple[Clause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class Independence(Node):
     """`names is independent of ref [given ref [= e]] [, up to e]` under `fairness:`."""
 
@@ -454,21 +414,18 @@ class Independence(Node):
     tolerance: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Trust(Node):
     """`trust curator`, `trust secure_sum(colluding = 10)`, `trust protocol`."""
 
     model: Name | Call
 
 
-@dataclass(frozen=True, slots=True)
 class NoiseAt(Node):
     """`noise at e, e`."""
 
     sites: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class NoiseFamily(Node):
     """`noise family NAME, NAME`."""
 
@@ -478,7 +435,6 @@ class NoiseFamily(Node):
 Option: TypeAlias = Trust | NoiseAt | NoiseFamily
 
 
-@dataclass(frozen=True, slots=True)
 class Spec(Node):
     """A whole file. Sections that are absent are empty; `sections` keeps the author's order of headers."""
 
