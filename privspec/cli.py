@@ -178,20 +178,20 @@ def _note(text: str, quiet: bool) -> None:
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Any]:
-    """A line that shows the current gap on a terminal; nothing elsewhere."""
+def _shown_now(quiet: bool, words: Callable[..., str], after: float = 0.0) -> Iterator[Any]:
+    """A line on a terminal that is written again and again, from so many seconds on; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
     import time
 
-    last = [0.0]
+    begun, last = time.monotonic(), [0.0]
 
-    def show(iteration: int, value: float, bound: float) -> None:
-        if time.monotonic() - last[0] > 0.2:
-            last[0] = time.monotonic()
-            gap = (value - bound) / value if value > 0 else 1.0
-            print(f"\r  step {iteration}: loss {value:.6g}, gap {gap:.1e}   ", end="", file=sys.stderr, flush=True)
+    def show(*now: Any) -> None:
+        at = time.monotonic()
+        if at - begun > after and at - last[0] > 0.2:
+            last[0] = at
+            print(f"\r\033[K  {words(*now)}", end="", file=sys.stderr, flush=True)
 
     try:
         yield show
@@ -200,29 +200,13 @@ def _progress(quiet: bool) -> Iterator[Any]:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-@contextmanager
-def _counting(quiet: bool) -> Iterator[Any]:
-    """A line that counts records on a terminal; nothing elsewhere, and nothing for what is done at once."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    import time
+def _gap(iteration: int, value: float, bound: float) -> str:
+    gap = (value - bound) / value if value > 0 else 1.0
+    return f"step {iteration}: loss {value:.6g}, gap {gap:.1e}"
 
-    begun = time.monotonic()
-    last = [0.0]
 
-    def show(what: str, done: int, total: int | None) -> None:
-        now = time.monotonic()
-        if now - begun > 1 and now - last[0] > 0.2:
-            last[0] = now
-            of = "" if total is None else f" of {total:,}"
-            print(f"\r\033[K  {done:,}{of} {what}", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield show
-    finally:
-        if last[0]:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+def _counted(what: str, done: int, total: int | None) -> str:
+    return f"{done:,}{'' if total is None else f' of {total:,}'} {what}"
 
 
 # --- reading what is asked for --------------------------------------------------------------------
@@ -414,7 +398,7 @@ def solve(
         if stage == dump:
             print(_shown(stage, result))
 
-    with _progress(quiet) as progress:
+    with _shown_now(quiet, _gap) as progress:
         plan = solve_spec(request, Settings(solver=solver, deadline=time_limit, progress=progress), watch)
     if not plan.feasible:
         _print_infeasible(plan, as_json)
@@ -604,7 +588,7 @@ def run(
         raise UsageError.of("PS0721", "--seed is a simulation, which no ledger pays for", help="leave one out")
     keeper = Keeper()
     try:
-        with _counting(quiet) as progress:
+        with _shown_now(quiet, _counted, 1.0) as progress:
             release = found.run(
                 paths,
                 ledger,
@@ -757,7 +741,7 @@ def aggregate(
     if output is not None:
         check_suffix(output)
         refuse_overwriting([output], {f"the reports in {path}": path for path in reports} | {"the plan": plan})
-    with _counting(quiet) as progress:
+    with _shown_now(quiet, _counted, 1.0) as progress:
         shares = found.aggregate(reports, estimator=estimator, level=level, seed=seed, progress=progress)
     if output is not None:
         write_aggregate(shares, output)

@@ -52,6 +52,12 @@ def _said(text: str, status: str, **because: Any) -> Assumption:
     return {"text": text, "status": status, "because": because}
 
 
+def _drawn(note: str, what: str = "The noise drawn is exact") -> Iterator[Assumption]:
+    """How what is random is drawn, by the note that proves it."""
+    yield _said(f"{what}: no floating-point number takes part in it.", "proved", note=note)
+    yield _said(RANDOM_BITS, "assumed", note=note)
+
+
 def _line(model: Model, offset: int) -> int:
     return model.source.position(offset)[0]
 
@@ -126,10 +132,7 @@ def _chain(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         f"if all entries may change, at most {_figure(without['everything'])}."
     )
     yield _said(text, "proved", claim="no model")
-    yield _said(
-        "The noise drawn is exact: no floating-point number takes part in it.", "proved", note="discrete-laplace"
-    )
-    yield _said(RANDOM_BITS, "assumed", note="discrete-laplace")
+    yield from _drawn("discrete-laplace")
     if plan["claims"]["bound"] is not None:
         text = "The optimum is relative to discrete Laplace noise of one size, on the grid of the answers."
         yield _said(text, "proved", claim="bound")
@@ -172,8 +175,7 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         else:
             text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
         yield _said(text, "proved", line=_line(model, block.span.start))
-    yield _said("The noise drawn is exact: no floating-point number takes part in it.", "proved", note=note)
-    yield _said(RANDOM_BITS, "assumed", note=note)
+    yield from _drawn(note)
     if note == "shares":
         text = "The secure sum shows the sum and nothing else, and every party adds the share that it is meant to add."
         yield _said(text, "assumed", note=note)
@@ -197,9 +199,7 @@ def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             "that value alone (the release states it)."
         )
         yield _said(text, "proved", line=_line(model, block.span.start))
-    text = "Outputs are drawn from exact probabilities: no floating-point number takes part in it."
-    yield _said(text, "proved", note="tables")
-    yield _said(RANDOM_BITS, "assumed", note="tables")
+    yield from _drawn("tables", "Outputs are drawn from exact probabilities")
     if any(name not in {block.name for block in model.blocks} for name in mechanism["of"]):
         text = f"The mechanism looks at {', '.join(mechanism['of'])} only; the optimum is among such mechanisms."
         yield _said(text, "proved", note="tables")
@@ -229,9 +229,7 @@ def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         "states it)."
     )
     yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
-    text = "The winner is drawn from exact probabilities: no floating-point number takes part in it."
-    yield _said(text, "proved", note=note)
-    yield _said(RANDOM_BITS, "assumed", note=note)
+    yield from _drawn(note, "The winner is drawn from exact probabilities")
     if any(requirement.neighbours.adding for requirement in model.requirements):
         party = model.parties[str(mechanism["party"])]
         text = (
