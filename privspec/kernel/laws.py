@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, expm1, floor, inf, lcm, log, prod
 
-from flint import arb, ctx, fmpz_mat
+from flint import arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.linear_privacy import Piece, pieces
-from privspec.kernel.core.numbers import ball, end, sqrt_down
+from privspec.kernel.core.numbers import ball, end, rational, sqrt_down
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes_rules import MIXTURES
 from privspec.kernel.quality.tables import Executed as Drawn
@@ -85,19 +85,18 @@ def counted(case: Case, executed: object, number: int, figures: dict[str, Fracti
 def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> Counted | None:
     """Gaussian noise, and Laplace noise on one answer, where the noisy answers can be told from what is seen."""
     assert isinstance(executed, Release)
-    block, noise, rows = executed.problem, executed.noise, executed.strategy.whole.nrows()
-    shows = executed.reconstruction.whole
+    block, noise, rows = executed.problem, executed.noise, executed.strategy.nrows()
+    shows = executed.reconstruction
     if rows > ROWS or noise.shape not in ("gaussian", "laplace") or (noise.shape == "laplace" and rows > 1):
         return None
     if executed.of_inputs:
-        shows = block.target.whole * shows
+        shows = block.target * shows
     seen, listed = block.rows_of(case.frame.obligations[number].seen), shows.tolist()
-    if case.frame.trust.means.public or fmpz_mat([listed[row] for row in seen]).rank() < rows:
+    if case.frame.trust.means.public or fmpq_mat([listed[row] for row in seen]).rank() < rows:
         return None
-    columns = list(zip(*executed.strategy.rows, strict=True))
+    columns = executed.strategy.transpose().tolist()
     units = [unit for one in block.differences[number] for unit, _ in pieces(one, block.places)[0]]
-    square = max((_moved(columns, unit) for unit in units), default=NONE) * executed.strategy.unit**2
-    square /= noise.scales[0] ** 2
+    square = max((_moved(columns, unit) for unit in units), default=NONE) / noise.scales[0] ** 2
     if "mu" in figures:
         return Counted(own=True, mu_squared=(figures["mu"] ** 2, square)) if noise.gaussian else None
     if noise.gaussian:
@@ -106,20 +105,20 @@ def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Frac
     return Counted(own=True, laplace=(figures["epsilon"], max(NONE, sqrt_down(square) - step)), step=step)
 
 
-def _moved(columns: list[tuple[int, ...]], unit: tuple[Piece, ...]) -> Fraction:
+def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
     """A squared length that a unit surely moves answers by: its pieces one by one, each the way that leads farthest."""
-    at = [NONE] * len(columns[0])
+    at = [fmpq(0)] * len(columns[0])
     for piece in unit:
-        ways = [[piece.amount * v for v in columns[i]] for i in piece.at]
+        ways = [[rational(piece.amount) * v for v in columns[i]] for i in piece.at]
         if piece.shape == "swap":
-            ways = [
-                [a - b for a, b in zip(one, other, strict=True)] for i, one in enumerate(ways) for other in ways[:i]
-            ]
+            pairs = ((one, other) for i, one in enumerate(ways) for other in ways[:i])
+            ways = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairs]
         if piece.shape != "cell":
             ways += [[-v for v in way] for way in ways]
         ends = ([a + b for a, b in zip(at, way, strict=True)] for way in ways)
         at = max(ends, key=lambda end: sum(v * v for v in end), default=at)
-    return sum((v * v for v in at), NONE)
+    square = sum((v * v for v in at), fmpq(0))
+    return Fraction(int(square.p), int(square.q))
 
 
 def _of_table(case: Case, executed: object, number: int, _: dict[str, Fraction]) -> Counted | None:
