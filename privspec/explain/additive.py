@@ -111,7 +111,8 @@ class AdditiveNoise(MechanismFact):
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the outputs'."""
-        value, kind = (plan.loss.value, plan.loss.kind) if plan.loss and not self.numbers else (math.nan, "")
+        known = plan.loss is not None and not self.numbers and not _of_sizes(plan)
+        value, kind = (plan.loss.value, plan.loss.kind) if plan.loss and known else (math.nan, "")
         if not self.outputs:
             sizes = {o.name: o.stop - o.start for o in plan.executed.outputs}
             # too many outputs for a covariance in the plan, but the loss is their plain sum of squared errors
@@ -155,7 +156,8 @@ class AdditiveNoise(MechanismFact):
             if each and self.numbers:
                 return "Expected error an answer", f"{each}  (root mean square)"
             if each:
-                return "Expected error an answer", f"{each}  (root mean square; loss {loss.value})"
+                what = "" if loss.squared else ", of sizes of errors on average"
+                return "Expected error an answer", f"{each}  (root mean square; loss {loss.value}{what})"
             return "Expected loss", f"{loss.value} {loss.units}".strip()
         if len(self.outputs) > 1:
             return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
@@ -462,8 +464,29 @@ def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         return None
     axis, words, chosen, values = found
     loss = plan.loss.value
+    if _of_sizes(plan):
+        words = _ROOTS[words]
+        values = [(value, math.sqrt(scale)) for value, scale in values]
     points = (FrontierPoint(rounded(v, 4), rounded(loss * scale, LOSS_DIGITS), v == chosen) for v, scale in values)
     return Frontier(axis, words, tuple(points))
+
+
+def _of_sizes(plan: Stated) -> bool:
+    """Whether the loss adds up sizes of errors: it goes with deviations, and not with variances."""
+    units = "" if plan.loss is None else plan.loss.units
+    return units.startswith("units of ") and not units.endswith("the loss expression")
+
+
+_ROOTS = {
+    "the loss goes with one over the square of the factor": "the loss goes with one over the factor",
+    "the loss goes with one over μ(ε, δ) squared": "the loss goes with one over μ(ε, δ)",
+    "the loss goes with one over mu squared": "the loss goes with one over mu",
+    "the loss goes with one over rho": "the loss goes with one over the root of rho",
+    "the loss goes with one over epsilon": "the loss goes with one over the root of epsilon",
+    "the loss goes with one over ε squared while the noise is wide on its lattice": "the loss goes with one over ε "
+    "while the noise is wide on its lattice",
+}
+"""How a loss of sizes depends on a parameter, by how one of squares does."""
 
 
 Scaling: TypeAlias = tuple[str, str, Fraction, list[tuple[Fraction, float]]]

@@ -182,8 +182,10 @@ def accuracy_words(facts: Facts) -> str:
 
 
 def _met(fact: AccuracyFact) -> str:
-    """What is expected of a line; of lies, what a ballot that is not the true one can bring."""
+    """What is expected of a line, or not passed; of lies, what a ballot that is not the true one can bring."""
     asked = f"at most {fact.asked} asked for"
+    if " with probability " in fact.line.text:
+        return f"off by at most {fact.expected}, {asked}"
     if not fact.line.text.lstrip().startswith("manipulation("):
         return f"{fact.expected} expected, {asked}"
     if not fact.expected.value:

@@ -8,7 +8,7 @@ from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.problem import Measure
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 
 NONE = Fraction(0)
 
@@ -36,18 +36,16 @@ def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
     return Fraction(squares[name])
 
 
-def size_up(shape: str, errors: int, variance: Fraction, probability: Fraction) -> Fraction:
-    """At least the size that an error of a variance does not pass, with a probability; of one normal error."""
-    if shape != "gaussian" or errors > 1:
-        raise Refused("no tail is known of other noise than one normal error")
-    with ctx.workprec(256):
-        return end((ball(probability).erfinv() * (2 * ball(variance)).sqrt()).upper())
-
-
 def variance_up(size: Fraction, probability: Fraction) -> Fraction:
     """At least the variance of all normal noise that does not pass a size, with a probability."""
     with ctx.workprec(256):
         return end(((ball(size) / ball(probability).erfinv()) ** 2 / 2).upper())
+
+
+def variance_of_size_up(size: Fraction) -> Fraction:
+    """At least the variance of all normal noise of which the size is no larger on average."""
+    with ctx.workprec(256):
+        return end((ball(size) ** 2 * arb.pi() / 2).upper())
 
 
 def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:

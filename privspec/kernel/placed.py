@@ -2,7 +2,8 @@
 
 Whoever sees an output that shows one noisy number alone knows that number. Independent noise of scales b keeps a line
 of pure epsilon only if the sum of |v_j| / b_j is at most epsilon for how far v each difference moves the numbers, and
-so for mixtures s of them; sum c_j 2 b_j^2 is then at least 2 (sum (c_j s_j^2)^(1/3))^3 / epsilon^2 (Hölder).
+so for mixtures s of them; sum c_j 2 b_j^2 is then at least 2 (sum (c_j s_j^2)^(1/3))^3 / epsilon^2 (Hölder), and of
+sizes of errors, each of one noise, sum c_j b_j at least (sum (c_j s_j)^(1/2))^2 / epsilon.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.kernel.core.case import Case
-from privspec.kernel.core.linear import Release
+from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.linear_privacy import units_of
-from privspec.kernel.core.numbers import fraction
+from privspec.kernel.core.numbers import fraction, sqrt_down
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear import LinearRules, listed
 from privspec.kernel.quality.linear_figures import beside, row_squares
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.sizes import cbrt_down
 
 SCOPE = "laplace"
-BITS = 72
-"""Binary digits of cube roots."""
 NONE = Fraction(0)
 
 
@@ -47,10 +47,11 @@ def placed(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
     if sum(shares) > 1:
         raise weights.wrong("are more than one together")
     moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), NONE) for j in range(len(costs))]
-    total = sum((cbrt_down(cost * size**2) for cost, size in zip(costs, moved, strict=True)), NONE)
-    epsilon = frame.obligations[line].measure.figures({})["epsilon"]
-    names = listed([name for name, *_ in release.problem.sites or ()])
-    return 2 * total**3 / epsilon**2, (f"independent Laplace noise at {names}, unbiased",)
+    epsilon, pairs = frame.obligations[line].measure.figures({})["epsilon"], list(zip(costs, moved, strict=True))
+    words = (f"independent Laplace noise at {listed([name for name, *_ in release.problem.sites or ()])}, unbiased",)
+    if release.problem.errors.sizes:
+        return sum((sqrt_down(cost * size) for cost, size in pairs), NONE) ** 2 / epsilon, words
+    return 2 * sum((cbrt_down(cost * size**2) for cost, size in pairs), NONE) ** 3 / epsilon**2, words
 
 
 def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], list[list[Fraction]]]:
@@ -64,7 +65,7 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     if any(copies != 1 for *_, some in block.sites for copies in some):
         raise Refused("numbers that are added up have no place of their own")
     noise = beside([one for _, one, _ in block.sites])
-    costs = row_squares((block.errors.rows * noise).transpose(), list(block.errors.weights))
+    costs = _costs(block.errors, block.errors.rows * noise)
     shows: dict[int, tuple[int, Fraction]] = {}
     for i in block.rows_of(asked.seen):
         used = [j for j in range(noise.ncols()) if noise[i, j]]
@@ -83,13 +84,12 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     return costs, found
 
 
-def cbrt_down(value: Fraction) -> Fraction:
-    """At most the cube root of a number from 0 on, within about 2^-70 of it relatively."""
-    if not value:
-        return NONE
-    shift = max(0, BITS + (value.denominator.bit_length() - value.numerator.bit_length()) // 3 + 2)
-    whole = (value.numerator << 3 * shift) // value.denominator
-    root = 1 << -(-whole.bit_length() // 3)
-    while (step := (2 * root + whole // root**2) // 3) < root:
-        root = step
-    return Fraction(root, 1 << shift)
+def _costs(errors: Measured, moved: Matrix) -> list[Fraction]:
+    """What the square of each noise costs; its size, where sizes of errors are added up."""
+    if not errors.sizes:
+        return row_squares(moved.transpose(), list(errors.weights))
+    rows = [[abs(fraction(v)) for v in row] for row in moved.tolist()]
+    if any(sum(map(bool, row)) > 1 for row in rows):
+        raise Refused("the size of an error of several noises is not a sum of theirs")
+    pairs = zip(errors.weights, rows, strict=True)
+    return [sum(column, NONE) for column in zip(*([w * v for v in row] for w, row in pairs), strict=True)]

@@ -188,7 +188,8 @@ def block_of(model: Model) -> ChainBlock:
         system = lowered_by(model, Layout.laid(model.blocks), EntryReader, chain.length * size)
     except Failure as failure:
         raise_failure(model, failure)
-    if system.worst or system.constants:
+    sized = any(one.sizes for one in (system.errors, *(limit.errors for limit in system.limits)))
+    if system.worst or system.constants or sized:
         raise unsupported(
             model.source, model.spec.span, "solve takes sums of squared errors of values of a sequence here"
         )

@@ -7,7 +7,7 @@ and noise. Matrices are exact: they are the rational numbers that the doubles of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any, ClassVar, TypeAlias
@@ -218,10 +218,11 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Error terms `rows` (q, m) times the errors of the outputs, with a weight (q,) for the square of each."""
+    """Error terms `rows` (q, m) times the errors of the outputs, with a weight (q,) each: of squares, or of `sizes`."""
 
     rows: Matrix
     weights: Numbers
+    sizes: bool = field(default=False, metadata={"left out": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +298,8 @@ class Linear:
     def _loss_words(self) -> Iterator[str]:
         what, count = "the largest" if self.worst else "the sum", self.errors.weights.shape[0]
         if count:
-            yield f"The loss is {what} of {count} expected squared errors: {self.loss}."
+            kind = "expected sizes of errors" if self.errors.sizes else "expected squared errors"
+            yield f"The loss is {what} of {count} {kind}: {self.loss}."
 
     def _difference_words(self, difference: Difference) -> str:
         names = [held.name for held in self.held if _touches(difference, held)]
@@ -419,7 +421,8 @@ def _wholes(values: Sequence[int]) -> Numbers:
 
 
 def _measured(errors: Errors) -> Measured:
-    return Measured(matrix_of(errors.rows), numbers_of(errors.weights, (len(errors.weights),)))
+    weights = numbers_of(errors.weights, (len(errors.weights),))
+    return Measured(matrix_of(errors.rows), weights, errors.sizes)
 
 
 def held_of(block: InputBlock) -> Held:

@@ -212,27 +212,35 @@ class PerUnit:
 # --- squares ----------------------------------------------------------------------------------------
 
 
+class MixedError(Exception):
+    """Squares of errors do not add up with sizes of errors."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Squares:
-    """An array of `shape` whose entry i is the sum of weights[r] * rows[r]^2 over the rows r with element[r] = i."""
+    """An array of `shape` whose entry i is the sum of weights[r] * rows[r]^2 over the rows r with element[r] = i.
+
+    `sizes`: of weights[r] * |rows[r]| instead.
+    """
 
     shape: tuple[int, ...]
     rows: Affine
     weights: Array
     element: NDArray[np.intp]
+    sizes: bool = False
 
     @classmethod
-    def of(cls, value: Affine) -> Squares:
-        """Entry-by-entry squares."""
-        return cls(value.shape, value, np.ones(value.size), np.arange(value.size))
+    def of(cls, value: Affine, *, sizes: bool = False) -> Squares:
+        """Entry-by-entry squares, or sizes."""
+        return cls(value.shape, value, np.ones(value.size), np.arange(value.size), sizes)
 
     def total(self) -> Squares:
         """The sum of all entries."""
-        return Squares((), self.rows, self.weights, np.zeros(len(self.weights), dtype=np.intp))
+        return Squares((), self.rows, self.weights, np.zeros(len(self.weights), dtype=np.intp), self.sizes)
 
     def scaled(self, factor: float) -> Squares:
         """Times a non-negative constant."""
-        return Squares(self.shape, self.rows, self.weights * factor, self.element)
+        return Squares(self.shape, self.rows, self.weights * factor, self.element, self.sizes)
 
     def plus(self, other: Squares) -> Squares:
         """The sum of two of the same shape."""
@@ -240,14 +248,20 @@ class Squares:
 
     @classmethod
     def added(cls, parts: list[Squares]) -> Squares:
-        """The sum of all of one shape."""
+        """The sum of all of one shape.
+
+        Raises: MixedError where squares are added to sizes.
+        """
         if len({part.shape for part in parts}) != 1:
             raise ValueError("shapes differ")
+        if len({part.sizes for part in parts}) != 1:
+            raise MixedError
         return cls(
             parts[0].shape,
             stack([part.rows for part in parts]),
             np.concatenate([part.weights for part in parts]),
             np.concatenate([part.element for part in parts]),
+            parts[0].sizes,
         )
 
 

@@ -36,6 +36,7 @@ from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,
     Affine,
+    MixedError,
     PerUnit,
     Squares,
     Worst,
@@ -553,12 +554,22 @@ class Interpreter:
     # --- losses ------------------------------------------------------------------------------------
 
     def loss(self, expr: syntax.Expr, local: Mapping[str, Binding] | None = None) -> Squares | Worst:
-        """A loss as weighted squares, averaged over the noise, or as the worst of several."""
-        bound = dict(local or {})
+        """A loss as weighted squares or sizes, averaged over the noise, or as the worst of several."""
+        try:
+            found = self._loss(expr, dict(local or {}))
+            if isinstance(found, Worst) and len({member.sizes for member in found.members}) > 1:
+                raise MixedError
+            return found
+        except MixedError as error:
+            text = "solve takes squares of errors, or sizes of errors, not both in one sum yet"
+            hint = "write all terms as (O - y)^2, or all as |O - y|"
+            raise unsupported(self.model.source, expr.span, text, "PS0502", hint) from error
+
+    def _loss(self, expr: syntax.Expr, bound: dict[str, Binding]) -> Squares | Worst:
         match expr:
             case syntax.Over(body=body, given=None):
                 # the noise is additive and unbiased: its average is the same for every input
-                return self.loss(body, bound)
+                return self._loss(body, bound)
             case syntax.Call(function="max", arguments=(syntax.Comprehension() as over,)):
                 members = [
                     self._squares(over.body, {**bound, over.variable: place})
@@ -586,6 +597,20 @@ class Interpreter:
                 return self._squares(expr.left, local).scaled(1.0 / divisor)
             case syntax.Binary(op="^", right=exponent) if self._is_two(exponent, local):
                 return self._square_of(expr.left, local)
+            case syntax.Absolute(operand=operand):
+                return Squares.of(self._affine(operand, local), sizes=True)
+            case syntax.Norm(operand=operand, order="1"):
+                return Squares.of(self._affine(operand, local), sizes=True).total()
+            case syntax.Norm(operand=operand, order="inf") if (value := self._affine(operand, local)).size == 1:
+                return Squares.of(value, sizes=True).total()
+            case syntax.Norm(order="inf"):
+                raise unsupported(
+                    self.model.source,
+                    expr.span,
+                    "the average of the largest of several normal errors has no closed form, and solve has none",
+                    "PS0502",
+                    "write max(E[ |O[j] - y[j]| ] for j in 1..m), the largest of the averages, or E[ ||O - y||_1 ]",
+                )
             case syntax.Call(function="sum" | "mean", arguments=(syntax.Comprehension() as over,)):
                 parts = [
                     self._squares(over.body, {**local, over.variable: place})
@@ -601,7 +626,7 @@ class Interpreter:
                 raise unsupported(
                     self.model.source,
                     expr.span,
-                    "solve computes losses that are sums of squared errors, or the largest of several",
+                    "solve computes losses that are sums of squares or of sizes of errors, or the largest of several",
                     "PS0502",
                     "write E[ ||O - y||^2 ], a weighted sum of such terms, or max(E[ (O[j] - y[j])^2 ] for j in 1..m)",
                 )

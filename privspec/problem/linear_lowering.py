@@ -16,7 +16,7 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
-from privspec.kernel.allowed import variance_up
+from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.core.linear import Alike
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
@@ -69,15 +69,17 @@ class OpenConstant:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Errors:
-    """Error terms as rows (q, m) over the noise of the outputs, and the weights (q,) of their squares."""
+    """Error terms as rows (q, m) over the noise of the outputs, and the weights (q,) of their squares, or `sizes`."""
 
     rows: sparse.csr_array
     weights: Array
+    sizes: bool = False
 
     @property
     def scaled(self) -> sparse.csr_array:
-        """Rows times the roots of their weights: what is measured is the sum of their squares, or the largest."""
-        return sparse.csr_array(sparse.diags_array(np.sqrt(self.weights)) @ self.rows)
+        """Rows of which the squares, or the sizes, are what is measured: added up, or the largest."""
+        factors = self.weights if self.sizes else np.sqrt(self.weights)
+        return sparse.csr_array(sparse.diags_array(factors) @ self.rows)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,8 +97,15 @@ class Limit:
     probability: Fraction | None = None
 
     @property
+    def of_squares(self) -> bool:
+        """Whether it bounds expected squares, and not a size or a probability."""
+        return self.probability is None and not self.errors.sizes
+
+    @property
     def square(self) -> Fraction:
         """What the expected sum of squares of normal noise may be."""
+        if self.errors.sizes:
+            return variance_of_size_up(self.bound)
         return self.bound if self.probability is None else variance_up(self.bound, self.probability)
 
 
@@ -165,7 +174,7 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
         )
     outputs = _outputs(model)
     quiet = reader(model, layout)
-    rows, weights, worst = _aims(model, quiet)
+    rows, weights, worst, sizes = _aims(model, quiet)
     error_map = _output_matrix(rows, outputs)
     free = [o for o in outputs if model.nodes[o.name].definition is None]
     inverse = _Solver(model, error_map, free)
@@ -178,7 +187,7 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
         outputs=tuple(outputs),
         target=aims[INPUTS],
         offset=offset,
-        errors=Errors(error_map, weights) if model.loss is not None else Errors(error_map[:0], weights[:0]),
+        errors=Errors(error_map, weights, sizes) if model.loss is not None else Errors(error_map[:0], weights[:0]),
         aimed=error_map,
         worst=worst,
         candidates=_sites_of(model),
@@ -215,7 +224,7 @@ def site_map(model: Model, system: Lowered, name: str) -> Reached:
     if out is not None:
         return Reached(np.eye(m)[:, out.start : out.stop])
     noisy = Interpreter(model, system.layout, sites=frozenset((name,)))
-    rows, _, _ = _aims(model, noisy)
+    rows, *_ = _aims(model, noisy)
     try:
         value = noisy.node(name, model.nodes[name].span)
     except (SplitError, UnlikeError):
@@ -282,30 +291,31 @@ def _outputs(model: Model) -> list[OutputSlice]:
     return out
 
 
-def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, bool]:
-    """Error terms, one a row, with their weights, and whether only the largest counts."""
+def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, bool, bool]:
+    """Error terms, one a row, with their weights, whether only the largest counts, and whether their sizes do."""
     if isinstance(loss, Squares):
         if loss.shape not in ((), (1,)):
             span = model.loss.span if model.loss else model.spec.span
             raise unsupported(model.source, span, "the loss is a vector; add up its entries with sum(...)", "PS0502")
-        return loss.rows, loss.weights, False
+        return loss.rows, loss.weights, False, loss.sizes
     if any(len(member.weights) != 1 for member in loss.members):
         span = model.loss.span if model.loss else model.spec.span
         raise unsupported(
             model.source,
             span,
-            "solve takes the largest of single squared errors, not of sums of them, yet",
+            "solve takes the largest of single errors, not of sums of them, yet",
             "PS0502",
         )
-    return stack([s.rows for s in loss.members]), np.concatenate([s.weights for s in loss.members]), True
+    weights = np.concatenate([s.weights for s in loss.members])
+    return stack([s.rows for s in loss.members]), weights, True, loss.members[0].sizes
 
 
-def _aims(model: Model, interpreter: Interpreter) -> tuple[Affine, Array, bool]:
+def _aims(model: Model, interpreter: Interpreter) -> tuple[Affine, Array, bool, bool]:
     """The error terms of the loss or, without one, of all accuracy lines."""
     if model.loss is not None:
         return _error_rows(model, interpreter.loss(model.loss))
     members = [one for _, _, some in _instances(model, interpreter) for one in some]
-    return stack([one.rows for one in members]), np.concatenate([one.weights for one in members]), False
+    return stack([one.rows for one in members]), np.concatenate([one.weights for one in members]), False, False
 
 
 def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> sparse.csr_array:
@@ -463,7 +473,7 @@ def _limits(
         for member in members:
             error_map = _output_matrix(member.rows, outputs)
             _check_consistent(model, error_map, member.rows, aims, offset, written.span)
-            errors = Errors(error_map, member.weights)
+            errors = Errors(error_map, member.weights, member.sizes)
             chance = None if written.probability is None else public_number(written.probability, model)
             if chance is not None and len(member.weights) > 1:
                 text, hint = (
@@ -471,6 +481,11 @@ def _limits(
                     "|O[j] - y[j]| <= 4 for j in 1..32",
                 )
                 raise unsupported(model.source, written.left.span, text, "PS0502", hint)
+            if member.sizes and len(member.weights) > 1:
+                text = "solve keeps the size of one error at a time below a limit, not a sum of sizes, yet"
+                raise unsupported(
+                    model.source, written.left.span, text, "PS0502", "E[ |O[j] - y[j]| ] <= 4 for j in 1..32"
+                )
             yield Limit(errors, bound, accuracy.line, accuracy.text, written.span, chance)
 
 

@@ -120,15 +120,10 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for line in model.fairness:
         yield at(line.span, "fairness requirements")
     for target in model.accuracy:
-        asked, lines = target.target, model.requirements
-        if asked.probability is None:
-            continue
-        if not isinstance(asked.left, Absolute):
+        asked = target.target
+        if asked.probability is not None and not isinstance(asked.left, Absolute):
             hint = "write the error as |O[j] - y[j]| <= 4 with probability 0.95"
             yield at(asked.span, "a probability of anything but the size of an error", hint)
-        elif any(one.measure.gaussian_mu_down() is None and not isinstance(one.measure, Chosen) for one in lines):
-            hint = "ask for E[ (O[j] - y[j])^2 ] <= 4, or allow a delta"
-            yield at(asked.span, "accuracy that holds with a probability, without Gaussian noise,", hint)
     for requirement in model.requirements:
         relation = requirement.neighbours
         if relation.group > 1 and relation.unit in ("entry", "record") and len(requirement.wrt) > 1:

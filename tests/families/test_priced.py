@@ -209,10 +209,10 @@ def test_a_probability_is_a_variance_of_normal_noise() -> None:
 
 
 def test_a_probability_in_an_ordinary_spec() -> None:
-    """Beside a loss of squares; other noise than Gaussian is not taken for it."""
+    """Beside a loss of squares, by noise whose tail is known: Laplace noise of less loss is taken."""
     text = answers("mu", "(5, 1e-6)-DP", "E[ ||O - y||^2 ]", limit=TAIL).replace("  choose mu in [0, inf)\n", "")
     plan = solved_text(text)
-    assert plan["mechanism"]["family"] == "gaussian"
+    assert plan["mechanism"]["family"] == "laplace"
     assert max(line["value"] for line in plan["accuracy"]) <= 4 * (1 + 1e-9)
     tight = Problem(text.replace("<= 4", "<= 0.1"), {}).solve().document
     assert tight["status"] == "infeasible"
@@ -221,7 +221,7 @@ def test_a_probability_in_an_ordinary_spec() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        (answers("e", "e-DP", limit=TAIL), "PS0501", "without Gaussian noise"),
+        (answers("e", "e-DP", limit=TAIL), "PS0502", "pure epsilon"),
         (answers("mu", "mu-GDP", limit=TAIL.replace("|", "")), "PS0501", "the size of an error"),
         (answers("mu", "mu-GDP", limit=TAIL.replace("<= 4", "<= 0")), "PS0508", "positive"),
     ],

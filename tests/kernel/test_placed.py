@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.kernel.placed import cbrt_down
+from privspec.kernel.sizes import cbrt_down
 from tests.plans import Document, resign, solved_text
 
 SPEC = """\

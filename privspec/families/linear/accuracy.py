@@ -15,9 +15,11 @@ from privspec.families.linear.gaussian import exact_release, full_dual, offered,
 from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.program import AccuracyLimit
 from privspec.families.linear.release import Candidate, LinearRelease
+from privspec.families.linear.sizes import line_value
 from privspec.model.measures import Measure
 from privspec.model.requirements import Requirement
 from privspec.solvers.programs import (
+    Array,
     ExpectedLoss,
     GaussianProgram,
     GaussianSolution,
@@ -33,14 +35,24 @@ MEETS = 1e-5
 """The same for what is offered as a way out, in rounded figures."""
 ROOM = 2e-7
 """Relative room left below each target for the tolerance of the reference solver."""
+TIGHTENED = 4
+"""Times that targets are narrowed until what is found meets them."""
 REFERENCE_SIZE = 64
 """Outputs up to which accuracy lines that bind can be solved (by the reference path)."""
 
 
 def accuracy_values(problem: Problem, release: LinearRelease) -> tuple[float, ...]:
-    """The expected value of the left side of every accuracy instance under a release."""
+    """What every accuracy instance bounds, under a release, in the terms of its `bound`: the squares of errors.
+
+    Of other noise than normal, of which a line bounds the size or a probability, the square of how far it is from that.
+    """
     root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
-    return tuple(float(np.sum(np.asarray(limit.error_map @ root) ** 2)) for limit in problem.system.limits)
+    return tuple(
+        limit.bound * (line_value(problem, release, line) / float(line.bound)) ** 2
+        if release.noise.amount == "epsilon" and not line.of_squares
+        else float(np.sum(np.asarray(limit.error_map @ root) ** 2))
+        for limit, line in zip(problem.system.limits, problem.system.lowered.limits, strict=True)
+    )
 
 
 def meets(problem: Problem, release: LinearRelease) -> bool:
@@ -60,26 +72,38 @@ def within_limits(problem: Problem, budgets: tuple[float, ...]) -> Candidate | I
     if slack.bound > 1:
         return conflict_at(problem, budgets, slack.value)
     _check_size(problem)
-    limits = tuple(Limit(limit.error_map.toarray(), limit.bound * (1 - ROOM)) for limit in system.limits)
-    program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
-    solution = solved(problem, program)
-    release = exact_release(problem, budgets, solution, solution.reconstruction, solution.input_estimate)
+    room = np.full(len(system.limits), 1 - ROOM)
+    for _ in range(TIGHTENED):
+        limits = tuple(
+            Limit(limit.error_map.toarray(), limit.bound * share)
+            for limit, share in zip(system.limits, room, strict=True)
+        )
+        program = GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views, limits=limits)
+        solution = solved(problem, program)
+        release = exact_release(problem, budgets, solution, solution.reconstruction, solution.input_estimate)
+        if meets(problem, release):
+            break
+        # what the reference solver missed them by is left below them
+        values = np.array(accuracy_values(problem, release))
+        room /= np.maximum(values / np.array([limit.bound for limit in system.limits]), 1.0)
     words = (
         "correlated noise on the answers that meets the accuracy lines, at the curator",
         "the least loss of all Gaussian noise that meets the accuracy lines",
         "Gaussian noise of any covariance that meets the accuracy lines",
     )
     dual = full_dual(problem, solution, budgets)
-    return offered(problem, Verdict(), solution, release, dual, words, bound=_bound_at_targets(solution, limits))
+    bound = _bound_at_targets(solution, limits, room)
+    return offered(problem, Verdict(), solution, release, dual, words, bound=bound)
 
 
-def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit]) -> float:
+def _bound_at_targets(solution: GaussianSolution, limits: Sequence[Limit], shares: Array) -> float:
     """The lower bound for the targets as written: the room left below them is paid at their prices."""
     prices = solution.dual.limit_weights
     if prices is None:
         return solution.lower_bound
-    room = sum(float(nu) * limit.bound * ROOM / (1 - ROOM) for nu, limit in zip(prices, limits, strict=True))
-    return solution.lower_bound - room * (1 + 1e-9)
+    pairs = zip(prices, limits, shares, strict=True)
+    room = sum(float(nu) * limit.bound * (1 / share - 1) for nu, limit, share in pairs)
+    return float(solution.lower_bound - room * (1 + 1e-9))
 
 
 def unbiased_budgets(epsilons: Iterable[float]) -> tuple[float, ...]:
@@ -97,8 +121,11 @@ def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequenc
     ratio = _missed(problem, near)
     ways = tuple(_pure_relaxations(problem, epsilons, ratio))
     budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
-    least = _least_excess(problem, problem.views(budgets), problem.system.limits)
-    if least.bound > 1:
+    # the bound on unbiased mechanisms is about their variances, and says nothing of sizes or tails
+    squares = zip(problem.system.limits, problem.system.lowered.limits, strict=True)
+    plain = [limit for limit, line in squares if line.of_squares]
+    least = _least_excess(problem, problem.views(budgets), plain)
+    if least.bound > 1 and len(plain) == len(problem.system.limits):
         return replace(conflict_at(problem, budgets, least.value), relaxations=ways)
     spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
     raise SolveError(
@@ -108,7 +135,11 @@ def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequenc
             tuple(spans.values()),
             notes=(
                 f"the nearest, {near.name}, has errors {ratio:.4g} times as large as allowed",
-                f"no unbiased mechanism has errors below {least.bound:.4g} times what is allowed",
+                *(
+                    (f"no unbiased mechanism has errors below {least.bound:.4g} times what is allowed",)
+                    if plain
+                    else ()
+                ),
             ),
             help=", or ".join(f"{way.change} (line {way.line})" for way in ways) or "allow larger errors",
             source=problem.model.source,

@@ -13,6 +13,7 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import lower
 from privspec.families.linear.pure import pure_candidates
 from privspec.families.linear.release import Candidate
+from privspec.families.linear.sizes import sized
 from privspec.families.linear.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
 from privspec.problem.linear_supported import refuse_missing
@@ -98,9 +99,9 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
     if problem.model.trust.shared:
         from privspec.families.linear.shares import within_limits_in_shares
 
-        best = within_limits_in_shares(problem, budgets)
+        best = sized(problem, lambda own: within_limits_in_shares(own, budgets))
     else:
-        best = within_limits(problem, budgets)
+        best = sized(problem, lambda own: within_limits(own, budgets))
     if best is None or isinstance(best, Infeasible):
         return best or refuse_missing(problem.model)
     if kept and kept[0].loss <= best.loss:
@@ -114,7 +115,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     if problem.local and budgets is not None:
         from privspec.families.linear.local import own_answers  # few specs are of parties
 
-        together = own_answers(problem, budgets)
+        together = sized(problem, lambda own: own_answers(own, budgets))
         yield from () if together is None else (together,)
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed("laplace", "geometric", "knorm")

@@ -218,6 +218,9 @@ def bound_witness(
     system, point = problem.system, dual.point
     rows, weights = system.lowered.errors.rows, system.lowered.errors.weights
     shares = None
+    if dual.weights is not None:
+        weights = dual.weights
+        shares = None if problem.alone else list(map(Fraction, weights.tolist()))
     if system.worst and prices is None:
         shares = shares_of(point.loss_weights)
         weights = weights * np.array([float(share) for share in shares])
@@ -226,7 +229,9 @@ def bound_witness(
     if prices is not None:
         limits = [limit.errors for limit in system.lowered.limits]
         rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows for limit in limits)]))
-        priced = [float(price) * limit.weights for price, limit in zip(prices, limits, strict=True)]
+        priced = [
+            float(price) * limit.weights ** (1 + limit.sizes) for price, limit in zip(prices, limits, strict=True)
+        ]
         weights = np.concatenate([weights, *priced])
     maps = None
     if dual.scope == "sites":

@@ -32,6 +32,7 @@ from privspec.families.linear.release import (
     exact_gaussian,
     output_grid,
 )
+from privspec.families.linear.sizes import sized
 from privspec.families.linear.unprotectable import explain_unprotectable
 from privspec.model.measures import EpsilonDelta
 from privspec.solvers.bounds import PINNED, chain, lower_bound
@@ -79,17 +80,18 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     rule = problem.family_verdict("gaussian")
     small = more and system.outputs_count + system.inputs_count <= ALTERNATIVE_SIZE
     if problem.local:
-        yield _messages(problem, budgets, rule)
+        yield sized(problem, lambda own: _messages(own, budgets, rule))
     elif forced is not None:
-        found = _restricted(problem, budgets, site_maps(problem.model, system, tuple(forced)), rule)
+        maps = site_maps(problem.model, system, tuple(forced))
+        found = sized(problem, lambda own: _restricted(own, budgets, maps, rule))
         yield explain_unprotectable(problem, found, tuple(forced)) if isinstance(found, Unprotectable) else found
         if small:
             # what correlated noise would reach if `noise at` allowed it; nothing when that takes too long
             with suppress(SolverError):
-                best = _correlated(problem, budgets, Verdict(False, FORCED))
+                best = sized(problem, lambda own: _correlated(own, budgets, Verdict(False, FORCED)))
                 yield Candidate(best.name, best.family, best.loss, best.reason, False)
     else:
-        yield _correlated(problem, budgets, rule)
+        yield sized(problem, lambda own: _correlated(own, budgets, rule))
         if small:
             yield from _paper_placement(problem, budgets, rule)
     if more:
@@ -306,7 +308,7 @@ def _paper_placement(problem: Problem, budgets: tuple[float, ...], rule: Verdict
     listed = (*(node.name for node in problem.model.inputs), *(o.name for o in problem.system.outputs))
     sites = tuple(s for s in (site_map(problem.model, problem.system, name) for name in listed) if s.map.any())
     with suppress(SolverError):  # shown for comparison only
-        found = _restricted(problem, budgets, sites, rule)
+        found = sized(problem, lambda own: _restricted(own, budgets, sites, rule))
         if isinstance(found, Candidate):
             name = f"separate noise on inputs and answers ({_list([site.name for site in sites])})"
             reason = rule.reason or "more loss: noise may not be correlated"
@@ -364,7 +366,7 @@ def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ite
         target = system.target if view.rows is None else system.target[view.rows]
         variance = max(variance, largest_norm(target, view.differences) / budget**2)
     each = np.asarray(system.error_map.multiply(system.error_map).sum(axis=1))
-    answers = problem.total(each) * variance
+    answers = problem.total(each * variance)
     if problem.local:
         answers_rule = Verdict(False, rule.reason or f"{LOCAL}: nobody holds the answers before noise")
     elif forced is not None and not _answers_listed(problem, forced):
@@ -380,7 +382,7 @@ def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ite
         words = "valid but wasteful: sqrt(2 ln(1.25/delta))/epsilon is not exact"
         reason = rule.reason or (unsafe if ratio < 1 else words)
         fine = own.admissible and ratio >= 1
-        yield Candidate(f"{name}{PAPER}", "gaussian", loss * ratio, reason, fine)
+        yield Candidate(f"{name}{PAPER}", "gaussian", problem.scaled(loss, ratio), reason, fine)
 
 
 def _answers_listed(problem: Problem, forced: set[str]) -> bool:

@@ -43,6 +43,7 @@ from privspec.model.graph import Model
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
+from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.priced import inner, lines_at, parsed, reference
 from privspec.solvers.programs import ReferenceFailedError
 
@@ -152,11 +153,13 @@ def ratios(system: LinearSystem) -> LinearSystem:
     """The same of which the loss is the worst ratio of an error to its limit."""
     rows = [limit.error_map / np.sqrt(limit.bound) for limit in system.limits]
     sizes = [limit.error_map.shape[0] for limit in system.limits]
-    lowered, groups = replace(system.lowered, worst=len(sizes) > 1 or sizes == [1]), None
+    errors = replace(system.lowered.errors, sizes=False)
+    lowered, groups = replace(system.lowered, errors=errors, worst=len(sizes) > 1 or sizes == [1]), None
     if len(sizes) > 1 and max(sizes) > 1:
         groups = np.repeat(np.arange(len(sizes)), sizes)
     rows_of_all = sparse.csr_array(sparse.vstack(rows))
-    return replace(system, lowered=lowered, error_map=rows_of_all, limits=(), groups=groups)
+    plain = all(line.of_squares for line in system.lowered.limits)
+    return replace(system, lowered=lowered, error_map=rows_of_all, limits=(), groups=groups, normal=not plain)
 
 
 def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
@@ -165,6 +168,11 @@ def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
     if isinstance(system, Infeasible):
         return system
     search = Search(model, settings, parsed(model), perf_counter(), system)
+    pure = any(line.measure.gaussian_mu_down() is None for line in lines_at(model, reference(model)))
+    for line in system.lowered.limits if pure else ():
+        if not line.of_squares:
+            text = "solve finds the least amount of pure epsilon for squares of errors only yet"
+            raise unsupported(model.source, line.span, text, "PS0502", "E[ (O[j] - y[j])^2 ] <= 4, or allow a delta")
     return _least(search) if search.found.rest is None else _weighed(search)
 
 
@@ -412,7 +420,10 @@ class Curve:
         from scipy.interpolate import CubicSpline  # slow to load, and only for amounts that solving picks
 
         self.shows, self.search = shows, shows.decision.search
-        self.share, self.paid = float(shows.proof[0]), float(shows.proof[1])
+        worth, exponent = shows.proof[0], shows.proof[0].exponent
+        if exponent is None:
+            raise Refused("what is proved is no power of what is allowed")
+        self.share, self.exponent, self.paid = float(worth.at(Fraction(1))), float(exponent), float(shows.proof[1])
         masses, low, high = shows.proof[2], self.search.found.low, self.search.end
         if not self.share or not masses:
             raise Refused("nothing is proved")
@@ -429,7 +440,7 @@ class Curve:
         if not self.logs or np.any(np.diff(self.power) <= 0):
             raise Refused("the range is a point, or what is proved does not depend on it")
         self.inverse = CubicSpline(self.power, self.at)
-        rest = np.maximum(self.share / np.exp(self.power) - self.paid, 0.0)
+        rest = np.maximum(self.share / np.exp(self.power * self.exponent) - self.paid, 0.0)
         self.least = float(np.min([self._cost(at) for at in self.at] + rest))
 
     def _cost(self, at: float) -> float:
@@ -445,7 +456,7 @@ class Curve:
 
     def _rest(self, squares: list[float]) -> float:
         power = sum(float(m) * square for (_, m, _), square in zip(self.shows.proof[2], squares, strict=True))
-        return self.share / power - self.paid if power else inf
+        return self.share / power**self.exponent - self.paid if power else inf
 
     def ends(self, gap: float) -> list[Fraction] | None:
         """Ends of cells in which the sum is at most a share below the least; None where they are too many."""
@@ -454,7 +465,7 @@ class Curve:
             need = aim - float(self.search.found.cost(low))
             if need <= 0:
                 return found or None
-            power = log(self.share / (need + self.paid)) if need + self.paid > 0 else inf
+            power = log(self.share / (need + self.paid)) / self.exponent if need + self.paid > 0 else inf
             if power < self.power[-1]:
                 value = down(Fraction(exp(float(self.inverse(power)))))
             else:

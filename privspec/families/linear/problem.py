@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import pi, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,8 +18,11 @@ from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 
 if TYPE_CHECKING:
     from privspec.families.linear.program import LinearSystem
+    from privspec.families.linear.release import LinearRelease
 
 
+NORMAL = sqrt(2 / pi)
+"""The average size of a standard normal number."""
 FORCED = "`noise at` rules it out"
 LOCAL = "`trust nobody` rules it out"
 TAILS = "the tail of its errors is not known to meet an accuracy line"
@@ -69,8 +73,8 @@ class Problem:
         return not self.model.families or any(f in self.model.families for f in families)
 
     def family_verdict(self, *families: str) -> Verdict:
-        """The same, with what rules them out: also lines with a probability, for other noise than Gaussian."""
-        if "gaussian" not in families and any(limit.probability is not None for limit in self.system.lowered.limits):
+        """The same, with what rules them out: also lines with a probability, for noise whose tails are not known."""
+        if "knorm" in families and any(limit.probability is not None for limit in self.system.lowered.limits):
             return Verdict(False, TAILS)
         if self.family_allowed(*families):
             return Verdict()
@@ -105,7 +109,35 @@ class Problem:
 
     def total(self, rows: Array) -> float:
         """The loss of expected squares (q,) of the error terms."""
+        if self.sizes:
+            sizes = NORMAL * np.sqrt(rows)
+            return float(sizes.max() if self.system.worst else sizes.sum())
         return float(WorstLoss(rows, self.system.groups).added(rows).max() if self.system.worst else rows.sum())
+
+    def scaled(self, loss: float, factor: float) -> float:
+        """A loss when all variances are so many times as large."""
+        return loss * (sqrt(factor) if self.sizes else factor)
+
+    @property
+    def sizes(self) -> bool:
+        """Whether sizes of normal errors are added up, and not their squares."""
+        return self.system.lowered.errors.sizes
+
+    @property
+    def alone(self) -> bool:
+        """Whether one error counts, or the largest: the root of squares has the same optimum."""
+        return self.system.worst or self.system.error_map.shape[0] == 1
+
+    def of_squares(self, weights: Array) -> Problem:
+        """The same with squares of the errors, of these weights (q,), in place of sizes."""
+        errors = replace(self.system.lowered.errors, weights=weights, sizes=False)
+        lowered = replace(self.system.lowered, errors=errors)
+        return replace(self, system=replace(self.system, lowered=lowered, error_map=errors.scaled))
+
+    def deviations(self, release: LinearRelease) -> Array:
+        """The standard deviations (q,) of the error terms under a release."""
+        root = release.output_map(self.system.target) * np.sqrt(release.row_variances())
+        return np.asarray(np.linalg.norm(np.asarray(self.system.error_map @ root), axis=1))
 
     def loss_of_output_noise(self, root: Array) -> float:
         """The loss when the output noise is root (m, k) times noise of unit variance."""

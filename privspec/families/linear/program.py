@@ -94,6 +94,8 @@ class LinearSystem:
     views: tuple[ProtectedView, ...]
     limits: tuple[AccuracyLimit, ...] = ()
     groups: NDArray[np.intp] | None = None
+    normal: bool = False
+    """Whether the error terms say what is asked of normal noise only."""
 
     @property
     def outputs(self) -> tuple[OutputSlice, ...]:

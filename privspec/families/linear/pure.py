@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil
 
 import numpy as np
@@ -33,6 +34,7 @@ from privspec.families.linear.release import (
     output_grid,
     rounded_strategy,
 )
+from privspec.families.linear.sizes import laplace_limit, sized
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
@@ -88,14 +90,15 @@ class Place:
 def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     """Laplace noise at every place of the graph, Laplace and K-norm noise on the best Gaussian strategy."""
     epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
-    if len(epsilons) < len(problem.epsilons) or max(epsilons, default=0) > LARGEST_EPSILON:
+    if len(epsilons) < len(problem.epsilons) or max(epsilons, default=0) > LARGEST_EPSILON or problem.system.normal:
         return
-    bound = _bound(problem, tuple(float(e) for e in epsilons))
+    plain = problem.of_squares(problem.system.lowered.errors.weights**2) if problem.sizes else problem
+    bound = _bound(plain, tuple(float(e) for e in epsilons))
     for place in _places(problem, bound):
-        candidate = _laplace(problem, place, tuple(epsilons), bound)
+        candidate = sized(problem, partial(_laplace, place=place, epsilons=tuple(epsilons), bound=bound))
         if candidate is not None:
             yield candidate
-    knorm = None if bound is None else _knorm(problem, tuple(epsilons), bound)
+    knorm = None if bound is None else sized(problem, lambda own: _knorm(own, tuple(epsilons), bound))
     if knorm is not None:
         yield knorm
 
@@ -246,7 +249,9 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
         errors = np.array(
             [2 * (np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
         )
-        bounds = np.array([limit.bound * (1 - LIMIT_ROOM) for limit in system.limits])
+        pairs = zip(system.limits, system.lowered.limits, strict=True)
+        most = [limit.bound if line.of_squares else laplace_limit(line) for limit, line in pairs]
+        bounds = np.array(most) * (1 - LIMIT_ROOM)
         found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
         if found is not None:
             return found.scales

@@ -44,7 +44,9 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     low, among = (None, "") if bound is None else (bound.value, bound.among)
     document = {
         "problem": whole,
-        **rated(model, loss, low, among, _units(model), "worst" if problem.system.worst else "expected"),
+        **rated(
+            model, loss, low, among, _units(model, sizes=problem.sizes), "worst" if problem.system.worst else "expected"
+        ),
         "alternatives": [
             {"name": c.name, "loss": c.loss, "admissible": c.admissible, "reason": c.reason} for c in others
         ],
@@ -75,10 +77,10 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
     return plan_document(model, document)
 
 
-def _units(model: Model) -> str:
-    """A squared error has the squared units of what the loss compares."""
+def _units(model: Model, *, sizes: bool) -> str:
+    """A squared error has the squared units of what the loss compares, its size the units."""
     names = [o.name for o in model.outputs]
-    return "squared units of " + " and ".join(names)
+    return "squared " * (not sizes) + "units of " + " and ".join(names)
 
 
 # --- the mechanism --------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list
     masses: dict[int, float] = {}
     for view, weights in zip(problem.system.views, mechanism.dual.point.weights, strict=True):
         masses[view.index] = masses.get(view.index, 0.0) + float(weights.sum())
-    total = sum(masses.values())
+    total, power = sum(masses.values()), 1 if problem.sizes else 2
     pure = mechanism.release.noise.amount == "epsilon"
     if how and pure:
         return []
@@ -201,5 +203,5 @@ def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list
                 r.measure.pure_epsilon if pure else r.measure.gaussian_mu_down() for r in (requirement, more)
             )
             if before is not None and after is not None:
-                found.append(_price(requirement, amount, float(before / after) ** (2 * share) - 1) | how)
+                found.append(_price(requirement, amount, float(before / after) ** (power * share) - 1) | how)
     return found

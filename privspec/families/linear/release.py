@@ -198,6 +198,8 @@ class Dual:
     """A root (m, k) of the output covariance that shows the bound, where the mechanism's own does not."""
     owners: Indices | None = None
     """The party who holds each number, where the scope is "parties": each draws noise alone."""
+    weights: Array | None = None
+    """Of a loss of sizes: the weights (q,) of the squares that the point is about."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

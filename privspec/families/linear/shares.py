@@ -31,14 +31,15 @@ def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
     honest = parties - trust.colluding
     mechanism, factor = candidate.mechanism, parties / honest
     if mechanism is not None:
-        release = _shared(problem, mechanism.release, parties, honest)
+        unknown = problem.sizes and honest < parties and isinstance(mechanism.release.noise, LaplaceNoise)
+        release = None if unknown else _shared(problem, mechanism.release, parties, honest)
         if release is None:
             return None
         mechanism = replace(mechanism, release=release)
     return replace(
         candidate,
         name=candidate.name.removesuffix(AT_THE_CURATOR) + ", in shares",
-        loss=candidate.loss * factor,
+        loss=problem.scaled(candidate.loss, factor),
         lower_bound=None if candidate.lower_bound is None else candidate.lower_bound * factor,
         among=candidate.among and f"shares of {candidate.among}",
         mechanism=mechanism,

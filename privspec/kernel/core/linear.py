@@ -88,8 +88,7 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
 
 def chosen_rows(matrix: Matrix, rows: list[int]) -> Matrix:
     """Some of the rows, in any order."""
-    listed = matrix.tolist()
-    return fmpq_mat(len(rows), matrix.ncols(), [v for r in rows for v in listed[r]])
+    return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +190,11 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Error terms, rows of coefficients of the outputs, and the weights of their squares."""
+    """Error terms, rows of coefficients of the outputs, and the weights of their squares, or of their `sizes`."""
 
     rows: Matrix
     weights: Numbers
+    sizes: bool | None = None
 
     def __post_init__(self) -> None:
         if len(self.weights) != self.rows.nrows() or min(self.weights, default=1) <= 0:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.kernel.allowed import largest_mu_squared, variance_up
+from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import Linear, Matrix, Release, Units, chosen_rows, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
@@ -27,6 +27,7 @@ from privspec.kernel.parties import among, grams
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
+from privspec.kernel.sizes import Worth, priced_terms, worth
 
 BIAS = Fraction(1, 10**6)
 """Share of a standard deviation by which an average may be off."""
@@ -61,7 +62,7 @@ class LinearRules(Rules):
         places(case, release, found, sites)
         lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
-        units = "squared units of " + " and ".join(one.name for one in block.released)
+        units = "squared " * (not block.errors.sizes) + "units of " + " and ".join(one.name for one in block.released)
         return release, found.value, [block.loss, units, "worst" if block.worst else "expected"]
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
@@ -173,8 +174,8 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-Proof = tuple[Fraction, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]]
-"""The share, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
+Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]]
+"""The worth, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
 
 
 def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, Fraction]) -> Fraction | None:
@@ -233,18 +234,19 @@ def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
 
 def shown(frame: Frame, release: Release, proof: Proof, stated: list[Item]) -> Fraction:
     """What a proof shows at the amounts of a frame, with the mu that is stated for each of its masses."""
-    (share, paid, masses, _), pure = proof, not release.noise.gaussian
+    (found, paid, masses, _), pure = proof, not release.noise.gaussian
     pairs = zip(masses, stated, strict=True)
     power = sum(m * largest_mu_squared(frame.obligations[o].measure, pure, mu) for (o, m, _), mu in pairs)
-    return (share / power if power else NONE) - paid
+    return found.at(Fraction(power)) - paid
 
 
 def prove(frame: Frame, release: Release, item: Item) -> Proof:
-    """That the loss of noise like that of a release is at least share / (sum of masses times mu^2) - paid."""
+    """That the loss of noise like that of a release is at least worth.at(sum of masses times mu^2) - paid."""
     block, noise, pure = release.problem, release.noise, not release.noise.gaussian
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
     differences, vectors, slack = others
-    errors, weights, paid = _priced(block, shares, prices)
+    asked = priced_terms(block, shares, prices, pure)
+    errors, weights = asked.rows, asked.weights
     image, sites = errors * block.target, block.sites or ()
     words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
@@ -253,6 +255,8 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         moved = weighed([sqrt_down(weight) for weight in weights], image)
     elif scope.value == "inputs":
         needs, moved = [set().union(*needs)] * block.inputs, image.transpose() * weighed(weights, image)
+    elif asked.sizes:
+        raise scope.wrong("is not what a sum of sizes is bounded in")
     elif scope.value == "sites" and sites and not pure:
         words = (f"independent Gaussian noise at {listed([name for name, *_ in sites])}, unbiased",)
         maps = beside([one for _, one, _ in sites])
@@ -282,9 +286,11 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         visible, rows = set(block.rows_of(frame.obligations[o].seen)), zip(found.tolist(), needs, strict=True)
         if any(any(row[span.start : span.stop]) for row, need in rows if not need <= visible):
             raise vectors.wrong("uses what an observer does not see")
-    right = (moved * columns.transpose()).entries()
-    trace = fraction(sum(a * b for a, b in zip(found.entries(), right, strict=True)))
-    if trace < 0:
+    through = asked.sizes and scope.value == "inputs"
+    left, right = (weighed(weights, image) * found, image) if through else (found, moved)
+    pairs = zip(left.tolist(), (right * columns.transpose()).tolist(), strict=True)
+    traces = [fraction(sum(a * b for a, b in zip(*pair, strict=True))) for pair in pairs]
+    if sum(traces) < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
         kappa = 1 + max(_defect(gram, slack) for gram in grams(scope.value, frame, block, columns, found, moved))
@@ -296,29 +302,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)
     words = among(scope.value, frame, words, pure)
-    return trace * trace / kappa * noise.parties / noise.honest if kappa else NONE, paid, masses, words
-
-
-def _priced(block: Linear, shares: Item, prices: Item) -> tuple[Matrix, list[Fraction], Fraction]:
-    """The error terms of the loss and of the accuracy lines, their weights, and what prices cost.
-
-    Of a worst case the terms share their weights; a line joins at its price.
-    """
-    terms, weights, paid = [block.errors.rows], list(block.errors.weights), NONE
-    if block.worst:
-        given = [share.exact(0) for share in shares.items(len(weights))]
-        if sum(given) != 1:
-            raise shares.wrong("do not sum to one")
-        weights = [share * w for share, w in zip(given, weights, strict=True)]
-    else:
-        shares.same(None)
-    for price, (errors, most, *_, chance) in (
-        [] if prices.absent else zip(prices.items(len(block.accuracy)), block.accuracy, strict=True)
-    ):
-        terms.append(errors.rows)
-        weights += [price.exact(0) * w for w in errors.weights]
-        paid += price.exact() * (most if chance is None else variance_up(most, chance))
-    return stacked(terms), weights, paid
+    return worth(asked, traces, kappa * noise.honest / noise.parties), asked.paid, masses, words
 
 
 def _defect(gram: Matrix, slack: Item) -> Fraction:

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from flint import ctx, fmpq_mat
 
-from privspec.kernel.allowed import size_up
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end, fraction, rational
+from privspec.kernel.sizes import expected_sizes, size_up
 
 VARIANCE_BITS = 128
 STEEPEST = 2000
@@ -108,11 +108,16 @@ class Figures:
             variances = [law.scales[0] ** 2 * times.get(law.shape, Fraction(1))] * rows
 
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
-            found = row_squares(errors.rows * noise, variances)
-            return found, [w * square for w, square in zip(errors.weights, found, strict=True)]
+            moved = errors.rows * noise
+            found = row_squares(moved, variances)
+            each = expected_sizes(release, moved, found) if errors.sizes else found
+            return found, [w * one for w, one in zip(errors.weights, each, strict=True)]
 
         own, terms = squares(block.errors)
-        sizes = ((sum(squares(errors)[1], NONE), len(errors.weights), chance) for errors, *_, chance in block.accuracy)
-        lines = [value if chance is None else size_up(law.shape, n, value, chance) for value, n, chance in sizes]
+        values = ((errors, sum(squares(errors)[1], NONE), chance) for errors, *_, chance in block.accuracy)
+        lines = [
+            value if chance is None else size_up(release, errors.rows * noise, value, chance)
+            for errors, value, chance in values
+        ]
         value, spread = max(terms) if block.worst else sum(terms, NONE), row_squares(noise, variances)
         return cls(noise, noise * release.strategy, variances, spread, own, value, lines)

@@ -1,0 +1,132 @@
+"""Losses that add up sizes of errors: the best noise for them, and what each law makes of an error's size.
+
+The sum of w sqrt(S) over the variances S of errors is concave in the noise, yet its stationary points are optima: each
+is the optimum of squares with weights w / sqrt(S), whose dual point proves it (noise/notes/sizes.md). So squares are
+solved again and again, with the weights of the noise before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import exp, inf, lgamma, log, pi, sqrt
+from typing import TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from privspec.families.linear.problem import NORMAL, Problem
+from privspec.families.linear.release import Candidate, LinearRelease
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.sizes import laplace_size, laplace_tail
+from privspec.noise.knorm import KNormL2Noise
+from privspec.noise.laplace import LaplaceNoise
+from privspec.problem.linear_lowering import Limit
+from privspec.solvers.programs import Array
+
+T = TypeVar("T")
+ROUNDS = 60
+STILL = 1e-10
+"""Relative change of the loss at which it is taken for its limit."""
+LEAST = 1e-9
+"""Share of the largest deviation that the least one counts as."""
+SUMS = 4096
+"""Numbers in all errors together up to which the sizes of sums of Laplace noises are worked out."""
+
+
+def sized(problem: Problem, build: Callable[[Problem], T]) -> T:
+    """What a builder of candidates for squares makes of a loss of sizes: the same for a loss of squares."""
+    errors = problem.system.lowered.errors
+    if not errors.sizes:
+        return build(problem)
+    if problem.alone:
+        found = build(problem.of_squares(errors.weights**2))
+        return _valued(problem, found, errors.weights**2 * NORMAL**2)  # type: ignore[return-value]
+    weights, before = errors.weights.copy(), np.inf
+    for _ in range(ROUNDS):
+        found = build(problem.of_squares(weights))
+        if not isinstance(found, Candidate) or found.mechanism is None:
+            return found
+        deviations = problem.deviations(found.mechanism.release)
+        value = float(deviations.sum())
+        used = weights
+        if abs(before - value) <= STILL * value:
+            break
+        before = value
+        # the slopes of the loss in the variances, so that prices of lines are in its units
+        weights = NORMAL / 2 * errors.weights**2 / np.maximum(deviations, LEAST * deviations.max())
+    return _valued(problem, found, used)  # type: ignore[return-value]
+
+
+def _valued(problem: Problem, found: object, weights: Array) -> object:
+    """A candidate with its own loss, and the weights of squares that its dual point is about."""
+    if not isinstance(found, Candidate) or found.mechanism is None:
+        return found
+    loss, mechanism = size_of(problem, found.mechanism.release), found.mechanism
+    if loss is None:
+        return None
+    dual = None if mechanism.dual is None else replace(mechanism.dual, weights=weights)
+    return replace(found, loss=loss, lower_bound=None, mechanism=replace(mechanism, dual=dual))
+
+
+def size_of(problem: Problem, release: LinearRelease) -> float | None:
+    """The loss, of sizes of errors, under a release; None where that is not known."""
+    each = sizes_of(problem.system.lowered.errors.scaled, problem, release)
+    return None if each is None else float(each.max() if problem.system.worst else each.sum())
+
+
+def sizes_of(rows: sparse.csr_array, problem: Problem, release: LinearRelease) -> Array | None:
+    """The expected size of rows (q, m) of the errors of the outputs; None where that is not known."""
+    moved = np.asarray(rows @ release.output_map(problem.system.target))
+    squares = np.asarray(moved**2 @ release.row_variances())
+    law = release.noise
+    if isinstance(law, KNormL2Noise):
+        k = release.strategy.shape[0]
+        return np.asarray(np.sqrt(squares / (k + 1)) * k * exp(lgamma(k / 2) - lgamma((k + 1) / 2)) / sqrt(pi))
+    if not isinstance(law, LaplaceNoise):
+        return np.asarray(NORMAL * np.sqrt(squares))
+    if np.count_nonzero(moved) > SUMS:
+        return None
+    known: dict[bytes, float] = {}
+    try:
+        for row in moved:
+            if row.tobytes() not in known:
+                known[row.tobytes()] = float(laplace_size(_noises(row, law), release.step, Fraction(1)))
+    except Refused:
+        return None
+    return np.array([known[row.tobytes()] for row in moved])
+
+
+def _noises(row: Array, law: LaplaceNoise) -> list[tuple[Fraction, Fraction]]:
+    return [(Fraction(abs(float(c))), b) for c, b in zip(row, law.scales, strict=True) if c]
+
+
+def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
+    """What an accuracy line bounds, under a release: sums of squares, a size, or one that a probability is about.
+
+    Infinite where that is not known.
+    """
+    errors, law = limit.errors, release.noise
+    if errors.sizes:
+        found = sizes_of(errors.scaled, problem, release)
+        return inf if found is None else float(found.sum())
+    moved = np.asarray(errors.scaled @ release.output_map(problem.system.target))
+    square = float((moved**2 @ release.row_variances()).sum())
+    if limit.probability is None:
+        return square
+    if isinstance(law, LaplaceNoise):
+        try:
+            return float(laplace_tail(_noises(moved[0], law), release.step, 1 - limit.probability))
+        except Refused:
+            return inf
+    return inf if isinstance(law, KNormL2Noise) else float(limit.bound) * sqrt(square / float(limit.square))
+
+
+def laplace_limit(limit: Limit) -> float:
+    """What the variance of a Laplace error may be at most, to meet an accuracy line."""
+    if limit.errors.sizes:
+        return 2 * float(limit.bound) ** 2
+    if limit.probability is None:
+        return float(limit.bound)
+    return 2 * (float(limit.bound) / log(1 / (1 - limit.probability))) ** 2

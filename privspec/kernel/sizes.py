@@ -1,0 +1,339 @@
+"""Expected sizes of errors under additive noise, sizes that errors do not pass, and what no Gaussian noise is below.
+
+A normal error of variance S is of size sqrt(2 S / pi) on average. Laplace noise of scales b on the multiples of a grid:
+one of them is of size grid / sinh(grid / b); several on one lattice by the integral of (1 - phi(t)) / (1 - cos t), phi
+their characteristic function; several on a lattice next to which they are wide by partial fractions, scales that are
+the same set apart upwards, which only raises the figure. A K-norm vector of k numbers has a radius of law Gamma(k).
+
+Bounds: a proof for squares, Z with Z Z' <= kappa diag(u), proves sum C_j^2 / (u_j S_j) <= kappa P for the trace C_j of
+each error term (scale the rows of Z one by one); so sum w_j sqrt(S_j) >= (sum (w_j C_j / sqrt(u_j))^(2/3))^(3/2) /
+sqrt(kappa P) by Hölder. With lines at prices beside it, the same by a multiplier (noise/notes/sizes.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+from flint import acb, arb, ctx, fmpq_mat
+
+from privspec.kernel.allowed import variance_of_size_up, variance_up
+from privspec.kernel.core.linear import Linear, Matrix, Measured, Release
+from privspec.kernel.core.numbers import ball, end, fraction, sqrt_down
+from privspec.kernel.core.reading import Item, Refused
+
+NONE = Fraction(0)
+BITS = 128
+"""Binary digits of figures."""
+WIDE = Fraction(1, 2**18)
+"""Share of its scale up to which the step of a lattice moves no figure by more than 2^-37 of it."""
+MOST, STEPS, PRECISION = 64, 64, 2**16
+"""Noises in one error, steps of the lattice that one of them is multiplied by, and binary digits of partial sums."""
+APART = Fraction(1, 2**70)
+"""Shares by which equal scales are set apart."""
+Noises = list[tuple[Fraction, Fraction]]
+"""Factors and scales of the Laplace noises of an error."""
+
+
+# --- what is executed ---------------------------------------------------------------------------------
+
+
+def expected_sizes(release: Release, moved: Matrix, squares: list[Fraction]) -> list[Fraction]:
+    """The expected size of each error, of which noise is `moved` by rows and `squares` is the expected square.
+
+    Raises: Refused where none is known of such noise.
+    """
+    law = release.noise
+    if "gaussian" in law.shape:
+        _check_fine(release)
+        with ctx.workprec(2 * BITS):
+            return [_figure((2 * ball(square) / arb.pi()).sqrt()) for square in squares]
+    if law.shape == "knorm-l2":
+        k = arb(moved.ncols())
+        with ctx.workprec(2 * BITS):
+            factor = k * (k / 2).gamma() / (arb.pi().sqrt() * ((k + 1) / 2).gamma())
+            return [_figure((ball(square) / (k + 1)).sqrt() * factor) for square in squares]
+    known: dict[tuple[tuple[Fraction, Fraction], ...], Fraction] = {}
+    found = []
+    for row in moved.tolist():
+        own = tuple(sorted((abs(fraction(v)), b) for v, b in zip(row, law.scales, strict=True) if v))
+        if own not in known:
+            known[own] = laplace_size(list(own), release.grid, Fraction(law.parties, law.honest))
+        found.append(known[own])
+    return found
+
+
+def _check_fine(release: Release) -> None:
+    scale = release.noise.scales[0]
+    square = 1 / scale if release.noise.shape == "gaussian-shares" else scale**2
+    if release.grid**2 > WIDE**2 * square:
+        raise Refused("the size of normal noise on so coarse a lattice is not known")
+
+
+def _figure(value: arb) -> Fraction:
+    if not value.is_finite():
+        raise ArithmeticError("a figure without an end")
+    with ctx.workprec(BITS):
+        return end((value * 1).mid())
+
+
+def laplace_size(own: Noises, grid: Fraction, shape: Fraction) -> Fraction:
+    """That of one error; `shape`: what a coalition leaves out makes sums of shares wider than one law."""
+    if not own:
+        return NONE
+    fine = all(grid <= WIDE * b for _, b in own)
+    (c, b), *more = own
+    if shape != 1:
+        if more or not fine:
+            raise Refused("the size of sums of such shares is not known")
+        with ctx.workprec(2 * BITS):
+            r = ball(shape)
+            return _figure(2 * ball(c * b) * (r + arb("0.5")).gamma() / (arb.pi().sqrt() * r.gamma()))
+    if not more:
+        with ctx.workprec(4 * BITS):
+            return _figure(ball(c * grid) / ball(grid / b).sinh()) if grid < 2000 * b else NONE
+    if fine:
+        parts, bits = _fractions([c * b for c, b in own])
+        with ctx.workprec(bits):
+            return _figure(sum((share * own for share, own in parts), arb(0)))
+    return _on_a_lattice(own, grid)
+
+
+def _fractions(scales: list[Fraction]) -> tuple[list[tuple[arb, arb]], int]:
+    """The size of a sum of Laplace noises is beyond t with probability sum A e^(-t / b): pairs of A and b.
+
+    With the binary digits that sums of them take.
+    """
+    if len(scales) > MOST:
+        raise Refused(f"the size of sums of more than {MOST} Laplace noises is not known")
+    listed = [b * (1 + i * APART) for i, b in enumerate(sorted(scales, reverse=True)[::-1])]
+    bits = 4 * BITS
+    while bits <= PRECISION:
+        with ctx.workprec(bits):
+            found, squares = [], [ball(b) ** 2 for b in listed]
+            for i, own in enumerate(squares):
+                share = arb(1)
+                for j, other in enumerate(squares):
+                    share = share if i == j else share * own / (own - other)
+                found.append((share, ball(listed[i])))
+            total = sum((share for share, _ in found), arb(0))
+            if total.rad() < arb(2) ** -(2 * BITS):
+                return found, bits
+        bits *= 2
+    raise Refused("the scales of Laplace noises are too near to each other")
+
+
+def _on_a_lattice(own: Noises, grid: Fraction) -> Fraction:
+    """With 1 - prod phi = sum over k of (prod of phi before k)(1 - phi_k), of which 1 - cos t is a factor."""
+    below = lcm(*(c.denominator for c, _ in own))
+    times = [int(c * below) for c, _ in own]
+    if max(times) > STEPS or len(own) > MOST:
+        raise Refused("the size of such a sum of Laplace noises on a coarse lattice is not known")
+    with ctx.workprec(2 * BITS):
+        ratios = [(-ball(grid / b)).exp() for _, b in own]
+
+        def part(t: acb, _: bool) -> acb:
+            total, before = acb(0), acb(1)
+            for c, a in zip(times, ratios, strict=True):
+                wave, cosine = _ratio_of_sines(c, t), (c * t).cos()
+                below = 1 - 2 * a * cosine + a * a
+                total += before * 2 * a * wave * wave / below
+                before *= (1 - a) ** 2 / below
+            return total
+
+        value = acb.integral(part, acb(0), acb(arb.pi())).real / arb.pi()
+        return _figure(value * ball(grid / below))
+
+
+def _ratio_of_sines(count: int, t: acb) -> acb:
+    """sin(count t / 2) / sin(t / 2)."""
+    twice, before, found = 2 * (t / 2).cos(), acb(0), acb(1)
+    for _ in range(count - 1):
+        before, found = found, twice * found - before
+    return found
+
+
+# --- sizes that are not passed ------------------------------------------------------------------------
+
+
+def size_up(release: Release, moved: Matrix, square: Fraction, probability: Fraction) -> Fraction:
+    """At least the size that one error does not pass, with a probability.
+
+    Raises: Refused where no tail is known.
+    """
+    law, (row, *more) = release.noise, moved.tolist()
+    if more:
+        raise Refused("no tail is known of more than one error")
+    if "gaussian" in law.shape:
+        with ctx.workprec(2 * BITS):
+            return end((ball(probability).erfinv() * (2 * ball(square)).sqrt()).upper())
+    if not law.shape.startswith("laplace") or law.parties != law.honest:
+        raise Refused("no tail is known of such noise")
+    own = [(abs(fraction(v)), b) for v, b in zip(row, law.scales, strict=True) if v]
+    return laplace_tail(own, release.grid, 1 - probability)
+
+
+def laplace_tail(own: Noises, grid: Fraction, tail: Fraction) -> Fraction:
+    """At least the size beyond which a sum of Laplace noises lies with so small a probability.
+
+    Raises: Refused where none is known.
+    """
+    if len(own) < 2:
+        return max((c * grid * _steps(grid / b, tail) for c, b in own), default=NONE)
+    if any(grid > WIDE * b for _, b in own):
+        raise Refused("no tail is known of several Laplace noises on a coarse lattice")
+    return _tail([c * b for c, b in own], tail)
+
+
+def _steps(rate: Fraction, tail: Fraction) -> int:
+    """The least k with Pr(|Z| > k) = 2 a^(k + 1) / (1 + a) <= tail, for a = e^-rate."""
+    with ctx.workprec(2 * BITS):
+        least = (2 / (ball(tail) * (1 + (-ball(rate)).exp()))).log() / ball(rate) - 1
+        return max(int(least.upper().ceil().unique_fmpz() or 0), 0)
+
+
+def _tail(scales: list[Fraction], tail: Fraction) -> Fraction:
+    """The same on a lattice next to which they are wide, by halving."""
+    parts, bits = _fractions(scales)
+
+    def enough(size: Fraction) -> bool:
+        with ctx.workprec(bits):
+            return bool(sum((a * (-ball(size) / b).exp() for a, b in parts), arb(0)) <= ball(tail))
+
+    low, high = NONE, max(scales)
+    while not enough(high):
+        low, high = high, 2 * high
+    for _ in range(BITS // 2):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# --- bounds -------------------------------------------------------------------------------------------
+
+
+def of_squares(errors: Measured, most: Fraction, chance: Fraction | None) -> tuple[list[Fraction], Fraction]:
+    """An accuracy line of normal errors as one of squares: weights, and what their sum may be at most, rounded up."""
+    if errors.sizes:
+        return [w * w for w in errors.weights], variance_of_size_up(most)
+    return list(errors.weights), most if chance is None else variance_up(most, chance)
+
+
+def normal_size() -> Fraction:
+    """At most the size of a standard normal error."""
+    with ctx.workprec(2 * BITS):
+        return end((2 / arb.pi()).sqrt().lower())
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The error terms of a proof: those of the loss, then those of lines at prices, which cost `paid` together.
+
+    `weights`: of the squares that the proof is about; `sizes`: w^2 for every term of which sizes w |e| are
+    added up, in normal sizes; `root`: whether the loss is the root of what the proof shows.
+    """
+
+    rows: Matrix
+    weights: list[Fraction]
+    paid: Fraction
+    sizes: list[Fraction]
+    root: bool
+
+
+def priced_terms(block: Linear, shares: Item, prices: Item, pure: bool) -> Terms:
+    """The error terms of the loss and of the accuracy lines, their weights, and what prices cost.
+
+    Of a worst case the terms share their weights; of a sum of sizes they have those that are given.
+    """
+    errors, sizes = block.errors, list[Fraction]()
+    terms, weights, paid = errors.rows.tolist(), list(errors.weights), NONE
+    if errors.sizes and pure:
+        raise shares.wrong("are of a loss for which no bound is known")
+    root = bool(errors.sizes and (block.worst or len(terms) == 1))
+    if errors.sizes:
+        sizes = [w * w * normal_size() ** 2 for w in weights]
+    if root:
+        weights, sizes = sizes, []
+    if block.worst or sizes:
+        given = [share.exact(0) for share in shares.items(len(weights))]
+        if sum(given) != 1 if block.worst else min(given) <= 0:
+            raise shares.wrong("do not sum to one" if block.worst else "are not positive")
+        weights = [share * w for share, w in zip(given, weights, strict=True)] if block.worst else given
+    else:
+        shares.same(None)
+    for price, (line, most, *_, chance) in (
+        [] if prices.absent else zip(prices.items(len(block.accuracy)), block.accuracy, strict=True)
+    ):
+        cost, (own, square) = price.exact(0), of_squares(line, most, chance)
+        if cost and (root or (pure and (line.sizes or chance is not None)) or (line.sizes and len(own) > 1)):
+            raise price.wrong("is of a line for which no bound is known")
+        terms, weights, paid = terms + line.rows.tolist(), weights + [cost * w for w in own], paid + cost * square
+    rows = fmpq_mat(len(terms), block.size, [v for row in terms for v in row])
+    return Terms(rows, weights, paid, sizes, root)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What a proof shows at a power, the sum of masses times mu^2, which is times `kappa`.
+
+    `trace`: of the terms whose squares count; `sizes`: the sum of (w C)^(2/3) / u^(1/3) over those whose sizes do.
+    """
+
+    trace: Fraction
+    sizes: Fraction
+    kappa: Fraction
+    root: bool
+
+    @property
+    def exponent(self) -> Fraction | None:
+        """Of the power that it falls with, which it is `amount` at the power 1 of; None for no power law."""
+        if self.sizes and self.trace:
+            return None
+        return Fraction(1, 2) if self.root or self.sizes else Fraction(1)
+
+    def at(self, power: Fraction) -> Fraction:
+        """At least what is proved."""
+        if not power or not self.kappa:
+            return NONE
+        total = power * self.kappa
+        if self.sizes and self.trace:
+            return self._weighed(total)
+        if self.sizes:
+            return sqrt_down(self.sizes**3 / total, BITS)
+        return sqrt_down(self.trace**2 / total, BITS) if self.root else self.trace**2 / total
+
+    def _weighed(self, total: Fraction) -> Fraction:
+        """Max over t of 1.5 (2 t)^(1/3) sizes + 2 sqrt(t) trace - t total, where a few steps of Newton's lead."""
+        a, b, c = float(self.sizes), float(self.trace), float(total)
+        root = ((a / c) ** 0.75 + b / c) / 2**0.5 + b / c
+        for _ in range(60):
+            # the slope by s = sqrt(t): 2^(1/3) a s^(-1/3) + 2 b - 2 c s
+            slope, bend = 2 ** (1 / 3) * a * root ** (-1 / 3) + 2 * b - 2 * c * root, 2 * c
+            bend += 2 ** (1 / 3) * a * root ** (-4 / 3) / 3
+            root = max(root + slope / bend, root / 8)
+        t = Fraction(root) ** 2
+        return 3 * cbrt_down(2 * t) * self.sizes / 2 + 2 * Fraction(root) * self.trace - t * total
+
+
+def worth(found: Terms, traces: list[Fraction], kappa: Fraction) -> Worth:
+    """What the trace of each term proves."""
+    count = len(found.sizes)
+    sizes = [
+        cbrt_down(size * trace**2 / weight)
+        for size, trace, weight in zip(found.sizes, traces, found.weights, strict=False)
+    ]
+    trace = sum(traces[count:], NONE)
+    return Worth(max(trace, NONE), sum(sizes, NONE), kappa, found.root)
+
+
+def cbrt_down(value: Fraction) -> Fraction:
+    """At most the cube root of a number from 0 on, within about 2^-70 of it relatively."""
+    if not value:
+        return NONE
+    shift = max(0, 72 + (value.denominator.bit_length() - value.numerator.bit_length()) // 3 + 2)
+    whole = (value.numerator << 3 * shift) // value.denominator
+    root = 1 << -(-whole.bit_length() // 3)
+    while (step := (2 * root + whole // root**2) // 3) < root:
+        root = step
+    return Fraction(root, 1 << shift)
