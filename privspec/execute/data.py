@@ -51,14 +51,13 @@ class Grid:
 
     `step`: as a share of upper - lower (of one unit where a bound is missing, of the radius for balls); `drops`:
     records that do not fit are left out of a table instead of being put into another cell; `index`: the set that the
-    first axis runs over; `alike`: which units are added up, where some are.
+    first axis runs over.
     """
 
     held: Held
     step: Fraction
     drops: bool = False
     index: str | None = None
-    alike: Alike | None = None
 
     @property
     def size(self) -> int:
@@ -176,7 +175,7 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
     if held.cells:
         return ExactVector(integers(values), one.step.denominator)
     if held.ball is not None:
-        return _added(one.alike, _place_balls(one, held.ball, values))
+        return _added(one.held.units, _place_balls(one, held.ball, values))
     clipped, count = np.clip(np.nan_to_num(values, nan=0.0), low, high), one.step.denominator
     if held.lower is None or held.upper is None:
         # multiples of the grid itself: there is no width to take a share of
@@ -185,10 +184,10 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
             steps = [max(step, -((-held.lower * count) // 1)) for step in steps]
         if held.upper is not None:
             steps = [min(step, (held.upper * count) // 1) for step in steps]
-        return _added(one.alike, ExactVector(integers(steps), count))
+        return _added(one.held.units, ExactVector(integers(steps), count))
     width = held.upper - held.lower
     shares = (clipped - low) / float(width) if width else np.zeros(len(clipped))
-    sums, copies = _sums(one.alike, np.clip(np.rint(shares * count), 0, count))
+    sums, copies = _sums(one.held.units, np.clip(np.rint(shares * count), 0, count))
     step = width / count
     below = np.lcm.reduce([held.lower.denominator, step.denominator], dtype=object)
     return ExactVector(

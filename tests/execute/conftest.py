@@ -140,6 +140,7 @@ def _held(one: dict[str, Any]) -> dict[str, Any]:
         "ball": ball and {"radius": ball["radius"], "dimension": ball["size"], "norm": ball.get("norm", 2)},
         "columns": columns,
         "records": one.get("records"),
+        "units": None,
     }
 
 

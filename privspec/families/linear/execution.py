@@ -133,7 +133,7 @@ def read_executed(plan: Plan) -> Executed:
             raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
         return Executed(
             release,
-            tuple(Grid(held, step, data.rule == "drop", data.party, held.units) for held, step, data in inputs),
+            tuple(Grid(held, step, data.rule == "drop", data.party) for held, step, data in inputs),
             _dyadic(release.strategy),
             _law(noise),
             _dyadic(release.reconstruction),

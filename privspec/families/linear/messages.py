@@ -130,8 +130,8 @@ class Parts:
             held, size = one.held, one.size // self.parties
             shape = held.shape[1:] if held.cells else (1, *held.shape[1:])
             columns = held.columns[1:] if held.cells else held.columns
-            own = replace(held, start=0, stop=size, shape=shape, columns=columns)
-            found.append(replace(one, held=own, alike=None))
+            own = replace(held, start=0, stop=size, shape=shape, columns=columns, units=None)
+            found.append(replace(one, held=own))
         return tuple(found)
 
     @cached_property
