@@ -18,14 +18,15 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.explain import plots
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
 from privspec.explain.facts import (
+    AddedNoise,
     ChosenNumber,
     Frontier,
     FrontierPoint,
-    MechanismFact,
     Rows,
     chosen_numbers,
     executed,
     randomness,
+    run_command,
 )
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
@@ -35,7 +36,7 @@ from privspec.stated import Executed, Place, Site, Stated, parse_exact
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts
+    from privspec.explain.facts import Facts
 
 Array: TypeAlias = NDArray[np.float64]
 NEXT_TO_NONE = 0.01
@@ -71,7 +72,7 @@ class OutputFact:
 
 
 @dataclass(frozen=True, slots=True)
-class AdditiveNoise(MechanismFact):
+class AdditiveNoise(AddedNoise):
     """Noise at sites."""
 
     released: frozenset[str]
@@ -87,14 +88,10 @@ class AdditiveNoise(MechanismFact):
     """Of a secure sum: its parties, those that no coalition knows, and the deviation of a share, the largest."""
     numbers: tuple[ChosenNumber, ...]
 
-    drawn_label: ClassVar[str] = "Where the noise goes"
-    subject: ClassVar[str] = "The noise as executed"
-    reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
     entry: ClassVar[Judged] = _SITES
     loss_note: ClassVar[Note] = Note("placement")
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
-    heading: ClassVar[str] = "Noise"
 
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         """As the law of its noise scales."""
@@ -140,17 +137,17 @@ class AdditiveNoise(MechanismFact):
 
     def summary_rows(self, facts: Facts) -> Rows:
         if not self.numbers or facts.loss is None:
-            return MechanismFact.summary_rows(self, facts)
+            return AddedNoise.summary_rows(self, facts)
         low = "" if facts.loss.lower_bound is None else f", proved to be at least {facts.loss.lower_bound}"
         picked = " · ".join(map(str, self.numbers))
         cost = f"{picked}  ({facts.loss.expression} = {facts.loss.value}{low})"
-        return [("Picked at least cost", cost), *MechanismFact.summary_rows(self, facts)]
+        return [("Picked at least cost", cost), *AddedNoise.summary_rows(self, facts)]
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """A root mean square where the loss is a squared error, else the loss."""
         loss = facts.loss
         if loss is None:
-            return "Expected loss", ""
+            return AddedNoise.error(self, facts)
         each = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
         if loss.error is None:
             if each and self.numbers:
@@ -158,17 +155,9 @@ class AdditiveNoise(MechanismFact):
             if each:
                 what = "" if loss.squared else ", of sizes of errors on average"
                 return "Expected error an answer", f"{each}  (root mean square; loss {loss.value}{what})"
-            return "Expected loss", f"{loss.value} {loss.units}".strip()
-        if len(self.outputs) > 1:
+        elif len(self.outputs) > 1:
             return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
-        return f"Expected error {loss.error_of}", f"± {loss.error}  (root mean square; variance {loss.variance})"
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        """The error of a design; how many times the loss where errors are not known or read the same."""
-        plan = facts.loss.error if facts.loss else None
-        if item.error is None or (plan is not None and plan.text == item.error.text):
-            return f" {item.weighed}"
-        return f" ± {item.error}"
+        return AddedNoise.error(self, facts)
 
     # --- the pages
 
@@ -265,7 +254,7 @@ class AdditiveNoise(MechanismFact):
         return executed(facts, rows, proved("Everything released is computed from the noisy strategy answers.", _POST))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"privspec run {plan}{''.join(f' --input {i.name}={i.name}.csv' for i in self.inputs)}",)
+        return (run_command(plan, (i.name for i in self.inputs)),)
 
 
 _LAWS = {

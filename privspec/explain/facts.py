@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
@@ -25,6 +26,7 @@ from privspec.explain.document import (
     Section,
     Sentence,
     SpecLine,
+    Table,
     assumed,
     proved,
     sections,
@@ -403,6 +405,42 @@ class MechanismFact(ABC):
     @abstractmethod
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         """The commands that execute a plan, given its file name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedNoise(MechanismFact):
+    """Noise that is added to what is released, or to what that is computed from."""
+
+    drawn_label: ClassVar[str] = "Where the noise goes"
+    subject: ClassVar[str] = "The noise as executed"
+    reached_label: ClassVar[str] = "Reached by the executed noise"
+    heading: ClassVar[str] = "Noise"
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        """A root mean square where the loss is a squared error, else the loss."""
+        loss = facts.loss
+        if loss is None:
+            return "Expected loss", ""
+        if loss.error is None:
+            return "Expected loss", f"{loss.value} {loss.units}".strip()
+        return f"Expected error {loss.error_of}", f"± {loss.error}  (root mean square; variance {loss.variance})"
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        """The error of a design; how many times the loss where errors are not known or read the same."""
+        plan = facts.loss.error if facts.loss else None
+        if item.error is None or (plan is not None and plan.text == item.error.text):
+            return f" {item.weighed}"
+        return f" ± {item.error}"
+
+    def ways(self, facts: Facts, caption: str, header: str) -> Table:
+        """The designs that were considered beside the one that was chosen."""
+        rows = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
+        return table(caption, header, rows, 1)
+
+
+def run_command(plan: str, names: Iterable[str], ending: str = "csv") -> str:
+    """The command that executes a plan on data of these names."""
+    return f"privspec run {plan}{''.join(f' --input {name}={name}.{ending}' for name in names)}"
 
 
 def executed(facts: Facts, rows: Rows, sentence: Sentence) -> tuple[Block, ...]:

@@ -10,8 +10,8 @@ from math import floor, log10, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table
-from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved
+from privspec.explain.facts import AddedNoise, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ungrouped
 from privspec.explain.questions import Question, Step, how_near, took_part, which_answer
 from privspec.stated import Points, Stated
@@ -19,7 +19,7 @@ from privspec.stated import Points, Stated
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts
+    from privspec.explain.facts import Facts
 
 _NOTE = Note("real-points")
 MOST_STEPS = 3
@@ -33,7 +33,7 @@ NOISE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointFact(MechanismFact):
+class PointFact(AddedNoise):
     """Noise at each point; `apart` is the largest distance of two points, None where there is none."""
 
     points: Points
@@ -45,15 +45,11 @@ class PointFact(MechanismFact):
     local: bool
     input_line: SpecLine
 
-    drawn_label: ClassVar[str] = "Where the noise goes"
-    subject: ClassVar[str] = "The noise as executed"
-    reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (a bound)"
     entry: ClassVar[Judged] = Judged("privacy")
     loss_note: ClassVar[Note] = _NOTE
     accuracy_heading: ClassVar[str] = "How far off is a report?"
     measure: ClassVar[str] = "noise is added to each point before it is reported, sized by the distance to be hidden."
-    heading: ClassVar[str] = "Noise"
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """What distances hide: the odds are those of the least that is shown."""
@@ -84,10 +80,6 @@ class PointFact(MechanismFact):
         if most is not None:
             yield most
 
-    def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
-        """Errors are told as they are."""
-        return None, ""
-
     # --- the short table
 
     def drawn(self, facts: Facts) -> str:
@@ -106,9 +98,6 @@ class PointFact(MechanismFact):
         return {"l1": "the sum of absolute errors", "l2": "the distance", "linf": "the largest error"}[
             self.points.error.norm
         ]
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        return f" {item.times} × the loss"
 
     # --- the pages
 
@@ -156,8 +145,7 @@ class PointFact(MechanismFact):
         return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
-        return [table("Noise of other norms", "Noise | Loss | Meets the lines | Reason", ways, 1)]
+        return [self.ways(facts, "Noise of other norms", "Noise | Loss | Meets the lines | Reason")]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         rows = [
@@ -168,8 +156,7 @@ class PointFact(MechanismFact):
         return executed(facts, rows, proved("The point and its noise are added as real numbers, then rounded.", _NOTE))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        source = self.points.source
-        return (f"privspec run {plan} --input {source}={source}.csv -o reports.csv",)
+        return (f"{run_command(plan, (self.points.source,))} -o reports.csv",)
 
 
 def point_fact(plan: Stated, context: Context) -> PointFact:

@@ -23,7 +23,7 @@ from privspec.explain.document import (
     sections,
     table,
 )
-from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.facts import AddedNoise, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
 from privspec.kernel.chains import variance
@@ -33,7 +33,7 @@ from privspec.stated import Sequence, Stated
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts
+    from privspec.explain.facts import Facts
 
 _NOISE, _QUILT, _WITHOUT = Note("discrete-laplace"), Note("quilt"), Judged("no model")
 BY = {
@@ -45,7 +45,7 @@ BY = {
 
 
 @dataclass(frozen=True, slots=True)
-class SequenceFact(MechanismFact):
+class SequenceFact(AddedNoise):
     """Discrete Laplace noise on sums over a sequence; `entry` and `everything`: epsilon whatever the model is."""
 
     sequence: Sequence
@@ -63,9 +63,6 @@ class SequenceFact(MechanismFact):
     input_line: SpecLine
     model_lines: tuple[SpecLine, ...]
 
-    drawn_label: ClassVar[str] = "Where the noise goes"
-    subject: ClassVar[str] = "The noise as executed"
-    reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (a bound)"
     entry: ClassVar[Judged] = Judged("privacy")
     loss_note: ClassVar[Note] = _QUILT
@@ -96,20 +93,6 @@ class SequenceFact(MechanismFact):
     def summary_rows(self, facts: Facts) -> list[tuple[str, str]]:
         """What holds without the model."""
         return [("If the model is wrong", f"{self.alone}-DP for one entry, {self.together}-DP for all entries")]
-
-    def error(self, facts: Facts) -> tuple[str, str]:
-        loss = facts.loss
-        if loss is None:
-            return "Expected loss", ""
-        if loss.error is None:
-            return "Expected loss", f"{loss.value} {loss.units}".strip()
-        return f"Expected error {loss.error_of}", f"± {loss.error}  (root mean square; variance {loss.variance})"
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        plan = facts.loss.error if facts.loss else None
-        if item.error is None or (plan is not None and plan.text == item.error.text):
-            return f" {item.times} × the loss"
-        return f" ± {item.error}"
 
     # --- the pages
 
@@ -209,9 +192,8 @@ class SequenceFact(MechanismFact):
         return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _QUILT), self._model]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
         caption = "The same noise, sized in other ways"
-        return [*self._laws(), table(caption, "Way | Loss | Meets the lines | Reason", ways, 1)]
+        return [*self._laws(), self.ways(facts, caption, "Way | Loss | Meets the lines | Reason")]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         rows = [
@@ -223,7 +205,7 @@ class SequenceFact(MechanismFact):
         return executed(facts, rows, said)
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"privspec run {plan} --input {self._source}={self._source}.csv",)
+        return (run_command(plan, (self._source,)),)
 
 
 def sequence_fact(plan: Stated, context: Context) -> SequenceFact:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
-from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.facts import AddedNoise, executed, randomness, run_command
 from privspec.explain.quantities import Quantity, count, known, rounded
 from privspec.stated import Site, Stated, Statistic
 
@@ -29,7 +29,7 @@ _SHAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticFact(MechanismFact):
+class StatisticFact(AddedNoise):
     """One statistic of bounded records with noise; `statistic` is what the spec means by it."""
 
     statistic: Statistic
@@ -48,15 +48,11 @@ class StatisticFact(MechanismFact):
     local: bool
     input_line: SpecLine
 
-    drawn_label: ClassVar[str] = "Where the noise goes"
-    subject: ClassVar[str] = "The noise as executed"
-    reached_label: ClassVar[str] = "Reached by the executed noise"
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
     entry: ClassVar[Judged] = Judged("view")
     loss_note: ClassVar[Note] = Note("probit-routes")
     accuracy_heading: ClassVar[str] = "How good is the published result?"
     measure: ClassVar[str] = "noise is added to a statistic of bounded records, as this report describes."
-    heading: ClassVar[str] = "Noise"
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -176,9 +172,8 @@ class StatisticFact(MechanismFact):
         return [tested(f"Chosen: {self.drawn(facts)}.", facts.context.loss_because)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
         caption = "All ways that were compared, by predicted loss"
-        return [*self.auditor_tables(facts), table(caption, "Way | Loss | Allowed | Reason", ways, 1)]
+        return [*self.auditor_tables(facts), self.ways(facts, caption, "Way | Loss | Allowed | Reason")]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         noise = f"{self.law}, {self.place}"
@@ -188,7 +183,7 @@ class StatisticFact(MechanismFact):
         )
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"privspec run {plan} --input {self.statistic.source}={self.statistic.source}.parquet -o release.json",)
+        return (f"{run_command(plan, (self.statistic.source,), 'parquet')} -o release.json",)
 
 
 def _shape(name: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
 from privspec.explain.drawing import number, tag, text, themed, way
-from privspec.explain.facts import Facts, MechanismFact, Rows
+from privspec.explain.facts import Facts, MechanismFact, Rows, run_command
 from privspec.explain.graph_words import observers
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
@@ -139,8 +139,7 @@ class SystemFact(MechanismFact):
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         blocks = (block for part in self.parts if part.model is not None for block in part.model.blocks)
-        names = dict.fromkeys(block.name for block in blocks)
-        return (f"privspec run {plan}{''.join(f' --input {name}={name}.csv' for name in names)}",)
+        return (run_command(plan, dict.fromkeys(block.name for block in blocks)),)
 
     def _budget(self) -> Table:
         rows = (

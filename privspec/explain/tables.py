@@ -25,7 +25,15 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.drawings import table_plots
-from privspec.explain.facts import ChosenNumber, MechanismFact, chosen_numbers, executed, randomness, standing
+from privspec.explain.facts import (
+    ChosenNumber,
+    MechanismFact,
+    chosen_numbers,
+    executed,
+    randomness,
+    run_command,
+    standing,
+)
 from privspec.explain.loss_terms import LossTerm, Scene, Shape
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
@@ -363,7 +371,7 @@ class TableFact(MechanismFact):
         )
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        run = f"privspec run {plan}{''.join(f' --input {n}={n}.csv' for n in facts.context.input_domains)}"
+        run = run_command(plan, facts.context.input_domains)
         return (f"{run} -o reports.csv", f"privspec aggregate {plan} reports.csv") if self.local else (run,)
 
 

@@ -278,7 +278,6 @@ class Linear:
         return tuple(one.name for one in self.released)
 
     def words(self) -> tuple[str, ...]:
-        """What it says, in full sentences."""
         return (
             *map(_held_words, self.held),
             *map(_released_words, self.released),

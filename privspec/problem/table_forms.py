@@ -220,7 +220,6 @@ class Table:
         return len(self.rows), len(self.columns)
 
     def words(self) -> tuple[str, ...]:
-        """What it says, in full sentences."""
         return tuple(_words(self))
 
 

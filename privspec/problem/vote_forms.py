@@ -106,7 +106,6 @@ class Votes:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The winner."""
         return (self.output,)
 
     @property
@@ -136,7 +135,6 @@ class Votes:
         return "borda_lottery" if self.ballots.borda else "random_dictator"
 
     def words(self) -> tuple[str, ...]:
-        """What it says, in full sentences."""
         m, kind = len(self.alternatives), self.ballots.kind
         form = {"first choice": "names one", "ranking": "ranks all"}.get(kind, f"ranks up to {self.ballots.places}")
         number = (

@@ -62,7 +62,6 @@ class ChainMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What it releases."""
         return self.chain.outputs
 
     @cached_property

@@ -453,12 +453,10 @@ class ChainDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return "discrete Laplace noise"
 
     @property
     def loss(self) -> float:
-        """Its loss."""
         return _loss(self.chain, self.solved.scale)
 
     @property
@@ -471,7 +469,6 @@ class ChainDecision:
         return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         chain, solved, block = self.chain, self.solved, self.system.block
         loss, low = self.loss, self.lower_bound
         given = [

@@ -27,12 +27,10 @@ class LinearDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return self.choice.chosen.name
 
     @property
     def loss(self) -> float:
-        """Its loss."""
         return self.choice.chosen.loss
 
     @property
@@ -41,7 +39,6 @@ class LinearDecision:
         return self.choice.chosen.lower_bound
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         return raise_plan(self.problem, self.choice.chosen, self.choice.others)
 
 

@@ -283,7 +283,6 @@ class PricedDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return self.choice.chosen.name
 
     @property
@@ -298,7 +297,6 @@ class PricedDecision:
         return None
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         search, found = self.search, self.search.found
         chosen = self.choice.chosen
         assert chosen.mechanism is not None

@@ -96,7 +96,6 @@ class PointMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The report."""
         return self.points.outputs
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:

@@ -174,12 +174,10 @@ class PointDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return NAMES[self.points.norm]
 
     @property
     def loss(self) -> float:
-        """Its loss."""
         return nearest_double(self.found.loss)
 
     @property
@@ -192,7 +190,6 @@ class PointDecision:
         return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         points, block = self.points, self.system.block
         loss, low = self.loss, self.lower_bound
         gap = nearest_double((Fraction(loss) - Fraction(low)) / Fraction(loss))

@@ -46,7 +46,6 @@ class LotteryDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return self.chosen.rule.name
 
     @property
@@ -60,7 +59,6 @@ class LotteryDecision:
         return None if self.bound is None else float_down(self.bound.value)
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         loss = self._loss()
         gap = loss["relative_gap"]
         document = {

@@ -314,7 +314,6 @@ class LotteryMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The winner."""
         return (self.output,)
 
     @property
@@ -402,7 +401,6 @@ class Electorate(Secret):
     rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        """The winner."""
         winner = draw(self.mechanism.lottery, self.scores, randomness)
         return Drawn({self.mechanism.output: np.asarray(self.mechanism.winners[winner])})
 
@@ -412,12 +410,10 @@ class LotteryExposure(Exposure):
 
     @property
     def outputs(self) -> frozenset[str]:
-        """The winner."""
         return frozenset((executed_of(self.plan).vote.output,))
 
     @property
     def rounds(self) -> Rounds | None:
-        """As they are executed."""
         shared = executed_of(self.plan).rounds
         return None if shared is None else Rounds(*shared, shared[1] / shared[0], shared[0])
 

@@ -122,7 +122,6 @@ class StatisticMechanism(Mechanism):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What it releases."""
         return (self.executed.output,)
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
@@ -324,7 +323,6 @@ class Pool(Secret):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """What was done with records."""
         return rules_of(self.executed, self.circumstances.strict)
 
     def draw(self, randomness: Randomness) -> Drawn:
@@ -345,7 +343,6 @@ class EachParty(Secret):
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """What was done with records."""
         return rules_of(self.executed, self.circumstances.strict)
 
     def draw(self, randomness: Randomness) -> Drawn:
@@ -386,7 +383,6 @@ class StatisticExposure(Exposure):
 
     @property
     def outputs(self) -> frozenset[str]:
-        """The output."""
         return frozenset((str(self.plan["problem"]["blocks"][0]["output"]),))
 
 

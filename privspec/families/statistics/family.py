@@ -71,7 +71,6 @@ class StatisticDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return self.chosen.way.name
 
     @property
@@ -85,7 +84,6 @@ class StatisticDecision:
         return None
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         model, chosen = self.model, self.chosen
         document = {
             **rated(

@@ -134,7 +134,6 @@ class SystemExposure(Exposure):
 
     @property
     def outputs(self) -> frozenset[str]:
-        """All that is released."""
         return frozenset().union(*(family_of_plan(part).exposes()(part).outputs for part in part_plans(self.plan)))
 
 

@@ -84,7 +84,6 @@ class SystemDecision:
         return self.stated["loss"]["lower_bound"] if self.stated else None
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         found = self.without_bound()
         return plan_document(self.model, {**found, **self.stated}) if self.stated else found
 

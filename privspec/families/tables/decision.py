@@ -217,7 +217,6 @@ class TableDecision(ABC):
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         rows, columns = self.system.shape
         return f"table of {rows} x {columns} probabilities"
 
@@ -317,7 +316,6 @@ class TableDecision(ABC):
         return self.proof[0]
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         return self.ways.plan(self)
 
 

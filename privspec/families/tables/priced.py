@@ -215,7 +215,6 @@ class PricedTable:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return self.table.name
 
     @property
@@ -233,7 +232,6 @@ class PricedTable:
         return None
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         search, decision = self.search, self.table
         loss, whole = nearest_double(self._exact()), problem_document(elaborate(search.model))
         worst = search.found.rest is not None and decision.system.loss.only_worst
