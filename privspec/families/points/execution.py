@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.matrices import ExactVector
-from privspec.execute.budget import Spend
 from privspec.execute.data import located
 from privspec.execute.family import (
     Circumstances,
@@ -22,11 +20,13 @@ from privspec.execute.family import (
     Plan,
     Secret,
     Simulation,
+    readable_plan,
     refuse_long_simulation,
+    refuse_unknown,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.vectors import VECTORS, approximate
@@ -43,12 +43,10 @@ FINE = 64
 
 
 def points_of_plan(plan: Plan) -> Points:
-    """Raises: KeyError, TypeError, ValueError if the plan is not one that this version can execute."""
-    (block,) = plan["problem"]["blocks"]
-    try:
+    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
+    with readable_plan():
+        (block,) = plan["problem"]["blocks"]
         return read_points(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-    except Refused as reason:
-        raise ValueError(str(reason)) from reason
 
 
 def inside(block: PointBlock, point: Sequence[float]) -> list[Fraction]:
@@ -91,7 +89,7 @@ class PointMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> PointMechanism:
-        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        """Raises: UsageError PS0820."""
         return cls(points_of_plan(plan))
 
     @property
@@ -104,17 +102,14 @@ class PointMechanism(Mechanism):
         Raises: DataError PS0801 to PS0809.
         """
         block = self.points.block
-        for other in data:
-            if other != block.source:
-                refuse("PS0801", f"the plan has no input {other}", help=f"its input is {block.source}")
+        refuse_unknown(data, (block.source,))
         return PointSecret(self.points, read_points_of(block, data, circumstances), circumstances.strict)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws at the given data; at the point of the domain that is nearest to zero otherwise."""
         block = self.points.block
-        if isinstance(asked.base, ExactVector):
-            raise TypeError("reports of points are simulated at data by input name")
-        if asked.base is None:
+        data = asked.data
+        if data is None:
             placed = [inside(block, [0.0] * block.size)] * block.count
         else:
             placed = [list(point) for point in read_points_of(block, asked.base, Circumstances())]
@@ -221,23 +216,12 @@ class PointSecret(Secret):
         return {block.output: np.full(block.shape, float(f"{each:.6g}"))}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class PointExposure(Exposure):
     """The report is all that is released. Each person's own budget is spent, of all the same amount: one debit."""
-
-    plan: Plan
 
     @property
     def outputs(self) -> frozenset[str]:
         return frozenset(points_of_plan(self.plan).outputs)
-
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """Every line is about the report."""
-        return self.outputs <= outputs
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """No output is missing from a line."""
-        return None
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:

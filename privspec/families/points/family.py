@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.families.document import decimal_up, guarantee_head, plan_document, versions
+from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.core.numbers import nearest_double
@@ -191,22 +191,11 @@ class PointDecision:
 
     def document(self) -> dict[str, Any]:
         points, block = self.points, self.system.block
-        loss, low = self.loss, self.lower_bound
-        gap = nearest_double((Fraction(loss) - Fraction(low)) / Fraction(loss))
         accuracy = [(one, loss_of(points, one.error)) for one in points.block.accuracy]
         return plan_document(
             self.model,
             {
-                "status": "optimal" if gap <= 1e-6 else "feasible",
-                "loss": {
-                    "value": loss,
-                    "lower_bound": low,
-                    "relative_gap": gap,
-                    "expression": block.expression,
-                    "units": units_of(points.block),
-                    "among": CLASSES[1],
-                    "kind": block.kind,
-                },
+                **rated(self.model, self.loss, self.lower_bound, CLASSES[1], units_of(points.block), block.kind),
                 "alternatives": list(self._alternatives()),
                 "mechanism": {
                     "family": "points",
