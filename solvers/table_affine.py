@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 from privspec.solvers.programs import Array, SolverError
-from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram, violations
+from privspec.solvers.table_programs import ExactTable, LinearRows, TableProgram, valid
 from privspec.solvers.table_rows import widest_table
 from scipy import sparse
 
@@ -60,7 +60,7 @@ def repair_affine(
         mixed = (1 - share) * point + share * inside
         for staged in (True, False):
             exact = _corrected(program, equations, mixed, staged)
-            if not violations(program, exact):
+            if valid(program, exact):
                 return exact
     raise SolverError(f"no exact table was found near the optimum: the constraints leave a margin of {margin:.1e} only")
 
@@ -87,7 +87,7 @@ def _mixture(program: TableProgram, table: Array, share: float) -> ExactTable | 
     for row in rows:
         row[row.index(max(row))] += whole - sum(row)
     exact = ExactTable(tuple(map(tuple, rows)), whole, ())
-    return None if violations(program, exact) else exact
+    return exact if valid(program, exact) else None
 
 
 def _simplest(program: TableProgram, point: Array) -> ExactTable | None:
@@ -101,7 +101,7 @@ def _simplest(program: TableProgram, point: Array) -> ExactTable | None:
     if away.max(initial=0.0) > _NEAR or math.lcm(*(v.denominator for v in values)) > 1 << _GRID_BITS:
         return None
     exact = _written(program, values)
-    return None if violations(program, exact) else exact
+    return exact if valid(program, exact) else None
 
 
 def _equations(program: TableProgram) -> list[_Equation]:

@@ -17,10 +17,10 @@ All ratios are rounded down (`ratio_down`), so what passes here is private in ex
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -196,23 +196,35 @@ class ExactTable:
         return np.array([[entry / self.denominator for entry in row] for row in self.numerators], dtype=float)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class TableSolution:
-    """An exact mechanism with the multipliers that prove its quality.
+    """A mechanism with the multipliers that prove its quality.
 
-    `table` (X, Y) and `optimum` are the float solution, `exact` the mechanism that is used, `value` its exact loss.
+    `table` (X, Y) and `optimum` are the float solution; `make` finds an exact table next to it, when it is first asked
+    for, and raises SolverError where none is near. `cost` (X, Y) are the exact costs that those of the program round.
     """
 
+    program: TableProgram
     table: Array
     optimum: float
-    exact: ExactTable
-    value: Fraction
+    make: Callable[[], ExactTable]
     dual: TableDual
     method: str
     rows: int
     iterations: int
     seconds: float
     notes: tuple[str, ...] = ()
+    cost: Entries | None = None
+
+    @cached_property
+    def exact(self) -> ExactTable:
+        """The mechanism that is used."""
+        return self.make()
+
+    @cached_property
+    def value(self) -> Fraction:
+        """Its exact loss."""
+        return exact_loss(self.program, self.exact, self.cost)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -315,27 +327,37 @@ class Violation:
 
 def violations(program: TableProgram, exact: ExactTable) -> list[Violation]:
     """Every constraint of the program that the table violates in exact arithmetic, each pair once; none when valid."""
+    return list(_violated(program, exact))
+
+
+def valid(program: TableProgram, exact: ExactTable) -> bool:
+    """Whether the table violates no constraint."""
+    return next(_violated(program, exact), None) is None
+
+
+def _violated(program: TableProgram, exact: ExactTable) -> Iterator[Violation]:
     table = np.array(exact.numerators, dtype=object)
-    found = [Violation("row", (x,)) for x, row in enumerate(table) if sum(row) != exact.denominator]
-    found += [Violation("sign", (int(x), int(y))) for x, y in np.argwhere(table < 0)]
+    yield from (Violation("row", (x,)) for x, row in enumerate(table) if sum(row) != exact.denominator)
+    yield from (Violation("sign", (int(x), int(y))) for x, y in np.argwhere(table < 0))
     for number, block in enumerate(program.privacy):
-        shown = merged(block, table)
-        found += [Violation("ratio", (number, *where)) for where in _ratio_violations(block, shown, exact.denominator)]
+        broken = _ratio_violations(block, merged(block, table), exact.denominator)
+        yield from (Violation("ratio", (number, *where)) for where in broken)
     for kind, rows in (("equality", program.equalities), ("inequality", program.inequalities)):
         gaps = [bound - value for value, bound in zip(_row_values(rows, exact), rows.bounds, strict=True)]
-        found += [Violation(kind, (k,)) for k, gap in enumerate(gaps) if gap < 0 or (gap and kind == "equality")]
+        yield from (Violation(kind, (k,)) for k, gap in enumerate(gaps) if gap < 0 or (gap and kind == "equality"))
     ranges = zip(program.extra.lower, exact.extra, program.extra.upper, strict=True)
-    return found + [Violation("range", (k,)) for k, (low, value, high) in enumerate(ranges) if not low <= value <= high]
+    yield from (Violation("range", (k,)) for k, (low, value, high) in enumerate(ranges) if not low <= value <= high)
 
 
-def _ratio_violations(block: Privacy, shown: Entries, total: int) -> Iterable[tuple[int, ...]]:
+def _ratio_violations(block: Privacy, shown: Entries, total: int) -> Iterator[tuple[int, ...]]:
     if isinstance(block, CompleteRatio):
         low, high = shown.min(axis=0), shown.max(axis=0)
-        return [(int(y),) for y in np.flatnonzero((high << RATIO_BITS) > ratio_down(block.log_ratio) * low)]
+        yield from ((int(y),) for y in np.flatnonzero((high << RATIO_BITS) > ratio_down(block.log_ratio) * low))
+        return
     if isinstance(block, CurveRatio):
-        return [(k,) for k in block.broken(shown, total)]
+        yield from ((k,) for k in block.broken(shown, total))
+        return
     ratios = pair_ratios(block)
-    found = []
     for number, (a, b) in enumerate(block.pairs):
         excess = (shown[a] << RATIO_BITS) - ratios[number] * shown[b]
         if isinstance(block, AtomRatio):
@@ -343,8 +365,7 @@ def _ratio_violations(block: Privacy, shown: Entries, total: int) -> Iterable[tu
         else:
             spent, allowed = sum(np.maximum(excess, 0)), block.delta
         if spent * allowed.denominator > (allowed.numerator * total) << RATIO_BITS:
-            found.append((number,))
-    return found
+            yield (number,)
 
 
 def _row_values(rows: LinearRows, exact: ExactTable) -> list[Fraction]:

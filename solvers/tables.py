@@ -6,6 +6,8 @@ other program to HiGHS row by row (`table_rows`). The float solution is repaired
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from privspec.solvers.programs import Array, Progress, Watch
 from privspec.solvers.table_affine import mixed, repair_affine
@@ -16,9 +18,8 @@ from privspec.solvers.table_programs import (
     InfeasibleTable,
     TableProgram,
     TableSolution,
-    exact_loss,
     repair,
-    violations,
+    valid,
 )
 from privspec.solvers.table_rays import cone_of, solve_cone
 from privspec.solvers.table_rows import RowsResult, solve_rows
@@ -60,22 +61,19 @@ def exact_solution(
     cost: Entries | None = None,
     inner: tuple[Array, Array] | None = None,
 ) -> TableSolution:
-    """A float solution made exact; `cost` as for `solve_table`, `inner` a table with scalars well inside, if known.
-
-    Raises: SolverError if no exact table is near.
-    """
-    exact = _exact(program, found, inner)
+    """A float solution made exact; `cost` as for `solve_table`, `inner` a table with scalars well inside, if known."""
     return TableSolution(
+        program=program,
         table=found.table,
         optimum=found.value,
-        exact=exact,
-        value=exact_loss(program, exact, cost),
+        make=partial(_exact, program, found, inner),
         dual=found.dual,
         method=method,
         rows=found.rows,
         iterations=watch.iterations,
         seconds=watch.seconds,
         notes=found.notes,
+        cost=cost,
     )
 
 
@@ -86,6 +84,6 @@ def _exact(program: TableProgram, found: RowsResult, inner: tuple[Array, Array] 
     if program.plain:
         exact = repair(program, found.table)
         # Ratios of one with a delta may leave no room to pad: a mixture always has some.
-        if not violations(program, exact):
+        if valid(program, exact):
             return exact
     return repair_affine(program, found.table, found.extra, inner)

@@ -14,13 +14,17 @@ from privspec.registry import family_of
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to solve. `solver` "default" or "cvxpy"; `deadline` in seconds; `progress` as in `solvers.results`."""
+    """How to solve. `solver` "default" or "cvxpy"; `deadline` in seconds; `progress` as in `solvers.results`.
+
+    `exact` False: only losses in doubles and witnesses are asked for, no plan.
+    """
 
     solver: str = "default"
     tolerance: float = 2e-7
     deadline: float | None = None
     progress: Callable[[int, float, float], None] | None = None
     alternatives: bool = True
+    exact: bool = True
     cache: SolutionCache = field(default_factory=SolutionCache)
 
 

@@ -40,6 +40,7 @@ Kind = str
 Amounts = dict[str, Fraction]
 Witnesses = list[tuple[Fraction, Item]]
 """Shares, and what proves a bound of a part that spends them."""
+Known = dict[tuple[Fraction, Fraction], "Piece"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +112,18 @@ def _middle(low: Fraction, high: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """A part that was judged: what it executes, its share, and the obligations that stand for shared lines."""
+    """A part that was judged: what it executes, its share, and the obligations that stand for shared lines.
+
+    `known`: what two witnesses prove between their shares, and one at a share that is not below its own, the share
+    first: whoever builds curves of the same witnesses again need not read them again.
+    """
 
     case: Case
     executed: object
     kind: Kind
     share: Fraction
     shared: tuple[int, ...]
+    known: Known
 
     def obligations(self, share: Fraction) -> tuple[Obligation, ...]:
         """Its obligations at another share."""
@@ -261,19 +267,11 @@ class TableCurve(Curve):
         shares = [share for share, _ in known]
         if self.kind != "epsilon" or len(set(shares)) < len(shares) or not 0 < shares[0] <= shares[-1] < LARGEST:
             raise self.part.case.claims.wrong("have two witnesses for a share, or one for none")
-        lines, self.pieces = [self.asked(share) for share in (*shares, max(most, shares[-1]))], list[Piece]()
-        own = [lower_bound(witness, task, line) for (_, witness), line in zip(known, lines, strict=False)]
-        for n, left in enumerate(own[:-1]):
-            (low, one), (high, other), right = known[n], known[n + 1], own[n + 1]
-            if task.estimates is not None:
-                self.pieces.append(Piece(low, high, right, right, right, right, right))
-                continue
-            first, second = self.costs(one, lines[n + 1]), self.costs(other, lines[n])
-            inside = _both(first, second).value() / 2
-            self.pieces.append(Piece(low, high, left, inside, right, first.value(), second.value()))
-        self.first, self.last, self.end = own[0], lower_bound(known[-1][1], task, lines[-1]), max(most, shares[-1])
+        self.end, last = max(most, shares[-1]), known[-1]
+        self.pieces = [self.between(known[n - 1], known[n]) for n in range(1, len(known))]
+        self.first, self.last = self.proved(*known[0], shares[0]).right, self.proved(*last, self.end).right
         if shares[-1] < most:
-            self.pieces.append(Piece(shares[-1], most, *[self.last] * 5))
+            self.pieces.append(self.proved(*last, most))
         self.doubles = [[float(getattr(one, key.name)) for key in fields(one)] for one in self.pieces]
 
     def asked(self, epsilon: Fraction) -> list[Contrast]:
@@ -281,6 +279,25 @@ class TableCurve(Curve):
         obligations = enumerate(self.part.obligations(epsilon))
         figures = [Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in obligations]
         return contrasts(self.task, self.table, figures)
+
+    def proved(self, share: Fraction, witness: Item, asked: Fraction) -> Piece:
+        """What a witness proves at its share or at a larger one, and from one to the other."""
+        found = self.part.known
+        if (asked, share) not in found:
+            found[asked, share] = Piece(share, asked, *[lower_bound(witness, self.task, self.asked(asked))] * 5)
+        return found[asked, share]
+
+    def between(self, one: tuple[Fraction, Item], other: tuple[Fraction, Item]) -> Piece:
+        """What two witnesses prove between their shares."""
+        (low, lower), (high, higher), found = one, other, self.part.known
+        left, right = self.proved(*one, low).right, self.proved(*other, high).right
+        if self.task.estimates is not None:
+            return Piece(low, high, *[right] * 5)
+        if (low, high) not in found:
+            first, second = self.costs(lower, self.asked(high)), self.costs(higher, self.asked(low))
+            inside = _both(first, second).value() / 2
+            found[low, high] = Piece(low, high, left, inside, right, first.value(), second.value())
+        return found[low, high]
 
     def costs(self, witness: Item, lines: list[Contrast]) -> Lagrangian:
         """What the multipliers of a witness add up to."""

@@ -12,7 +12,7 @@ from privspec.kernel.core.problem import Guarantee, Obligation, Share, Unit, Vie
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
-from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, SharedLine, Sharing, stated
+from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""
@@ -351,14 +351,18 @@ class Shares:
         return self.boxes.cost(self.curves, least - self.constant, most)
 
 
-def shares_of(case: Case, parts: list[Judged]) -> Shares:
-    """The curves of parts, from their own witnesses and those that the plan has at other shares."""
+def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = None) -> Shares:
+    """The curves of parts, from their own witnesses and those that the plan has at other shares.
+
+    `known`: what was read before of the same witnesses, by the part's number; the judge passes nothing.
+    """
     (witnesses,) = case.claims.fields("split")
     obligations = case.frame.obligations
     often = [sum(part.times for *_, part in parts if line in part.lines) for line in range(len(obligations))]
     picked = [any(isinstance(one, Share) for one in line.measure.amounts.values()) for line in obligations]
     common = [line for line, count in enumerate(often) if count > 1 and not picked[line]]
     sharing, place, constant, words = list[Sharing](), dict[int, int](), Fraction(0), list[str]()
+    known = {} if known is None else known
     for number, (own, executed, part) in enumerate(parts):
         said, names, lines = dict(own.loss.entries()), ", ".join(outputs_of(own)), own.frame.obligations
         if said["lower_bound"].absent:
@@ -370,7 +374,7 @@ def shares_of(case: Case, parts: list[Judged]) -> Shares:
             continue
         ((kind, share),) = lines[shared[0]].measure.figures({}).items()
         varying = (*shared, *(i for i, line in enumerate(part.lines) if picked[line]))
-        sharing.append(Sharing(own, executed, kind, share, varying))
+        sharing.append(Sharing(own, executed, kind, share, varying, known.setdefault(number, {})))
         if len({lines[i].units for i in shared}) > 1 or sharing[-1].obligations(share) != lines:
             raise Refused(f"{names}: it spends no one amount of one unit in the lines that it shares")
         place[number] = len(sharing) - 1

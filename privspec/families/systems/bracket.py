@@ -7,31 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import inf, log
 from typing import Any
 
 import numpy as np
 
 from privspec.families.document import float_down
-from privspec.families.systems.splits import GRID, Lines, Split, corners, directed, minimised, rounded_down
+from privspec.families.systems.splits import Curve, Lines, Split, corners, directed, minimised, rounded_down
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.kernel.splits import Known, TableCurve
 from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
 
-BESIDE = (1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
-"""How many times the share that a part spends, or by how much less, a witness of it is looked for."""
+BESIDE = (1.0, 1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
+"""How many times the share at which losses are lowest together, or by how much less, a witness is looked for."""
 ROUNDS = 3
 """How often witnesses are added where the curves that they prove are lowest together."""
 LOWER = 1e-3
-"""Curves that are lower by this share than at the split that was found get another witness."""
+"""Witnesses are added while that raises the bound by this share of what it leaves open."""
+CLOSE = 1e-3
+"""Shares that differ by less, relatively, are one for witnesses."""
 BOXES = 2**12
 """Boxes that a bound may take."""
-GAPS = tuple(10.0 ** (-k / 4) for k in range(1, 32))
-"""Shares by which a bound for all splits is tried below the least sum of the curves, in order."""
+AIM, FILL = 0.8, 0.6
+"""The share of them that a bound is looked for which takes, and that with which it is enough."""
+REFUSED = 1.2
+"""A gap that takes too many boxes is tried again, larger, unless one is known that is not so many times as large."""
+GAP = 0.1
+"""The share by which a bound for all splits is tried below the least sum of the curves at first."""
 DIGITS = 8
 """Significant digits of the multipliers at other shares."""
-ENOUGH = 0.02
+ENOUGH = 0.01
 """A bound that is lower than the curves by this share of what these leave open anyway is not improved."""
 Witnesses = list[dict[str, Any]]
 Claims = Callable[[int, Fraction], Mapping[str, Any] | None]
@@ -39,41 +47,71 @@ Claims = Callable[[int, Fraction], Mapping[str, Any] | None]
 
 
 def proved(
-    document: Mapping[str, Any], parts: list[Judged], lines: Lines, split: Split, claims_at: Claims
+    document: Mapping[str, Any],
+    parts: list[Judged],
+    lines: Lines,
+    split: Split,
+    curves: Sequence[Curve],
+    claims_at: Claims,
 ) -> dict[str, Any]:
-    """What changes in a plan of a system once a bound is stated: nothing where none can be proved."""
-    found = [_around(k, share, lines, split, claims_at) for k, share in enumerate(split.amounts)]
-    base = sum(part["loss"]["lower_bound"] or 0.0 for part in document["mechanism"]["parts"])
+    """What changes in a plan of a system once a bound is stated: nothing where none can be proved.
+
+    Args: curves, what parts cost by the search; claims_at, what proves a bound of them.
+    """
+    found: list[Witnesses] = [[] for _ in curves]
     starts = [np.log([float(a) for a in split.amounts[1:]]) - np.log(float(split.amounts[0]))] if found else []
+    known = dict[int, Known]()
     try:
-        shares = _shares(document, parts, found)
-        least = base
+        shares = _shares(document, parts, found, known)
+        if found:
+            # tables cost what the search says, and their bounds are next to that where there are witnesses
+            pairs = zip(shares.curves, curves, strict=True)
+            fitted = [curve.fitted() if isinstance(own, TableCurve) else own.near for own, curve in pairs]
+            starts += corners(len(fitted))
+            logs = minimised(lines, split.kinds, fitted, starts)[1]
+            for k, amount in enumerate(directed(lines, split.kinds, logs)):
+                found[k] += _around(k, amount, lines, split, claims_at)
+            shares, starts = _shares(document, parts, found, known), [logs, *starts]
+        least = -inf
         for _ in range(ROUNDS if found else 0):
-            fitted = [curve.near for curve in shares.curves]
-            least, logs = minimised(lines, split.kinds, fitted, [*starts, *corners(len(fitted))])
+            before = least
+            least, logs = minimised(lines, split.kinds, [curve.near for curve in shares.curves], starts)
             least += float(shares.constant)
-            added = least < base * (1 - LOWER) and _add(found, directed(lines, split.kinds, logs), split, claims_at)
-            if not added:
+            gained = least - before > LOWER * (document["loss"]["value"] - least)
+            if not gained or not _add(found, directed(lines, split.kinds, logs), split, claims_at):
                 break
-            shares = _shares(document, parts, found)
+            shares = _shares(document, parts, found, known)
     except Refused:
         return {}
-    loss, best = document["loss"], None
-    for gap in GAPS:
-        tried = float_down(Fraction(least * (1 - gap)))
-        try:
-            shares.cost(Fraction(tried), BOXES)
-        except Refused:
-            break
-        best = tried
-        if least * gap < ENOUGH * (loss["value"] - least):
-            break
+    loss = document["loss"]
+    best = _largest(shares, least, ENOUGH * (loss["value"] - least)) if found else float_down(shares.constant)
     if best is None or best > loss["value"]:
         return {}
     apart = (Fraction(loss["value"]) - Fraction(best)) / (Fraction(abs(loss["value"])) or 1)
     stated = {"lower_bound": best, "relative_gap": apart.numerator / apart.denominator, "among": shares.among}
     status = "optimal" if apart <= OPTIMAL_GAP else "feasible"
     return {"status": status, "claims": {"split": found}, "loss": {**loss, **stated}}
+
+
+def _largest(shares: Shares, least: float, enough: float) -> float | None:
+    """A bound below the least sum of the curves, by `enough` or by as little as boxes of the largest number show."""
+    whole, gap, power = abs(least) or 1.0, GAP, 2.0
+    shown: list[tuple[float, int, float]] = []  # gaps, boxes and bounds
+    while True:
+        tried = float_down(Fraction(least - gap * whole))
+        try:
+            boxes = shares.cost(Fraction(tried), BOXES)
+        except Refused:
+            if not shown or shown[-1][0] < REFUSED * gap:
+                return shown[-1][2] if shown else None
+            gap = (gap * shown[-1][0]) ** 0.5
+            continue
+        if shown:  # boxes grow as some power of the gap
+            power = min(4.0, max(1.0, log(boxes / shown[-1][1]) / log(shown[-1][0] / gap)))
+        shown.append((gap, boxes, tried))
+        if gap * whole <= enough or boxes >= FILL * BOXES:
+            return tried
+        gap = max(enough / whole, gap * max(boxes / (AIM * BOXES), 1e-2) ** (1 / power))
 
 
 def judged(document: Mapping[str, Any]) -> tuple[Case, list[Judged]]:
@@ -87,22 +125,23 @@ def judged(document: Mapping[str, Any]) -> tuple[Case, list[Judged]]:
     return case, rules.parts(case, read_system(case))
 
 
-def _shares(document: Mapping[str, Any], parts: list[Judged], found: Sequence[Witnesses]) -> Shares:
+def _shares(
+    document: Mapping[str, Any], parts: list[Judged], found: Sequence[Witnesses], known: dict[int, Known]
+) -> Shares:
     """The curves as the kernel builds them.
 
     Raises: Refused where there are none.
     """
     case = read(Case, Item({**document, "claims": {"split": list(found)}}, "plan"))
     assert isinstance(case, Case)
-    return shares_of(case, parts)
+    return shares_of(case, parts, known)
 
 
-def _around(k: int, share: Fraction, lines: Lines, split: Split, claims_at: Claims) -> Witnesses:
-    """Witnesses of a part around its own share, up to the largest that it may have."""
-    most = lines.largest(k, len(split.kinds), split.kinds[k]) or share
-    wanted = {rounded_down(float(share) * factor) for beside in BESIDE for factor in (beside, 1 / beside)}
-    wanted |= {rounded_down(float(most) / 3**i) for i in range(GRID)}  # which the search has solved
-    return _solved(k, sorted(one for one in {*wanted, most} if 0 < one <= most and one != share), claims_at)
+def _around(k: int, share: float, lines: Lines, split: Split, claims_at: Claims) -> Witnesses:
+    """Witnesses of a part around a share, and up to the largest that it may have."""
+    most = lines.largest(k, len(split.kinds), split.kinds[k]) or split.amounts[k]
+    wanted = {rounded_down(share * factor) for beside in BESIDE for factor in (beside, 1 / beside)}
+    return _solved(k, sorted(one for one in {*wanted, most} if 0 < one <= most and one != split.amounts[k]), claims_at)
 
 
 def _solved(k: int, amounts: Sequence[Fraction], claims_at: Claims) -> Witnesses:
@@ -129,7 +168,7 @@ def _add(found: list[Witnesses], amounts: Sequence[float], split: Split, claims_
     added = False
     for k, amount in enumerate(amounts):
         known = [split.amounts[k], *(Fraction(one["share"]) for one in found[k])]
-        if found[k] and all(abs(float(share) / amount - 1) > LOWER for share in known):
+        if found[k] and all(abs(float(share) / amount - 1) > CLOSE for share in known):
             more = _solved(k, [rounded_down(amount)], claims_at)
             found[k] += more
             added = added or bool(more)

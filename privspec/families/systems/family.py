@@ -57,11 +57,13 @@ NOTE = "composition"
 class SystemDecision:
     """The parts as they were solved, what is chosen for lines by number, and what other splits would cost.
 
-    `together`: of lines that parts share, by number, what the kernel finds that they let through.
+    `documents`: the plans of the parts. `together`: of lines that parts share, by number, what the kernel finds that
+    they let through.
     """
 
     model: Model
     made: tuple[Decision, ...]
+    documents: tuple[dict[str, Any], ...]
     chosen: Mapping[int, Fraction]
     considered: tuple[tuple[str, float], ...]
     seconds: float
@@ -89,7 +91,7 @@ class SystemDecision:
 
     def without_bound(self) -> dict[str, Any]:
         """The plan without a bound."""
-        documents = [one.document() for one in self.made]
+        documents = self.documents
         total = float(sum(Fraction(one["loss"]["value"]) for one in documents))
         fairness = [line for one in documents for line in one.get("fairness") or []]
         units, kind = (" + ".join(one["loss"][key] for one in documents) for key in ("units", "kind"))
@@ -108,7 +110,7 @@ class SystemDecision:
                 "claims": {},
                 "remarks": {
                     "binding": [],
-                    "solver": {"name": "parts", "seconds": self.seconds, "notes": [], "versions": versions()},
+                    "solver": {"name": "parts", "seconds": 0.0, "notes": [], "versions": versions()},
                 },
             },
         )
@@ -196,7 +198,8 @@ class Systems:
         _within(model, chosen)
         once_each = sharing and all(system.parts[part].times == 1 for part in sharing)
         considered = tuple(compared(lines, split, curves)) if settings.alternatives and once_each else ()
-        decision = SystemDecision(model, tuple(made), chosen, considered, perf_counter() - begun)
+        documents = tuple(one.document() for one in made)
+        decision = SystemDecision(model, tuple(made), documents, chosen, considered, perf_counter() - begun)
 
         def claims_at(k: int, amount: Fraction) -> Mapping[str, Any] | None:
             return solved.witness(sharing[k], split.kinds[k], amount)
@@ -211,7 +214,8 @@ class Systems:
             if runs[number] > 1
         }
         decision = replace(decision, together=together)
-        stated = proved(decision.without_bound(), parts, lines, at, claims_at)
+        own = [found[kind] for found, kind in zip(curves, split.kinds, strict=True)]
+        stated = proved(decision.without_bound(), parts, lines, at, own, claims_at)
         return replace(decision, stated=stated, seconds=perf_counter() - begun)
 
     def size(self, system: SystemParts) -> int:
@@ -224,6 +228,7 @@ class _Solver:
 
     def __init__(self, model: Model, system: SystemParts, settings: Settings) -> None:
         self.model, self.parts, self.shared, self.settings = model, system.parts, system.shared, settings
+        self.compilers = [part.family.compiles() for part in system.parts]
         self.problems: dict[int, Problem] = {}
         self.known: dict[tuple[int, Kind, Fraction], Decision | None] = {}
 
@@ -238,6 +243,7 @@ class _Solver:
         Raises: SpecError, SolveError.
         """
         part, written, lines = self.parts[number], self.model.spec.privacy, dict[int, syntax.Requirement]()
+        compiler = self.compilers[number]
         if spent is not None:
             kind, amount = spent
             lines = {line: share(written[line], kind.word, (amount,)) for line in part.lines if line in self.shared}
@@ -248,7 +254,6 @@ class _Solver:
             }
         model = restricted(self.model, part.outputs, lines)
         self._elaborated(number, model)
-        compiler = part.family.compiles()
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
             return system
@@ -309,7 +314,7 @@ class _Solver:
         key = number, kind, amount
         if key not in self.known:
             try:
-                found = self.part(number, (kind, amount), replace(self.settings, alternatives=False))
+                found = self.part(number, (kind, amount), replace(self.settings, alternatives=False, exact=False))
             except (SpecError, SolveError, SolverError):
                 found = None
             self.known[key] = None if isinstance(found, Infeasible) else found
@@ -322,7 +327,7 @@ class _Solver:
             found = self.at(number, kind, amount)
             return None if found is None else found.loss
 
-        own, spends = self._own(number), getattr(self.parts[number].family.compiles(), "spends", None)
+        own, spends = self._own(number), getattr(self.compilers[number], "spends", None)
         return {kind: Curve(solve, kind) for kind in KINDS if spends is None or kind.word in spends or own}
 
     def witness(self, number: int, kind: Kind, amount: Fraction) -> Mapping[str, Any] | None:

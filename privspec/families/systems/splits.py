@@ -16,10 +16,11 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from privspec.kernel.systems import Spent, composed_proves
+from privspec.solvers.programs import Array
 
 T = TypeVar("T")
 Amounts: TypeAlias = dict[str, Fraction]
@@ -155,23 +156,43 @@ class Line:
             return asked["epsilon"] / float(pure.sum()) if mu == 0 else 0.0
         if self.measure == "rho-zCDP":
             return float((2 * asked["rho"] / (mu**2 + (pure**2).sum())) ** 0.5)
-        signs = np.array(list(product((1.0, -1.0), repeat=len(pure)))).reshape(2 ** len(pure), len(pure))
+        losses = np.zeros(1)  # of privacy, by the answers of the randomised responses, each of a chance ~ e^(loss / 2)
+        for own in pure:
+            losses = np.concatenate((losses + own, losses - own))
 
-        def excess(scale: float) -> float:
+        def excess(scales: Array) -> Array:
             if self.measure == "mu-GDP":
-                spent = 4 * ndtri(1 / (1 + np.exp(np.minimum(scale * pure, 700)))) ** 2
-                return float((scale * mu) ** 2 + spent.sum() - asked["mu"] ** 2)
-            chances = np.prod(1 / (1 + np.exp(-np.minimum(scale * signs * pure, 700))), axis=1)
-            rest, spread = asked["epsilon"] - scale * (signs @ pure), scale * mu
-            if spread == 0:
-                return float(chances @ np.maximum(0.0, 1 - np.exp(np.minimum(rest, 0)))) - asked["delta"]
-            near, far = ndtr(spread / 2 - rest / spread), ndtr(-spread / 2 - rest / spread)
-            return float(chances @ (near - np.exp(np.minimum(rest, 700)) * far)) - asked["delta"]
+                spent = 4 * ndtri(1 / (1 + np.exp(np.minimum(scales * pure, 700)))) ** 2
+                return np.asarray(np.log(((scales[:, 0] * mu) ** 2 + spent.sum(axis=1)) / asked["mu"] ** 2))
+            chances, spread = np.exp(scales / 2 * (losses - losses[0])), scales * mu
+            rest = asked["epsilon"] - scales * losses
+            over = np.exp(np.minimum(rest, 700))
+            if not mu:
+                total = (chances * np.maximum(0.0, 1 - over)).sum(axis=1) / chances.sum(axis=1)
+                return np.asarray(total - asked["delta"])
+            near = ndtr(spread / 2 - rest / spread) - over * ndtr(-spread / 2 - rest / spread)
+            total = (chances * near).sum(axis=1) / chances.sum(axis=1)
+            return np.asarray(np.log(np.maximum(total, TINY) / max(asked["delta"], TINY)))
 
-        high = 1e-6
-        while excess(high) < 0 and high < 1e6:
-            high *= 4
-        return float(brentq(excess, high / 4, high, xtol=1e-14, rtol=1e-12)) if 1e-6 < high < 1e6 else 0.0
+        return _root(excess, asked.get("epsilon", asked.get("mu", 1.0)) / (float(pure.sum()) + 4 * mu))
+
+
+POINTS = np.linspace(0, 1, 17)[:, None]
+REACH = 2.0**7
+"""How many times a guess a root may be above it, or below."""
+
+
+def _root(excess: Callable[[Array], Array], guess: float) -> float:
+    """Where a rising function of scales, all of them at once, is 0; 0 where that is nowhere near a guess."""
+    low, high = guess / REACH, guess * REACH
+    while high / low > 1 + 1e-4:
+        scales = low * (high / low) ** POINTS
+        values = excess(scales)
+        k = int(np.searchsorted(values, 0.0))
+        if not 0 < k < len(values):
+            return 0.0
+        low, high, ends = float(scales[k - 1, 0]), float(scales[k, 0]), values[k - 1 : k + 1]
+    return low + (high - low) * float(ends[0] / (ends[0] - ends[1]))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -41,7 +41,7 @@ from privspec.solvers.table_programs import (
     Privacy,
     TableDual,
     TableSolution,
-    violations,
+    valid,
 )
 from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution, SearchSplit
 
@@ -63,12 +63,11 @@ def target_itself(system: TableSystem, lowered: Lowered) -> TableSolution | None
     rows = tuple(tuple(int(law[o] * whole) for o in values) for law in laws)
     program = lowered.program
     exact = ExactTable(rows, whole, (Fraction(0),) * len(program.extra))
-    if violations(program, exact):
+    if not valid(program, exact):
         return None
     none = (np.zeros(len(rows.bounds)) for rows in (program.equalities, program.inequalities))
     dual = TableDual(tuple(_nothing(block, program.shape) for block in program.privacy), *none)
-    zero = Fraction(0)
-    return TableSolution(exact.to_array(), 0.0, exact, zero, dual, "the law itself", 0, 0, 0.0)
+    return TableSolution(program, exact.to_array(), 0.0, lambda: exact, dual, "the law itself", 0, 0, 0.0)
 
 
 def _nothing(block: Privacy, shape: tuple[int, int]) -> CompleteDual | PairDual | CurveDual:
@@ -325,6 +324,11 @@ class LinearTable(TableDecision):
 
     solution: TableSolution
     lowered: Lowered
+
+    @cached_property
+    def loss(self) -> float:
+        """The loss; where the settings ask for no exact table, that of the table in doubles."""
+        return super().loss if self.settings.exact else self.solution.optimum + float(self.system.loss.constant)
 
     @property
     def scalars(self) -> Mapping[str, Fraction]:

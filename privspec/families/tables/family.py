@@ -42,6 +42,10 @@ class Finite:
 
     spends = ("DP",)
 
+    def __init__(self) -> None:
+        """Remember the last table: a part of a system is lowered at one share after another."""
+        self.last: TableSystem | None = None
+
     def lower(self, model: Model) -> TableSystem:
         """Rows, columns, costs and lines in exact numbers.
 
@@ -50,7 +54,9 @@ class Finite:
         if model.loss is None:
             said = _diagnostic(model, model.spec.span, "there is no loss to minimise", "add a loss: section")
             raise SpecError(replace(said, code="PS0504"))
-        system = TableSystem(elaborate(model))
+        problem = elaborate(model)
+        again = self.last is not None and self.last.problem.blocks == problem.blocks
+        self.last = system = self.last.asked(problem) if again and self.last else TableSystem(problem)
         for found in _refused(model, system):
             raise SpecError(found)
         return system
@@ -129,6 +135,8 @@ def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecis
     found = target_itself(system, lowered) or solved(lowered, settings)
     if isinstance(found, InfeasibleTable):
         return _conflict(model, system, lowered, found, settings)
+    if settings.exact:
+        found.exact  # noqa: B018 - an error is one of this decision
     return LinearTable(model, system, settings, WAYS, found, lowered)
 
 

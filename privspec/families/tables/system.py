@@ -25,6 +25,7 @@ from privspec.problem.table_forms import Accuracy, Amount, Condition, Fairness, 
 from privspec.problem.table_lines import Moment, moment
 from privspec.problem.table_losses import Costs, fractions, laws_of
 from privspec.problem.types import Measure, Obligation, Problem
+from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CURVES, CurveRatio
 from privspec.solvers.table_programs import (
     AtomRatio,
@@ -124,11 +125,22 @@ def per_atom(measure: Measure) -> bool:
     return "per-atom" in measure.name
 
 
+Unasked: TypeAlias = tuple[Costs, Array, LinearRows, LinearRows, Extra, tuple[LinearLine, ...]]
+"""Exact and rounded costs, equalities and inequalities, scalars, and the lines that rows come from."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableSystem:
     """The one table of a problem in the solvers' numbers."""
 
     problem: Problem
+
+    def asked(self, problem: Problem) -> TableSystem:
+        """That of a problem of the same table whose obligations ask for other amounts: what depends on none is kept."""
+        kept = {key: value for key, value in vars(self).items() if key not in ("problem", "requested", "privacy")}
+        found = TableSystem(problem)
+        vars(found).update(kept)
+        return found
 
     @property
     def table(self) -> Table:
@@ -219,6 +231,27 @@ class TableSystem:
             found += _fairness(k, fair, self)
         return tuple(found)
 
+    @cached_property
+    def unasked(self) -> Unasked:
+        """What the program has beside privacy.
+
+        Raises: TooManyError.
+        """
+        rows, columns = self.shape
+        if self.only_worst:
+            weight, worst = self.worst[0]
+            cost: Costs = worst * weight
+        else:
+            cost = np.full(self.shape, NONE, dtype=object) if self.expected is None else self.expected
+        every = [*self.stated, *(() if self.only_worst else _loss_lines(self))]
+        extra = [one for one in every if isinstance(one, Scalar)]
+        lines = [one for one in every if isinstance(one, LinearLine)]
+        names = {one.name: rows * columns + k for k, one in enumerate(extra)}
+        equal, less = ([line for line in lines if line.equality is kind] for kind in (True, False))
+        ranges = zip(*((one.low, one.high, one.cost, one.name) for one in extra), strict=True)
+        stated = linear_rows(equal, columns, names), linear_rows(less, columns, names)
+        return cost, as_float(cost), *stated, Extra(*ranges) if extra else Extra(), (*equal, *less)
+
     def beside(self, *words: str) -> tuple[LinearLine, ...]:
         """The lines but for those that come from these words."""
         return tuple(one for one in self.stated if isinstance(one, LinearLine) and one.key[0] not in words)
@@ -262,29 +295,10 @@ def to_program(system: TableSystem) -> Lowered:
 
     Raises: TooManyError.
     """
-    rows, columns = system.shape
-    if system.only_worst:
-        weight, worst = system.worst[0]
-        cost: Costs = worst * weight
-    elif system.expected is not None:
-        cost = system.expected
-    else:
-        cost = np.full(system.shape, NONE, dtype=object)
-    every = [*system.stated, *(() if system.only_worst else _loss_lines(system))]
-    extra = [one for one in every if isinstance(one, Scalar)]
-    lines = [one for one in every if isinstance(one, LinearLine)]
-    names = {one.name: rows * columns + k for k, one in enumerate(extra)}
-    equal, less = ([line for line in lines if line.equality is kind] for kind in (True, False))
-    ranges = zip(*((one.low, one.high, one.cost, one.name) for one in extra), strict=True)
-    program = TableProgram(
-        as_float(cost),
-        tuple(block for _, block in system.privacy),
-        system.only_worst,
-        linear_rows(equal, columns, names),
-        linear_rows(less, columns, names),
-        Extra(*ranges) if extra else Extra(),
-    )
-    return Lowered(program, cost, tuple(index for index, _ in system.privacy), (*equal, *less))
+    cost, rounded, equal, less, extra, lines = system.unasked
+    privacy = tuple(block for _, block in system.privacy)
+    program = TableProgram(rounded, privacy, system.only_worst, equal, less, extra)
+    return Lowered(program, cost, tuple(index for index, _ in system.privacy), lines)
 
 
 def linear_rows(lines: Sequence[LinearLine], columns: int, names: Mapping[str, int]) -> LinearRows:

@@ -132,11 +132,13 @@ class Trials:
         self._charge(work(program))
         try:
             found = solve_table(program, deadline=self.watch.left)
+            if not isinstance(found, TableSolution) or not found.exact.numerators:
+                return None
         except OutOfTimeError:
             raise
         except (SolverError, ArithmeticError):
             return None
-        return Worked(None) if isinstance(found, TableSolution) else None
+        return Worked(None)
 
     def loss(self, problem: Problem) -> float | None:
         """The loss of the best table; None if there is none, or it was not found."""

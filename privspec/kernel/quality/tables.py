@@ -281,14 +281,14 @@ class Lagrangian:
 
     def value(self, free: tuple[str, ...] = ()) -> Fraction:
         """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
+        prices, ends, total = dict(self.prices), self.task.ends(), self.constant
         for law, labels, weight in self.task.laws:
-            least = min(self.prices.pop(f"{law}:{label}", NONE) for label in labels)
-            self.constant += least
+            least = min(prices.pop(f"{law}:{label}", NONE) for label in labels)
+            total += least
             if weight is not None:
-                self.price(weight, -least)
-        ends = self.task.ends()
-        scalars = (min(p * end for end in ends[name]) for name, p in self.prices.items() if name not in free)
-        return sum(scalars, self.constant + Fraction(sum(map(min, self.reduced)), ONE))
+                prices[weight] = prices.get(weight, NONE) - least
+        scalars = (min(p * end for end in ends[name]) for name, p in prices.items() if name not in free)
+        return sum(scalars, total + Fraction(sum(map(min, self.reduced)), ONE))
 
 
 def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
