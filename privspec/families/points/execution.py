@@ -112,7 +112,7 @@ class PointMechanism(Mechanism):
         if data is None:
             placed = [inside(block, [0.0] * block.size)] * block.count
         else:
-            placed = [list(point) for point in read_points_of(block, asked.base, Circumstances())]
+            placed = [list(point) for point in read_points_of(block, data, Circumstances())]
         if asked.approximate:
             generator = np.random.default_rng(asked.seed)
             at = np.array(placed, dtype=np.float64)
