@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from privspec.model.values import Symbol
 
@@ -21,35 +21,14 @@ Law: TypeAlias = tuple[Fraction, ...]
 """Probabilities of the alternatives, in their order."""
 
 
-class Points(Protocol):
-    """What one ballot gives to each alternative; the sum is the same for all ballots."""
-
-    @property
-    def name(self) -> str:
-        """As plans name it."""
-
-    @property
-    def alternatives(self) -> tuple[Symbol, ...]:
-        """In the order declared."""
-
-    @property
-    def per_ballot(self) -> Fraction:
-        """The points of one ballot together."""
-
-    @property
-    def highest(self) -> Fraction:
-        """The most that one ballot can give to an alternative; the least is 0."""
-
-    def of(self, ballot: Ballot) -> Law:
-        """The points of a ballot, in the order of the alternatives.
-
-        Raises: ValueError if it names what is no alternative, or names one twice.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class FirstChoice:
-    """One point for the alternative that stands first."""
+    """One point for the alternative that stands first.
+
+    `per_ballot`: the points of one ballot together, the same for all; `highest`: the most that it can give to an
+    alternative, the least is 0. What `of` gives is in the order of the alternatives.
+    Raises: ValueError if a ballot names what is no alternative, or names one twice.
+    """
 
     alternatives: tuple[Symbol, ...]
 
@@ -92,6 +71,10 @@ class Borda:
         place = {alternative: m - 1 - i for i, alternative in enumerate(ranked)}
         shared = Fraction(m - 1 - len(ranked), 2)  # the mean of 0, ..., m - 1 - len(ranked)
         return tuple(Fraction(place.get(alternative, shared)) for alternative in self.alternatives)
+
+
+Points: TypeAlias = FirstChoice | Borda
+"""What one ballot gives to each alternative."""
 
 
 def _named(ballot: Ballot, alternatives: tuple[Symbol, ...]) -> tuple[Symbol, ...]:

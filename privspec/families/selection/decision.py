@@ -171,20 +171,8 @@ class LotteryDecision:
         }
 
     def _alternative(self, one: Judged) -> dict[str, Any]:
-        task = self.system.promises[0].task
-        epsilon = None
-        if one.calibrated is not None:
-            epsilon = decimal_up(max(spent(self.system, p, one.calibrated) for p in self.system.promises))
-        kept = {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(task)}
-        figures = {} if one.figures is None else figures_json(one.figures)
-        return {
-            "name": one.rule.name,
-            **_told(one.loss),
-            "admissible": one.admissible,
-            "reason": one.reason or _meets(one.loss),
-            "rule": None if one.draw is None else one.draw.to_json(),
-            "figures": {"epsilon": epsilon, **figures, "properties": kept},
-        }
+        found = alternative_json(self.system, one, one.reason or _meets(one.loss), admissible=one.admissible)
+        return found | _told(one.loss) | {"rule": None if one.draw is None else one.draw.to_json()}
 
     @property
     def _limits(self) -> tuple[tuple[Limit, ...], tuple[Estimate, ...]]:
@@ -209,6 +197,21 @@ class LotteryDecision:
         further = ["group-privacy"] if promise.task.group > 1 else []
         further += ["repeated-votes"] if self.system.votes.rounds is not None else []
         return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
+
+
+def alternative_json(system: LotterySystem, one: Judged, reason: str, *, admissible: bool) -> dict[str, Any]:
+    """A rule beside the one that is taken: what it spends and keeps, and how far it is from the votes."""
+    epsilon = None
+    if one.calibrated is not None:
+        epsilon = decimal_up(max(spent(system, p, one.calibrated) for p in system.promises))
+    kept = {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
+    figures = {} if one.figures is None else figures_json(one.figures)
+    return {
+        "name": one.rule.name,
+        "admissible": admissible,
+        "reason": reason,
+        "figures": {"epsilon": epsilon, **figures, "properties": kept},
+    }
 
 
 def figures_json(figures: Figures) -> dict[str, Any]:

@@ -59,14 +59,14 @@ class Manipulation:
     honest: Fraction
     lying: Fraction
 
-    def describe(self) -> str:
-        """In one sentence."""
+    def describe(self, others: str | None = None, what: str = "ballot") -> str:
+        """In one sentence; `others` in words, and what a voter casts."""
         wanted = " or ".join(show(a) for a in self.truth[: self.best])
-        others = " and ".join(_words(ballot) for ballot in self.others)
+        others = " and ".join(_words(ballot) for ballot in self.others) if others is None else others
         beside = f" beside {others}" if others else ""
         digits = next(d for d in (4, 6, 10, 20, 40) if spoken(self.honest, d) != spoken(self.lying, d) or d == 40)
         return (
-            f"a voter who ranks {_words(self.truth)}{beside}: the ballot {_words(self.lie)} raises the probability "
+            f"a voter who ranks {_words(self.truth)}{beside}: the {what} {_words(self.lie)} raises the probability "
             f"of {wanted} from {spoken(self.honest, digits)} to {spoken(self.lying, digits)}"
         )
 

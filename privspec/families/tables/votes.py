@@ -9,10 +9,10 @@ from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SpecError
-from privspec.families.document import decimal_up, float_up
-from privspec.families.selection.decision import figures_json
+from privspec.families.document import float_up
+from privspec.families.selection.decision import alternative_json
 from privspec.families.selection.family import ranked
-from privspec.families.selection.plans import calibrated, judge, spent
+from privspec.families.selection.plans import calibrated, judge
 from privspec.families.selection.profiles import Averages
 from privspec.families.selection.properties import NOTE, Property, gains, spoken
 from privspec.families.selection.rules import RULES
@@ -52,25 +52,13 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
     for one in ranked(judge(system, [calibrated(system, rule, known) for rule in RULES], averages)):
         if one.loss is None or one.draw is None or one.loss.at_least:
             continue
-        epsilon = None
-        if one.calibrated is not None:
-            epsilon = decimal_up(max(spent(system, p, one.calibrated) for p in system.promises))
-        kept = {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
         reason = one.reason
         for target in limits if one.admissible else ():
             reason = reason or _misses(decision, target, one.draw.lottery, system.votes.points)
         admissible = one.admissible and not reason
         loss = max(one.loss.value, least) if admissible else one.loss.value
-        figures = {} if one.figures is None else figures_json(one.figures)
-        found.append(
-            {
-                "name": one.rule.name,
-                "loss": float_up(loss),
-                "admissible": admissible,
-                "reason": reason or "meets every line of the spec",
-                "figures": {"epsilon": epsilon, **figures, "properties": kept},
-            }
-        )
+        told = alternative_json(system, one, reason or "meets every line of the spec", admissible=admissible)
+        found.append(told | {"loss": float_up(loss)})
     return found
 
 
@@ -221,14 +209,7 @@ def _lie(table: CountedVotes, counts: tuple[int, ...], a: int, b: int, change: l
     ballots = tuple(item for item, n in zip(table.alternatives, others, strict=True) for _ in range(n))
     points = FirstChoice(table.alternatives)
     found = max(gains(table, points, ballots, truth, (table.alternatives[b],)), key=lambda one: one.lying - one.honest)
-    beside = f" beside {_votes(table, others)}" if ballots else ""
-    wanted = " or ".join(show(item) for item in truth[: found.best])
-    digits = next((d for d in (4, 6, 10, 20) if spoken(found.honest, d) != spoken(found.lying, d)), 40)
-    ranks, lie = " > ".join(show(item) for item in truth), show(table.alternatives[b])
-    honest, lying = (spoken(chance, digits) for chance in (found.honest, found.lying))
-    return (
-        f"a voter who ranks {ranks}{beside}: the vote {lie} raises the probability of {wanted} from {honest} to {lying}"
-    )
+    return found.describe(_votes(table, others) if ballots else "", "vote")
 
 
 def _votes(table: CountedVotes, counts: Sequence[int]) -> str:
