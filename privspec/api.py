@@ -87,7 +87,7 @@ def load(path: str | Path, **parameters: Any) -> Problem:
 
     Raises: UsageError if there is no such file.
     """
-    from privspec.templates import spec_source
+    from privspec.manual import spec_source
 
     source, base = spec_source(Path(path))
     return Problem(source.text, parameters, base=base, name=source.name)

@@ -234,8 +234,8 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
 
 
 def _request(spec: Path, sets: Sequence[str], constants: Sequence[str]) -> Request:
+    from privspec.manual import spec_source
     from privspec.pipeline import Request
-    from privspec.templates import spec_source
 
     values = {name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()}
     source, base = spec_source(spec)
@@ -833,7 +833,7 @@ def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
 @json_option
 def templates(name: str | None, output: Path | None, as_json: bool) -> None:
     """List the built-in specs, or copy one out (with the files that it reads)."""
-    from privspec.templates import copy_template, list_templates, template_text
+    from privspec.manual import copy_template, list_templates, template_text
 
     if name is None:
         found = list_templates()

@@ -293,9 +293,9 @@ def read_side(path: Path) -> Side:
 
     Raises: UsageError, SpecError, VerificationError.
     """
+    from privspec.manual import spec_source
     from privspec.pipeline import Request, check
     from privspec.plan import Plan
-    from privspec.templates import spec_source
 
     if path.suffix != ".json":
         source, base = spec_source(path)

@@ -16,7 +16,7 @@ import privspec.api
 from privspec.core.diagnostics import SpecError, UsageError
 from privspec.core.spans import Source
 from privspec.language.parser import parse
-from privspec.templates import copy_template, template_text
+from privspec.manual import copy_template, template_text
 
 TOTALS = """\
 parameters:

@@ -28,11 +28,11 @@ from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
 from privspec.execute.drawing import base_of
 from privspec.execute.family import mechanism_of
+from privspec.manual import copy_template, list_templates, template_text
 from privspec.model.values import show
 from privspec.plan import Plan
-from privspec.problem.executed import executed_part
 from privspec.problem.form import plan_digest
-from privspec.templates import copy_template, list_templates, template_text
+from privspec.stated import executed_part
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
 CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")

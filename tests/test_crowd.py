@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privspec.families.statistics.predict import predict
+from privspec.families.statistics.predict import forbidden, predict, ways
 from privspec.families.statistics.shapes import LAPLACE, AddedNoise
-from privspec.families.statistics.ways import forbidden, ways
 from privspec.functions.probit import Objective, Result, largest_quadratic, probit_routes
 from privspec.model.domains import L1Ball
 from privspec.model.library import GRID_BITS, NormName, Records, Unit

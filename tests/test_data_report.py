@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from privspec.cli import run_command_line
-from privspec.templates import template_text
+from privspec.manual import template_text
 
 SECRET = "zq8675309"
 

@@ -20,11 +20,11 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.spans import Source
 from privspec.execute.drawing import TableLaw
+from privspec.manual import template_text
 from privspec.noise.samplers import SystemRandomness
 from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec
-from privspec.templates import template_text
 
 DRAWS = 100_000
 FALSE_ALARM = 1e-6 / 10

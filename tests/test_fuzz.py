@@ -19,7 +19,7 @@ import pytest
 
 from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
-from privspec.templates import list_templates, template_text
+from privspec.manual import list_templates, template_text
 
 GOLDEN = Path(__file__).parent / "golden"
 SOLVABLE = [

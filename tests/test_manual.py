@@ -11,9 +11,8 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import UsageError
 from privspec.core.spans import Source
 from privspec.functions import REGISTRY
-from privspec.manual import Example, examples, functions, help_text, page, sensitivity
+from privspec.manual import Example, examples, functions, help_text, list_templates, page, sensitivity, template_text
 from privspec.pipeline import Request, check, solve
-from privspec.templates import list_templates, template_text
 
 FILES = {"csv"}
 """Entries that are words of the language rather than functions."""

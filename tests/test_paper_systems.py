@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
+from privspec.manual import list_templates, template_text
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
-from privspec.templates import list_templates, template_text
 
 SPECS = Path(__file__).parents[1] / "specs"
 SENTENCES: dict[str, tuple[str, ...]] = {

@@ -21,10 +21,10 @@ from privspec.core.spans import Source
 from privspec.explain.summary import infeasible_text
 from privspec.families.document import WITHDRAWN, sealed
 from privspec.families.family import Settings
+from privspec.manual import template_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan
-from privspec.problem.executed import executed_part
-from privspec.templates import template_text
+from privspec.stated import executed_part
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -12,10 +12,10 @@ import pytest
 
 import privspec
 from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.manual import template_text
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
 from privspec.profiles import fit_of_plan
-from privspec.templates import template_text
 
 TOTALS = """\
 variables:

@@ -16,10 +16,10 @@ from privspec.api import Problem
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError, UsageError
 from privspec.core.spans import Source
 from privspec.families.family import Family, Settings
+from privspec.manual import template_text
 from privspec.model.graph import Model
 from privspec.pipeline import Request
 from privspec.sweep import files_of, frontier_svg, parse_range, sweep_files, sweep_spec, table_csv, table_json
-from privspec.templates import template_text
 
 
 def request(text: str) -> Request:

@@ -10,7 +10,7 @@ from privspec.api import load
 from privspec.core.diagnostics import UsageError
 from privspec.core.spans import Source
 from privspec.language.formatter import format_source
-from privspec.templates import copy_template, list_templates, template_text
+from privspec.manual import copy_template, list_templates, template_text
 
 NAMES = (
     *("histogram", "linear_queries", "marginals", "prefix_sums", "range_queries", "two_observers"),

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 import privspec
 from privspec.families.statistics.family import Statistics
-from privspec.families.statistics.predict import Judge, released
-from privspec.families.statistics.ways import StatisticSystem, Way, ways
+from privspec.families.statistics.predict import Judge, StatisticSystem, Way, released, ways
 from privspec.model.priors import Drawn, clipped
 
 Array: TypeAlias = NDArray[np.float64]

@@ -1,4 +1,7 @@
-"""The page for auditors, in the order of NIST SP 800-226; every sentence with its status and source."""
+"""The page for auditors, in the order of NIST SP 800-226; every sentence with its status and source.
+
+And the page for engineers: sites, variances, solver, gap, alternatives, prices, and how to reproduce them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What the compiler of every family can do: from graph to plan."""
+"""What the compiler of every family can do, from graph to plan; and programs that were solved before.
+
+A program whose budgets all changed by one factor has the same solution, scaled: the optimal covariance is homogeneous
+of degree -1 in the squared budgets (notes/placement.md), so a sweep over epsilon costs one solve.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,125 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from privspec.families.cache import SolutionCache
+import numpy as np
+from numpy.typing import NDArray
+
 from privspec.families.infeasible import Infeasible
 from privspec.model.graph import Model
 from privspec.registry import family_of
+from privspec.solvers.programs import (
+    Array,
+    Balls,
+    Boxes,
+    Differences,
+    GaussianProgram,
+    GaussianSolution,
+    Loss,
+    Pairs,
+    Vectors,
+    View,
+    WorstLoss,
+)
+
+SAME_FACTOR = 1e-12
+"""Relative difference up to which two factors count as one."""
+
+
+@dataclass(eq=False)
+class SolutionCache:
+    """Remembers solved programs for the length of one command."""
+
+    _solved: list[tuple[str, GaussianProgram, GaussianSolution]] = field(default_factory=list)
+    hits: int = 0
+
+    def find(self, solver: str, program: GaussianProgram) -> GaussianSolution | None:
+        """A solution of this program by this solver, if one that differs by a common factor was solved."""
+        for name, known, solution in self._solved:
+            if name != solver:
+                continue
+            factor = _common_factor(known, program)
+            if factor is not None:
+                from privspec.solvers.gaussian import rescale  # every spec has a cache, few need this solver
+
+                self.hits += 1
+                # differences times f are budgets divided by f
+                return rescale(solution, 1.0 / factor)
+        return None
+
+    def add(self, solver: str, program: GaussianProgram, solution: GaussianSolution) -> None:
+        """Remember a solution."""
+        self._solved.append((solver, program, solution))
+
+
+def _common_factor(known: GaussianProgram, program: GaussianProgram) -> float | None:
+    """F such that every difference of `program` is f times that of `known`, all else equal; else None."""
+    if type(known.loss) is not type(program.loss) or len(known.views) != len(program.views):
+        return None
+    if (known.sites is None) != (program.sites is None) or known.limits or program.limits:
+        return None
+    if not _same_groups(known.loss, program.loss):
+        return None
+    if not _same(known.target, program.target) or not _same(known.loss.error_map, program.loss.error_map):
+        return None
+    if known.sites is not None and program.sites is not None:
+        if len(known.sites) != len(program.sites):
+            return None
+        if not all(_same(a.map, b.map) for a, b in zip(known.sites, program.sites, strict=True)):
+            return None
+    factors = [_view_factor(a, b) for a, b in zip(known.views, program.views, strict=True)]
+    first = factors[0] if factors else None
+    if first is None or any(f is None or abs(f / first - 1) > SAME_FACTOR for f in factors):
+        return None
+    return first
+
+
+def _same_groups(one: Loss, other: Loss) -> bool:
+    """Whether two losses are the largest of the same sums; true of losses that are sums."""
+    if not isinstance(one, WorstLoss) or not isinstance(other, WorstLoss):
+        return True
+    if one.groups is None or other.groups is None:
+        return one.groups is other.groups
+    return bool(np.array_equal(one.groups, other.groups))
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a is b or (a.shape == b.shape and bool(np.array_equal(a, b)))
+
+
+def _view_factor(a: View, b: View) -> float | None:
+    if (a.rows is None) != (b.rows is None):
+        return None
+    if a.rows is not None and b.rows is not None and not np.array_equal(a.rows, b.rows):
+        return None
+    return _factor(a.differences, b.differences)
+
+
+def _factor(a: Differences, b: Differences) -> float | None:
+    match a, b:
+        case Vectors(m), Vectors(k) if m.shape == k.shape and m.nnz == k.nnz and m.nnz:
+            if np.array_equal(m.indices, k.indices) and np.array_equal(m.indptr, k.indptr):
+                return _ratio(m.data, k.data)
+        case Pairs(p, s), Pairs(q, t) if np.array_equal(p, q):
+            return t / s
+        case Balls(p, r), Balls(q, t) if _same_blocks(p, q):
+            return t / r
+        case Boxes(p, r), Boxes(q, t) if _same_blocks(p, q):
+            return _ratio(r, t)
+    return None
+
+
+def _same_blocks(a: tuple[NDArray[np.intp], ...], b: tuple[NDArray[np.intp], ...]) -> bool:
+    return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def _ratio(a: Array, b: Array) -> float | None:
+    """B / a if it is one number."""
+    moved = a != 0
+    if not moved.any() or np.any(b[~moved] != 0):
+        return None
+    ratios = b[moved] / a[moved]
+    first = float(ratios[0])
+    return first if first > 0 and np.all(np.abs(ratios / first - 1) <= SAME_FACTOR) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,13 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used
 from privspec.model.alternatives import Design, OpenChoice, Values, value_text
 from privspec.model.components import Whole, assembled
-from privspec.model.computed import Computed, guarded, set_apart
 from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Terms, bound, cost_of, open_choices, picks, trusting
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Table, Tables, Type
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
-from privspec.model.graph import Component, GraphNode, Model, lay_out
+from privspec.model.graph import Component, Computed, GraphNode, Model, guarded, lay_out, set_apart
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock

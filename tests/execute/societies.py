@@ -8,8 +8,7 @@ from typing import Any
 from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.statistics.family import StatisticDecision
-from privspec.families.statistics.predict import Predicted, Prediction
-from privspec.families.statistics.ways import Way, forbidden, lower, ways
+from privspec.families.statistics.predict import Predicted, Prediction, Way, forbidden, lower, ways
 from privspec.model.build import load_model
 from privspec.problem.form import plan_digest
 

@@ -16,9 +16,9 @@ from privspec.core.diagnostics import DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.drawing import TableLaw
 from privspec.execute.keeper import Keeper
+from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
-from privspec.templates import template_text
 
 from .tables import ALARM, chi_square
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
+from privspec.manual import template_text
 from privspec.pipeline import Request, solve
-from privspec.templates import template_text
 
 from .plans import explain, summary
 

@@ -7,8 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
 
-from privspec.families.selection.properties import kinds
-from privspec.families.selection.rules import VotingTask
+from privspec.families.selection.rules import VotingTask, kinds
 from privspec.model import lotteries as model
 
 Counts = tuple[int, ...]

@@ -13,7 +13,7 @@ from privspec.families.family import compiler_of
 from privspec.families.linear.choose import Choice
 from privspec.families.linear.family import Linear
 from privspec.families.linear.release import Candidate
-from privspec.templates import list_templates, template_text
+from privspec.manual import list_templates, template_text
 
 from .cases import ENTRY, GAUSSIAN, LARGEST, PREFIX, PURE, SERIES, SQUARES
 from .specs import chosen, model_of, spec

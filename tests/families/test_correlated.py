@@ -13,9 +13,9 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError
 from privspec.execute.ledger import spends_of_plan
+from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
-from privspec.templates import template_text
 from tests.plans import solved, solved_text
 
 NUMERIC = """spec steps

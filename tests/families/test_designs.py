@@ -14,10 +14,10 @@ import pytest
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import SolveError, SpecError
+from privspec.manual import template_text
 from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec
-from privspec.templates import template_text
 from tests.plans import resign, solved_text
 
 REPORTS = """\

@@ -17,12 +17,12 @@ from privspec.families.family import compiler_of
 from privspec.families.infeasible import Infeasible
 from privspec.families.selection import profiles as priced
 from privspec.families.selection.profiles import Averages
+from privspec.manual import template_text
 from privspec.model.lotteries import Exponential, Largest, PermuteAndFlip, Proportional
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.problem.vote_forms import beside
 from privspec.sweep import sweep_spec
-from privspec.templates import template_text
 from tests.families.votes import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 
 REPLACING = "O is 0.5-DP wrt vote, replacing one voter"

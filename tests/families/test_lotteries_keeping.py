@@ -7,8 +7,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import pytest
 
-from privspec.families.selection.properties import manipulation
-from privspec.families.selection.rules import Draw, VotingTask
+from privspec.families.selection.rules import Draw, VotingTask, manipulation
 from privspec.model.lotteries import Borda, FirstChoice, Largest, Points, scores
 
 ABC = ("a", "b", "c")

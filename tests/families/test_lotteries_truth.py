@@ -18,9 +18,9 @@ from privspec.families.selection import profiles as priced
 from privspec.families.selection.plans import gain
 from privspec.families.selection.rules import RULES
 from privspec.kernel.lemmas.votes import SCOPES
+from privspec.manual import template_text
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
-from privspec.templates import template_text
 from tests.families.tables import compiled
 from tests.families.votes import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privspec.families.selection import profiles as priced
-from privspec.families.selection.bounds import best_walks
+from privspec.families.selection.choices import best_walks
 from privspec.families.selection.profiles import costs_at, laws, listed, rule_of, worst_case
 from privspec.kernel.lemmas.votes import Cost, least_cost
 from privspec.model.lotteries import (

@@ -14,8 +14,8 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.families.document import decimal_up
 from privspec.plan import Plan
-from privspec.problem.executed import executed_part
 from privspec.problem.form import plan_digest
+from privspec.stated import executed_part
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from privspec.core.spans import Source
-from privspec.families.selection.bounds import near_tie
+from privspec.families.selection.choices import near_tie
 from privspec.model.lotteries import Largest, RandomisedLargest
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan

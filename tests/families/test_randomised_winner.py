@@ -8,8 +8,7 @@ from math import exp
 
 import pytest
 
-from privspec.families.selection.properties import manipulation
-from privspec.families.selection.rules import RULES, Draw, VotingTask
+from privspec.families.selection.rules import RULES, Draw, VotingTask, manipulation
 from privspec.model.lotteries import Borda, FirstChoice, Largest, RandomisedLargest, scores
 from tests.families import lottery_oracle as oracle
 from tests.families.lottery_oracle import enumerated_ratio

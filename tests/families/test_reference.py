@@ -9,7 +9,7 @@ from privspec.solvers.programs import OutOfTimeError
 from privspec.families.family import Settings
 from privspec.families.linear.reference import TooLargeError
 from privspec.families.linear.release import Candidate
-from privspec.templates import template_text
+from privspec.manual import template_text
 
 from .cases import GAUSSIAN, OBSERVERS
 from .specs import chosen, spec

@@ -17,8 +17,7 @@ from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.statistics.family import StatisticDecision, Statistics
-from privspec.families.statistics.predict import Judge, predict, released, weights_of
-from privspec.families.statistics.ways import forbidden, lower, ways
+from privspec.families.statistics.predict import Judge, forbidden, lower, predict, released, ways, weights_of
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.problem.statistics import reads

@@ -20,13 +20,13 @@ from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import FORMS
 from privspec.kernel.systems import SystemRules, read_system, shares_of
+from privspec.manual import template_text
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, check, solve
 from privspec.plan import Plan
 from privspec.problem.systems import parts_of, reads
-from privspec.templates import template_text
 from tests.plans import solved
 
 PRIVACY = "all outputs are (1, 1e-6)-DP wrt all inputs, replacing one person"

@@ -14,8 +14,7 @@ from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.statistics import family
 from privspec.families.statistics.family import StatisticDecision, Statistics
-from privspec.families.statistics.predict import Predicted, Prediction
-from privspec.families.statistics.ways import forbidden, ways
+from privspec.families.statistics.predict import Predicted, Prediction, forbidden, ways
 from privspec.functions import probit
 from privspec.kernel import judge
 from privspec.kernel.lemmas import statistics as lemmas

@@ -13,7 +13,7 @@ from typing import Any
 import privspec.specs
 
 from privspec.api import Problem
-from privspec.templates import template_text
+from privspec.manual import template_text
 
 Document = dict[str, Any]
 Path = tuple[str | int, ...]

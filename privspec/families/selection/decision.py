@@ -10,8 +10,7 @@ from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document, versions
 from privspec.families.family import Settings
-from privspec.families.selection.bounds import LotteryBound
-from privspec.families.selection.choices import rounds_json
+from privspec.families.selection.choices import LotteryBound, rounds_json
 from privspec.families.selection.papers import remarks
 from privspec.families.selection.plans import Figures, Judged, spent
 from privspec.families.selection.profiles import Estimate

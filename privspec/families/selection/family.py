@@ -1,29 +1,216 @@
-"""The family of lotteries: a winner drawn from votes by the rule of least loss that the spec allows."""
+"""The family of lotteries: a winner drawn from votes by the rule of least loss that the spec allows, or why none is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from time import perf_counter
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.spans import Span
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
-from privspec.families.selection.bounds import (
+from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.selection.choices import (
+    LARGEST,
     LotteryBound,
+    at_least_epsilon,
+    distance_limit,
+    dummies_at,
     least_epsilon,
     lower_bound,
+    most_rounds,
+    rounds_bound,
     truthful_bound,
     truthful_epsilon,
 )
-from privspec.families.selection.choices import at_least_epsilon, most_rounds, rounds_bound
-from privspec.families.selection.conflicts import conflict
 from privspec.families.selection.decision import LotteryDecision
-from privspec.families.selection.plans import Judged, calibrated, judge
-from privspec.families.selection.profiles import Averages
-from privspec.families.selection.rules import RULES
+from privspec.families.selection.papers import Condition, EachSupported, LeastShare
+from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, spent
+from privspec.families.selection.profiles import Averages, worst_case
+from privspec.families.selection.rules import DICTATOR, RULES, Draw
 from privspec.families.selection.system import LotterySystem, lower
 from privspec.model.graph import Model
+from privspec.model.lotteries import Proportional
+from privspec.model.reports import listing
+from privspec.model.values import show
+from privspec.problem.vote_forms import Limit, beside
+
+NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
+
+NO_LIES = "allow `noise family dictator`: with dummy votes no lie pays"
+
+
+def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
+    """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
+    _refuse_unknown(system, every)
+    allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != "none"]
+    if not allowed or not system.votes.limits:
+        return _options(system, every)
+    return _accuracy(system, allowed)
+
+
+def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
+    """Lines that some rule may meet are no contradiction.
+
+    Raises: SpecError PS0523 where nobody knows.
+    """
+    unsure = {one.rule.name: one.unsure for one in every if one.unsure is not None}
+    for limit in unsure.values():
+        rules = listing(list(unsure), "or")
+        why = "there are too many profiles of votes to list"
+        way_out = "use fewer voters, or bound a worst case from random_dictator(...), which has a formula"
+        if limit.measured is None:
+            why, way_out = "what a lie brings at most", NO_LIES
+        raise SpecError.at(
+            system.model.source,
+            span_of(system, limit),
+            "PS0523",
+            f"whether {rules} would meet this line cannot be computed",
+            label=why,
+            help=way_out,
+        )
+
+
+def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
+    model = system.model
+    reasons = "; ".join(f"{one.rule.name}: {one.reason}" for one in every if one.reason)
+    rules = "dictator, permute_and_flip, exponential, randomised_winner, local_dictator"
+    way_out = f"drop the options, or name another rule: {rules}"
+    if system.local and any(promise.task.adding for promise in system.promises):
+        way_out = f"write `replacing one {system.votes.party}`: that one took part is then no secret"
+    return Infeasible(
+        f"no rule of private voting meets these lines: {reasons}",
+        (*_lines(system, [option.span for option in model.spec.options]),),
+        (Relaxation(way_out, None, None),),
+    )
+
+
+def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
+    spans = [span_of(system, limit) for limit in system.votes.limits]
+    exact = [limit for limit in system.votes.limits if distance_limit(limit) is not None]
+    none_enough = any((distance_limit(limit) or 0) <= 0 for limit in exact)
+    if none_enough:
+        reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
+    else:
+        spans += [] if system.chosen_span is None else [system.chosen_span]
+        spans += [option.span for option in system.model.spec.options] if system.model.families else []
+        each = dict.fromkeys(f"{one.rule.name}: {one.reason}" for one in allowed if one.reason)
+        head = f"{_least_rounds(system)}no rule of private voting that solve knows meets these lines"
+        reason = f"{head}: {'; '.join(each)}"
+    relaxations = [found for limit in exact for found in _distance(system, limit)]
+    if (
+        system.model.families
+        and all(limit.measured is None and limit.bound >= 0 for limit in system.votes.limits)
+        and not system.local
+    ):
+        relaxations.append(Relaxation(NO_LIES, _line(system, system.model.spec.options[0].span), None))
+    if none_enough:
+        relaxations += list(_in_vain(system))
+    elif system.counting:
+        relaxations += list(_budget(system))
+    elif system.chosen_span is not None and (needed := _needed(allowed)) is not None:
+        change = f"allow an epsilon of {float(needed) * 1.00005:.4g}"
+        relaxations.append(Relaxation(change, _line(system, system.chosen_span), float(needed)))
+    return Infeasible(reason, _lines(system, spans), tuple(relaxations))
+
+
+def _lines(system: LotterySystem, spans: list[Span]) -> tuple[ConflictLine, ...]:
+    model = system.model
+    found = [conflict_line(model, span) for span in spans]
+    found += [conflict_line(model, promise.requirement.span) for promise in system.promises]
+    return tuple({line.line: line for line in found}.values())
+
+
+def _line(system: LotterySystem, span: Span) -> int:
+    return system.model.source.position(span.start)[0]
+
+
+def span_of(system: LotterySystem, limit: Limit) -> Span:
+    """Where an accuracy line stands."""
+    return system.model.accuracy[system.votes.limits.index(limit)].target.span
+
+
+def _least_rounds(system: LotterySystem) -> str:
+    """How a reason begins where rounds are chosen."""
+    if system.votes.rounds is None or not system.counting:
+        return ""
+    least = int(system.counted.low)
+    return "not even one round fits: " if least == 1 else f"{least} rounds do not fit: "
+
+
+def _budget(system: LotterySystem) -> Iterator[Relaxation]:
+    """The budget with which the least number of rounds fits, by dummy votes."""
+    dummies = dummies_at(system)
+    if dummies is None or not dummies or forbidden(system, DICTATOR):
+        return
+    needed = max(spent(system, promise, Draw("dictator", dummies)) for promise in system.promises) * system.counted.low
+    line = system.model.source.position(system.promises[0].requirement.span.start)[0]
+    # a little more than the exact figure, as the draw is rounded towards privacy
+    change = (
+        f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(int(system.counted.low))}"
+    )
+    yield Relaxation(change, line, float(system.loss_of(system.counted.low)))
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"
+
+
+def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
+    """The distance that dummy votes reach at the largest epsilon that the spec allows."""
+    most = LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
+    rounds = system.votes.rounds if system.counting else None
+    if rounds is not None:
+        most = rounds.budget / system.counted.low
+    epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
+    found = calibrated(system, DICTATOR, epsilons)
+    if not found.admissible or found.draw is None:
+        return
+    reached = worst_case(system, found.draw.lottery, (beside("distance", Proportional()),))
+    rounded = _up(reached.value, 4)
+    loss = float(most) if system.chosen is not None else None
+    reached_at = f"epsilon = {show(max(epsilons))}"
+    if rounds is not None:
+        loss = float(system.loss_of(system.counted.low))
+        reached_at = f"the budget of {show(rounds.budget)} for {_rounds(int(system.counted.low))}"
+    change = f"allow a distance of {show(rounded)}, which dummy votes reach at {reached_at}"
+    yield Relaxation(change, limit.line, loss)
+
+
+def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:
+    span = system.chosen_span or system.promises[0].requirement.span
+    yield Relaxation(
+        f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", _line(system, span), None, works=False
+    )
+    if system.votes.ballots.borda:
+        return
+    adding = system.votes.secret
+    conditions: tuple[Condition, ...] = (EachSupported(adding), LeastShare(Fraction(10), adding))
+    for condition in conditions:
+        yield Relaxation(
+            f"{condition.name} of Torra 2019, which is no guarantee: it is about {condition.scope}, and says that "
+            f"{condition.text}. Whether an electorate is such a one depends on the votes, and telling that it is tells "
+            "of them",
+            None,
+            None,
+            works=False,
+        )
+
+
+def _needed(allowed: list[Judged]) -> Fraction | None:
+    """The least epsilon of a rule that misses nothing but the end of the range."""
+    found = [one.loss.value for one in allowed if one.calibrated is not None and one.loss is not None]
+    return min(found, default=None)
+
+
+def _up(value: Fraction, digits: int) -> Fraction:
+    """Rounded up to so many significant digits."""
+    scale = Fraction(1)
+    while value * scale < 10 ** (digits - 1):
+        scale *= 10
+    return -(-(value * scale) // 1) / scale
+
 
 NO_LESS = Fraction(1, 10**8)
 """Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""

@@ -9,8 +9,7 @@ from functools import lru_cache
 from itertools import accumulate, product
 
 from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
-from privspec.families.selection.properties import Property
-from privspec.families.selection.rules import Draw, Rule
+from privspec.families.selection.rules import Draw, Property, Rule
 from privspec.families.selection.system import LotterySystem, Promise
 from privspec.kernel.lemmas.votes import Total
 from privspec.kernel.lemmas.votes_rules import OFF, Scores

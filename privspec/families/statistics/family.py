@@ -11,8 +11,18 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.families.document import guarantee_head, plan_document, rated, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.families.statistics.predict import Predicted, Prediction, predict, weights_of
-from privspec.families.statistics.ways import Promise, StatisticSystem, Way, forbidden, lower, ways
+from privspec.families.statistics.predict import (
+    Predicted,
+    Prediction,
+    Promise,
+    StatisticSystem,
+    Way,
+    forbidden,
+    lower,
+    predict,
+    ways,
+    weights_of,
+)
 from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure

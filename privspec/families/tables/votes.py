@@ -14,8 +14,7 @@ from privspec.families.selection.decision import alternative_json
 from privspec.families.selection.family import ranked
 from privspec.families.selection.plans import calibrated, judge
 from privspec.families.selection.profiles import Averages
-from privspec.families.selection.properties import NOTE, Property, gains, spoken
-from privspec.families.selection.rules import RULES
+from privspec.families.selection.rules import NOTE, RULES, Property, gains, spoken
 from privspec.families.selection.system import lower
 from privspec.families.tables.system import votes_of
 from privspec.kernel.core.tables import Table as Drawn
