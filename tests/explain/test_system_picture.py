@@ -70,8 +70,8 @@ def test_pages_of_a_system_show_it_and_say_what_each_part_spends_of_each_line() 
     for reader in ("auditor", "engineer"):
         page = " ".join(plan.explain(reader).split())
         assert "What each part is computed from, where its noise goes, who sees it, and its share" in page
-        assert "this is exact, found from the noise that each of them draws" in page
-        for name in ("mean\\_income spends", "count\\_working spends", "project spends"):
+        assert "this is an upper bound; what they let through may be less" in page
+        for name in ("census and mean\\_income spend", "working\\_at\\_home spends", "project spends"):
             assert name in page
         html = plan.explain(reader, "html")
         assert "Parts, with noise" in html
