@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.kernel.core.linear import Cells, Part, Units
+from privspec.kernel.core.linear import COUNTED, Difference, Part
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Domain, IntegerRange
 from privspec.model.graph import Model
@@ -184,12 +184,6 @@ class Held:
     units: Classes | None = None
 
 
-# --- what one unit can change -------------------------------------------------------------------------
-
-
-Difference: TypeAlias = Units | Cells
-
-
 # --- what is wanted -----------------------------------------------------------------------------------
 
 
@@ -302,11 +296,11 @@ class Linear:
 
     def _difference_words(self, difference: Difference) -> str:
         names = [held.name for held in self.held if _touches(difference, held)]
-        if isinstance(difference, Cells):
-            what = "moves to another cell" if difference.moving else "comes or goes"
-            if difference.count == 1:
+        if (first := difference.parts[0]).shape in COUNTED:
+            what = "moves to another cell" if first.shape == "swap" else "comes or goes"
+            if first.amount == 1:
                 return f"one record of {names[0]} {what}"
-            return f"up to {difference.count} records of {names[0]} {what.replace('moves', 'move').replace('es ', ' ')}"
+            return f"up to {first.amount} records of {names[0]} {what.replace('moves', 'move').replace('es ', ' ')}"
         told = []
         for part, name in zip(difference.parts, names, strict=True):
             count = part.length // part.dimension
@@ -327,8 +321,8 @@ def _accuracy_words(one: Accuracy) -> str:
 
 
 def _touches(difference: Difference, held: Held) -> bool:
-    parts = (difference,) if isinstance(difference, Cells) else difference.parts
-    return any(held.start <= part.start and part.stop <= held.stop and part.start < part.stop for part in parts)
+    spans = [(part.start, part.stop) for part in difference.parts]
+    return any(held.start <= start < stop <= held.stop for start, stop in spans)
 
 
 def _held_words(held: Held) -> str:
@@ -506,12 +500,14 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
         most = relation.group if adding or records is None else min(relation.group, records)
     else:
         most = int(block.geometry.reach(block, adding=adding))
-    return Cells(block.start, block.stop, most, not adding)
+    size, shape = max(block.stop - block.start, 1), "cell" if adding else "swap"
+    # they may all have, or move between, the same cells
+    return Difference((Part(block.start, block.stop, size, shape, size, Fraction(most)),), 1)
 
 
-def _units(parts: list[Part], group: int) -> Units:
+def _units(parts: list[Part], group: int) -> Difference:
     units = {(part.stop - part.start) // part.length for part in parts}
-    return Units(tuple(parts), min(group, *units) if len(units) == 1 else group)
+    return Difference(tuple(parts), min(group, *units) if len(units) == 1 else group)
 
 
 def _part(block: InputBlock, relation: NeighbourRelation) -> Part:

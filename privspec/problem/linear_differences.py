@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.rounding import Array, as_float, sqrt_up
-from privspec.kernel.core.linear import Cells, Units
+from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import GROUPS, Piece, pieces
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
@@ -91,24 +91,25 @@ def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences
 Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences
 
 
-def sets_of(moved: Iterable[Units | Cells], layout: Layout) -> Iterator[tuple[Differences, float]]:
+def sets_of(moved: Iterable[Difference], layout: Layout) -> Iterator[tuple[Differences, float]]:
     """Sets whose union holds every difference, in the coordinates of a layout.
 
     With each its cover: how many times larger it is than what units surely do (1 where it is exact).
     """
     for difference in moved:
-        if isinstance(difference, Units):
+        (part, *_), amount = difference.parts, difference.parts[0].amount
+        if part.shape not in COUNTED:
             yield from _of_units(difference, layout)
             continue
-        start, count = layout.kernel_places[difference.start][0], difference.count
-        cells = np.arange(start, start + difference.stop - difference.start, dtype=np.intp)
-        if difference.moving:
-            yield PairDifferences(cells, Fraction(count), moved=count), 1.0
+        start = layout.kernel_places[part.start][0]
+        cells = np.arange(start, start + part.stop - part.start, dtype=np.intp)
+        if part.shape == "swap":
+            yield PairDifferences(cells, amount, moved=int(amount)), 1.0
         else:
-            yield VectorDifferences(cells, _fractions([Fraction(count)] * len(cells)), moved=count), 1.0
+            yield VectorDifferences(cells, _fractions([amount] * len(cells)), moved=int(amount)), 1.0
 
 
-def _of_units(difference: Units, layout: Layout) -> Iterator[tuple[Differences, float]]:
+def _of_units(difference: Difference, layout: Layout) -> Iterator[tuple[Differences, float]]:
     """Several units at once are covered by so many times one where groups of them are too many to list.
 
     That is what they can do if there are as many alike.

@@ -11,7 +11,7 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.kernel import judge
-from privspec.kernel.core.linear import Units
+from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.plan import Plan
 from privspec.problem.elaborate import elaborate
 from privspec.problem.linear import Linear
@@ -36,10 +36,10 @@ def joint(measure: str = "1-GDP", unit: str = "replacing one owner") -> str:
     return held(JOINT.format(measure=measure, unit=unit))
 
 
-def units(text: str) -> list[Units]:
+def units(text: str) -> list[Difference]:
     (block,) = elaborate(model_of(text)).blocks
     assert isinstance(block, Linear)
-    found = [one for one in block.differences[0] if isinstance(one, Units)]
+    found = [one for one in block.differences[0] if one.parts[0].shape not in COUNTED]
     assert len(found) == len(block.differences[0])
     return found
 

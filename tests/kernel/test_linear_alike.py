@@ -14,7 +14,7 @@ import pytest
 from flint import fmpq_mat
 
 from privspec.kernel import judge
-from privspec.kernel.core.linear import Alike, Cells, Matrix, Part, Places, Units
+from privspec.kernel.core.linear import Alike, Difference, Matrix, Part, Places
 from privspec.kernel.core.linear_privacy import largest_cost, largest_square, pieces, units_of
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
@@ -39,21 +39,21 @@ TWO = Alike(1, (2, 1, 3), (0, 1, 0))
 PAIRS = Alike(2, (1, 2), (0, 1))
 """Three pairs of two classes."""
 ONE = Alike(6, (1,), (0,))
-LAYOUTS: dict[str, tuple[Places, Units]] = {
-    "entries": ({0: (0, TWO)}, Units((box(0, 6, amount=2),), 1)),
-    "two entries": ({0: (0, TWO)}, Units((box(0, 6),), 2)),
-    "three entries": ({0: (0, TWO)}, Units((box(0, 6),), 3)),
-    "more entries than there are": ({0: (0, TWO)}, Units((box(0, 6),), 9)),
-    "pairs": ({0: (0, PAIRS)}, Units((box(0, 6, 2),), 1)),
-    "entries of pairs": ({0: (0, PAIRS)}, Units((box(0, 6),), 1)),
-    "two pairs": ({0: (0, PAIRS)}, Units((box(0, 6, 2),), 2)),
-    "everything": ({0: (0, TWO)}, Units((box(0, 6, 6),), 1)),
-    "one voter": ({0: (0, TWO), 6: (2, Alike(1, (3, 3), (0, 1)))}, Units((box(0, 6), box(6, 12, amount=3)), 1)),
-    "two voters": ({0: (0, TWO), 6: (2, Alike(1, (3, 3), (0, 1)))}, Units((box(0, 6), box(6, 12, amount=3)), 2)),
-    "a voter beside what is laid out": ({0: (0, TWO), 6: (2, ONE)}, Units((box(0, 6), box(6, 12, amount=3)), 1)),
-    "everything of two inputs": ({0: (0, TWO), 6: (2, ONE)}, Units((box(0, 6, 6), box(6, 12, 6, amount=3)), 1)),
-    "vectors": ({0: (0, PAIRS)}, Units((Part(0, 6, 2, "l1", 2, F(3)),), 1)),
-    "two vectors": ({0: (0, PAIRS)}, Units((Part(0, 6, 2, "l1", 2, F(3)),), 2)),
+LAYOUTS: dict[str, tuple[Places, Difference]] = {
+    "entries": ({0: (0, TWO)}, Difference((box(0, 6, amount=2),), 1)),
+    "two entries": ({0: (0, TWO)}, Difference((box(0, 6),), 2)),
+    "three entries": ({0: (0, TWO)}, Difference((box(0, 6),), 3)),
+    "more entries than there are": ({0: (0, TWO)}, Difference((box(0, 6),), 9)),
+    "pairs": ({0: (0, PAIRS)}, Difference((box(0, 6, 2),), 1)),
+    "entries of pairs": ({0: (0, PAIRS)}, Difference((box(0, 6),), 1)),
+    "two pairs": ({0: (0, PAIRS)}, Difference((box(0, 6, 2),), 2)),
+    "everything": ({0: (0, TWO)}, Difference((box(0, 6, 6),), 1)),
+    "one voter": ({0: (0, TWO), 6: (2, Alike(1, (3, 3), (0, 1)))}, Difference((box(0, 6), box(6, 12, amount=3)), 1)),
+    "two voters": ({0: (0, TWO), 6: (2, Alike(1, (3, 3), (0, 1)))}, Difference((box(0, 6), box(6, 12, amount=3)), 2)),
+    "a voter beside what is laid out": ({0: (0, TWO), 6: (2, ONE)}, Difference((box(0, 6), box(6, 12, amount=3)), 1)),
+    "everything of two inputs": ({0: (0, TWO), 6: (2, ONE)}, Difference((box(0, 6, 6), box(6, 12, 6, amount=3)), 1)),
+    "vectors": ({0: (0, PAIRS)}, Difference((Part(0, 6, 2, "l1", 2, F(3)),), 1)),
+    "two vectors": ({0: (0, PAIRS)}, Difference((Part(0, 6, 2, "l1", 2, F(3)),), 2)),
 }
 EXACT = set(LAYOUTS) - {"two vectors"}
 
@@ -111,18 +111,20 @@ def test_gauges_are_those_of_equal_shares(name: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("places", "difference"),
     [
-        ({0: (0, PAIRS)}, Units((Part(0, 6, 3, "box", 1, F(1)),), 1)),
-        ({0: (0, TWO)}, Units((Part(0, 6, 2, "l1", 2, F(1)),), 1)),
-        ({0: (0, PAIRS), 6: (4, ONE)}, Units((box(0, 6), box(6, 12)), 1)),
+        ({0: (0, PAIRS)}, Difference((Part(0, 6, 3, "box", 1, F(1)),), 1)),
+        ({0: (0, TWO)}, Difference((Part(0, 6, 2, "l1", 2, F(1)),), 1)),
+        ({0: (0, PAIRS), 6: (4, ONE)}, Difference((box(0, 6), box(6, 12)), 1)),
     ],
 )
-def test_units_that_do_not_lie_in_classes_are_refused(places: Places, difference: Units) -> None:
+def test_units_that_do_not_lie_in_classes_are_refused(places: Places, difference: Difference) -> None:
     with pytest.raises(Refused, match="count alike"):
         units_of(difference, places)
 
 
 def test_cells_move_to_their_coordinates() -> None:
-    (((piece,), copies),), count = units_of(Cells(6, 12, 2, moving=True), {0: (0, TWO), 6: (2, ONE)})
+    (((piece,), copies),), count = units_of(
+        Difference((Part(6, 12, 6, "swap", 6, F(2)),), 1), {0: (0, TWO), 6: (2, ONE)}
+    )
     assert (piece.at, piece.shape, piece.amount, copies, count) == (range(2, 8), "swap", 2, 1, 1)
 
 
@@ -298,6 +300,6 @@ def test_the_kernel_counts_how_many_of_a_class_move_at_once(key: str) -> None:
     places: Places = {0: (0, Alike(1, (4, 8), (0, 1)))}
     rows, step = strategy["shape"][0], F(2) ** int(strategy["unit"][2:])
     whole = [strategy["rows"][2 * i : 2 * i + 2] for i in range(rows)]
-    moves = pieces(Units((box(0, 12),), 3), places)
+    moves = pieces(Difference((box(0, 12),), 3), places)
     largest = max(float(largest_square(fmpq_mat([row]) * rational(step), moves)) for row in whole) ** 0.5
     assert largest == pytest.approx(3 * max(abs(v) * float(step) for row in whole for v in row))

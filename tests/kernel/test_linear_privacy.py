@@ -16,7 +16,18 @@ from flint import fmpq_mat
 
 from privspec.families.exposures import inverse_root
 from privspec.kernel import judge
-from privspec.kernel.core.linear import Cells, Held, Linear, Matrix, Measured, Noise, Part, Release, Released, Units
+from privspec.kernel.core.linear import (
+    COUNTED,
+    Difference,
+    Held,
+    Linear,
+    Matrix,
+    Measured,
+    Noise,
+    Part,
+    Release,
+    Released,
+)
 from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, pieces, reached, seen_by
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear_figures import doubles
@@ -38,6 +49,10 @@ def ball(start: int, stop: int, dimension: int, norm: int, amount: int = 1, leng
     return Part(start, stop, length or dimension, f"l{norm}", dimension, F(amount))
 
 
+def cells(start: int, stop: int, shape: str, amount: int = 1) -> Difference:
+    return Difference((Part(start, stop, stop - start, shape, stop - start, F(amount)),), 1)
+
+
 def corners(part: Part, unit: int) -> list[dict[int, int]]:
     """The extreme moves of one unit in a part: signs of a box, vertices of every l1 ball."""
     at = range(part.start + unit * part.length, part.start + (unit + 1) * part.length)
@@ -49,12 +64,13 @@ def corners(part: Part, unit: int) -> list[dict[int, int]]:
     return [{k: v for one in some for k, v in one.items()} for some in product(*each)]
 
 
-def moves(difference: Units | Cells) -> Iterator[dict[int, int]]:
+def moves(difference: Difference) -> Iterator[dict[int, int]]:
     """Every extreme move of up to `count` units."""
-    if isinstance(difference, Cells):
-        at = range(difference.start, difference.stop)
-        single = [{i: 1, j: -1} for i in at for j in at if i != j] if difference.moving else [{i: 1} for i in at]
-        for some in product(single, repeat=difference.count):
+    first = difference.parts[0]
+    if first.shape in COUNTED:
+        at = range(first.start, first.stop)
+        single = [{i: 1, j: -1} for i in at for j in at if i != j] if first.shape == "swap" else [{i: 1} for i in at]
+        for some in product(single, repeat=int(first.amount)):
             yield {i: sum(one.get(i, 0) for one in some) for i in at}
         return
     runs = (difference.parts[0].stop - difference.parts[0].start) // difference.parts[0].length
@@ -64,21 +80,21 @@ def moves(difference: Units | Cells) -> Iterator[dict[int, int]]:
             yield {k: v for one in some for k, v in one.items()}
 
 
-EXACT: dict[str, Units | Cells] = {
-    "entries": Units((box(0, 6, amount=2),), 1),
-    "two entries at once": Units((box(0, 6),), 2),
-    "boxes": Units((box(0, 6, 3, 2),), 1),
-    "one voter in two inputs": Units((box(0, 3), box(3, 6, amount=3)), 1),
-    "two voters in two inputs": Units((box(0, 3), box(3, 6, amount=3)), 2),
-    "l1 balls": Units((ball(0, 6, 3, 1),), 1),
-    "records come and go": Cells(0, 6, 1, moving=False),
-    "records move": Cells(1, 6, 1, moving=True),
+EXACT: dict[str, Difference] = {
+    "entries": Difference((box(0, 6, amount=2),), 1),
+    "two entries at once": Difference((box(0, 6),), 2),
+    "boxes": Difference((box(0, 6, 3, 2),), 1),
+    "one voter in two inputs": Difference((box(0, 3), box(3, 6, amount=3)), 1),
+    "two voters in two inputs": Difference((box(0, 3), box(3, 6, amount=3)), 2),
+    "l1 balls": Difference((ball(0, 6, 3, 1),), 1),
+    "records come and go": cells(0, 6, "cell"),
+    "records move": cells(1, 6, "swap"),
 }
 BOUNDED = {
-    "everything in l1 balls": Units((ball(0, 6, 2, 1, length=6),), 1),
-    "two l1 balls": Units((ball(0, 6, 2, 1),), 2),
-    "an l1 ball and a number": Units((ball(0, 4, 2, 1), box(4, 6)), 1),
-    "two records move": Cells(0, 6, 2, moving=True),
+    "everything in l1 balls": Difference((ball(0, 6, 2, 1, length=6),), 1),
+    "two l1 balls": Difference((ball(0, 6, 2, 1),), 2),
+    "an l1 ball and a number": Difference((ball(0, 4, 2, 1), box(4, 6)), 1),
+    "two records move": cells(0, 6, "swap", 2),
 }
 
 
@@ -110,18 +126,18 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
 def test_euclidean_balls(seed: int) -> None:
     answers = strategy(seed)
     values = np.array(doubles(answers))
-    found = largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2),), 1)))
+    found = largest_square(answers, pieces(Difference((ball(0, 6, 3, 2, 2),), 1)))
     true = max(np.linalg.norm(values[:, :3], 2), np.linalg.norm(values[:, 3:], 2)) ** 2 * 4
     assert true * (1 - 1e-12) <= float(found) <= true * (1 + 1e-9)
     # two at once, and two in one unit, are covered
-    both = float(largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2),), 2))))
+    both = float(largest_square(answers, pieces(Difference((ball(0, 6, 3, 2, 2),), 2))))
     assert both >= np.linalg.norm(values, 2) ** 2 * 4
-    assert float(largest_square(answers, pieces(Units((ball(0, 6, 3, 2, 2, length=6),), 1)))) >= both / 2
+    assert float(largest_square(answers, pieces(Difference((ball(0, 6, 3, 2, 2, length=6),), 1)))) >= both / 2
 
 
 def test_balls_of_two_norms_in_one_unit() -> None:
     """(1, 1) of length sqrt(2) moves by sqrt(2) in a Euclidean ball, whatever moves beside it."""
-    ones, unit = fmpq_mat([[1, 1, 1, 1]]), Units((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
+    ones, unit = fmpq_mat([[1, 1, 1, 1]]), Difference((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
     assert float(largest_square(ones, pieces(unit))) >= (1 + 2**0.5) ** 2
 
 
@@ -129,7 +145,7 @@ def test_balls_of_two_norms_in_one_unit() -> None:
 def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
     dice = np.random.default_rng(seed)
     whole = dice.integers(-9, 10, (5, 18))
-    answers, difference = fmpq_mat(whole.tolist()), Units((box(0, 18, 18),), 1)
+    answers, difference = fmpq_mat(whole.tolist()), Difference((box(0, 18, 18),), 1)
     signs = np.array([[1, -1][int(b)] for b in dice.integers(0, 2, 18 * 4000)]).reshape(18, -1)
     reached_ = float(((whole @ signs) ** 2).sum(axis=0).max())
     for scaling in (None, [[int(v) for v in dice.integers(1, 9, 18)]]):
@@ -148,7 +164,7 @@ def test_rounded_answers_of_mixtures(seed: int) -> None:
     answers = np.array([whole @ member for member in members])  # in shares of a quarter
     rounded = [np.floor((answers + np.array(s)) / 4 + 0.5) for s in product(range(4), repeat=rows)]
     worst = max(int(np.abs(r[:, None, :] - r[None, :, :]).sum(axis=2).max()) for r in rounded)
-    ones, difference = [F(1)] * rows, Units((ball(0, 3, 3, 1, 2),), 1)
+    ones, difference = [F(1)] * rows, Difference((ball(0, 3, 3, 1, 2),), 1)
     assert worst <= largest_cost(fmpq_mat(whole.tolist()), ones, ones, pieces(difference))
 
 
@@ -206,7 +222,7 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
 
 
 NOTHING = Item(None, "inverse")
-ENTRY = Units((box(0, 2),), 1)
+ENTRY = Difference((box(0, 2),), 1)
 
 
 def test_an_observer_is_charged_for_the_answers_of_its_outputs() -> None:
@@ -238,7 +254,7 @@ def test_numbers_stand_between_the_points_of_a_lattice() -> None:
 def test_balls_stand_on_shares_of_their_radius() -> None:
     """(1/2, 1/2) of a ball of radius 1 is rounded to (1, 1), which is 2 away from nothing, and not 1."""
     held = (Held("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, None),)
-    record = Units((ball(0, 6, 2, 1),), 1)
+    record = Difference((ball(0, 6, 2, 1),), 1)
     rows = [[1, 0] * 3, [0, 1] * 3]
     noise = Noise("laplace", (F(1), F(1)))
     for grid, figure in ((F(1), 3), (F(1, 2), 1)):
@@ -249,8 +265,8 @@ def test_balls_stand_on_shares_of_their_radius() -> None:
 def test_all_that_a_voter_holds_moves_together() -> None:
     """A sum over two inputs of a voter moves by 2, where each input by itself moves it by 1."""
     total = release([[1] * 6], Noise("gaussian", (F(1),)))
-    assert reached(total, Seen([0]), Units((box(0, 3), box(3, 6)), 1)) == 4
-    assert reached(total, Seen([0]), Units((box(0, 3),), 1)) == 1
+    assert reached(total, Seen([0]), Difference((box(0, 3), box(3, 6)), 1)) == 4
+    assert reached(total, Seen([0]), Difference((box(0, 3),), 1)) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -264,7 +280,7 @@ def test_mixed_answers(seed: int) -> None:
     view = seen_by(one, ("O0", "O1"), public=False, inverse=Item(inverse, "inverse"))
     seen = of[:2] @ rows
     true = max(float(d @ np.linalg.solve(of[:2] @ of[:2].T, d)) for d in seen.T.astype(float)) / 4
-    entry = Units((box(0, 4),), 1)
+    entry = Difference((box(0, 4),), 1)
     assert true * (1 - 1e-9) <= float(reached(one, view, entry)) <= true * (1 + 1e-9)
     # without the inverse it is charged for all that it may see; a wrong one is refused
     assert reached(one, seen_by(one, ("O0", "O1"), public=False, inverse=NOTHING), entry) >= true
@@ -406,6 +422,10 @@ ATTACKS: dict[str, tuple[str, Callable[[Plan], None], str]] = {
     "a vector under trust nobody": ("knorm", at("problem", "trust", "kind")("nobody"), "for this trust"),
     "noise under a secure sum": ("gaussian", at("problem", "trust", "kind")("secure_sum"), "not known"),
     "a difference of no input": ("gaussian", block("differences", 0, 0, "parts", 0, "stop")(3), "as a whole|runs"),
+    "records of numbers": ("gaussian", block("differences", 0, 0, "parts", 0, "shape")("cell"), "as a whole"),
+    "numbers that move to others": ("box", block("differences", 0, 0, "parts", 0, "shape")("swap"), "as a whole"),
+    "a unit twice": ("gaussian", block("differences", 0, 0, "parts")(lambda parts: parts * 2), "as a whole"),
+    "records that move and drop": ("counts", block("differences", 0, 0, "parts", 0, "shape")("swap"), "leaves records"),
     "no difference of an obligation": ("gaussian", block("differences")([]), "entries in place of"),
     "an obligation without differences": ("gaussian", block("differences", 0)([]), "differences"),
     "a matrix that is cut off": ("gaussian", executed("strategy", "rows")(lambda rows: rows[:-1]), "in place of"),

@@ -21,7 +21,7 @@ from privspec.model.build import load_model
 from privspec.problem import linear_classes
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers
-from privspec.problem.linear import Cells, Difference, Linear, Matrix, Part, Sparse, Units
+from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
 from privspec.problem.table_forms import Amount, Table, Variation
 from privspec.problem.types import Problem
 from privspec.problem.vote_forms import Votes
@@ -214,7 +214,7 @@ def eye(size: int) -> list[list[Fraction]]:
 
 def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> bool:
     """Whether a set may hold more: around vectors that may be absent, entries of a ball, or cells beside entries."""
-    if isinstance(difference, Cells):
+    if difference.parts[0].shape in COUNTED:
         return adding and most > 1
     wide = most > 1 and any(held.ball for held in block.held)
     wide |= any(held.layout == "cells" and held.start == part.start for held in block.held for part in difference.parts)
@@ -259,17 +259,20 @@ def added_up(block: Linear, vector: Sequence[Fraction]) -> list[Fraction]:
     return found
 
 
-def units_of(difference: Units) -> list[list[tuple[Part, range]]]:
+def units_of(difference: Difference) -> list[list[tuple[Part, range]]]:
     runs = ([(p, range(i, i + p.length)) for i in range(p.start, p.stop, p.length)] for p in difference.parts)
     return [list(unit) for unit in zip(*runs, strict=True)]
 
 
 def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
     changed = {i for i, entry in enumerate(change) if entry}
-    if isinstance(difference, Cells):
-        size, inside = sum(map(abs, change)), changed <= set(range(difference.start, difference.stop))
-        most = 2 * difference.count if difference.moving else difference.count
-        return inside and size <= most and not (difference.moving and sum(change))
+    if (first := difference.parts[0]).shape in COUNTED:
+        size, inside, moving = (
+            sum(map(abs, change)),
+            changed <= set(range(first.start, first.stop)),
+            first.shape == "swap",
+        )
+        return inside and size <= (1 + moving) * first.amount and not (moving and sum(change))
     units = [unit for unit in units_of(difference) if changed & {i for _, run in unit for i in run}]
     parts = [one for unit in units for one in unit]
     inside = changed <= {i for _, run in parts for i in run} and len(units) <= difference.count
@@ -285,9 +288,10 @@ def fits(part: Part, change: Sequence[Fraction], run: range) -> bool:
 
 def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
     """Differences of a set that no others of it lie around; of balls only those along an axis."""
-    if isinstance(difference, Cells):
-        cells, k = range(difference.start, difference.stop), Fraction(difference.count)
-        ways = [{b: k, a: -k} for a in cells for b in cells if a != b] if difference.moving else [{a: k} for a in cells]
+    if (first := difference.parts[0]).shape in COUNTED:
+        cells, k = range(first.start, first.stop), first.amount
+        pairs = [(a, b) for a in cells for b in cells if a != b]
+        ways = [{b: k, a: -k} for a, b in pairs] if first.shape == "swap" else [{a: k} for a in cells]
     else:
         ways = []
         for chosen in combinations(units_of(difference), difference.count):

@@ -23,7 +23,7 @@ from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.allowed import exceeds
-from privspec.kernel.core.linear import Cells, Places, Release, Units, read_linear, read_release
+from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import nearest_double, sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
@@ -85,7 +85,7 @@ def view_witnesses(problem: Problem, release: LinearRelease, read: Release) -> l
     return found
 
 
-def box_scalings(strategy: Array, difference: Units | Cells, places: Places) -> list[list[str]] | None:
+def box_scalings(strategy: Array, difference: Difference, places: Places) -> list[list[str]] | None:
     """A number for each piece of each unit, where some unit is a box of many numbers."""
     listed = [unit for unit, _ in pieces(difference, places)[0]]
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]

@@ -12,7 +12,7 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.families.infeasible import Infeasible, unbounded
-from privspec.kernel.core.linear import Units
+from privspec.kernel.core.linear import COUNTED
 from privspec.kernel.core.linear_privacy import units_of
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
@@ -190,7 +190,7 @@ def _sets(model: Model, requirement: Requirement, layout: Layout) -> Iterator[tu
     Raises: UnboundedError if one unit can change an input without limit.
     """
     for difference in moved_by(model, requirement):
-        summed = isinstance(difference, Units) and not layout.plain
+        summed = difference.parts[0].shape not in COUNTED and not layout.plain
         hidden = _hidden_by_numbers(difference, layout) if summed else None
         yield from ((one, cover, hidden) for one, cover in sets_of([difference], layout))
 

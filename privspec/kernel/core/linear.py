@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
-from flint import fmpq_mat, fmpz_mat
+from flint import fmpq, fmpq_mat, fmpz_mat
 
-from privspec.kernel.core.numbers import rational
+from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.shares import SHARED, apart, coalition, owners
@@ -25,6 +25,8 @@ NOISES = {
 """Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
 WORD = 64
 """Binary digits of an entry of the largest array."""
+COUNTED = ("cell", "swap")
+"""Shapes of whole records: no more than one or two of their coordinates move."""
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 
@@ -86,6 +88,11 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
     return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(unit)
 
 
+def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
+    """The sum of the products of two rows."""
+    return fraction((fmpq_mat(1, len(left), left) * fmpq_mat(len(right), 1, right))[0, 0])
+
+
 def chosen_rows(matrix: Matrix, rows: list[int]) -> Matrix:
     """Some of the rows, in any order."""
     return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
@@ -127,7 +134,8 @@ class Part:
     """In runs of `length` coordinates from `start` to `stop`, one a unit, a unit moves numbers or vectors.
 
     `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
-    of that norm at most `amount`; "cell", "swap" (of `Cells`): one coordinate up or down, or another down by as much.
+    of that norm at most `amount`; "cell", "swap" (records of a table): one of its coordinates up or down, or another
+    down by as much.
     """
 
     start: int
@@ -143,34 +151,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class Difference:
     """Up to `count` units change at once, each of them in all `parts` together; parts have the same number of runs."""
-
-    FORM = "units"
 
     parts: tuple[Part, ...]
     count: Positive
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Up to `count` records of a table with the cells `start` to `stop` come or go or, `moving`, change their cells."""
-
-    FORM = "cells"
-
-    start: int
-    stop: int
-    count: Positive
-    moving: bool
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The records as one unit: they may all have, or move between, the same cells."""
-        size, shape = max(self.stop - self.start, 1), "swap" if self.moving else "cell"
-        return (Part(self.start, self.stop, size, shape, size, Fraction(self.count)),)
-
-
-Difference = Units | Cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +201,7 @@ class Linear:
     worst: bool
     loss: str
     accuracy: tuple[Limit, ...]
-    differences: tuple[tuple[Units | Cells, ...], ...]
+    differences: tuple[tuple[Difference, ...], ...]
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
     places: Places = field(init=False, default_factory=dict)
@@ -254,7 +239,7 @@ class Linear:
 
     def moved(self, item: Item, frame: Frame, wrt: tuple[str, ...]) -> tuple[Difference, ...]:
         """What one unit can change in some inputs, where no line says so."""
-        found = typed("tuple[Units | Cells, ...]", item, __name__)
+        found = typed("tuple[Difference, ...]", item, __name__)
         assert isinstance(found, tuple)
         self.check(item, found, frame, wrt)
         return found
@@ -263,11 +248,12 @@ class Linear:
         """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""
         held = [(one, data.rule) for one, data in zip(self.held, frame.data, strict=True) if one.name in wrt]
         for one in some:
-            ends, cells = [(part.start, part.stop) for part in one.parts], one.FORM == "cells"
-            rules = [rule for own, rule in held if (own.start, own.stop) in ends and (own.cells or not cells)]
-            if not rules or len(rules) != len(ends):
+            shapes = {(part.start, part.stop): part.shape for part in one.parts}
+            known = [(own, rule, shapes.get((own.start, own.stop), "")) for own, rule in held]
+            moved = [(own, rule, shape) for own, rule, shape in known if shape]
+            if not moved or len(moved) != len(one.parts) or any(s in COUNTED and not own.cells for own, _, s in moved):
                 raise item.wrong("does not change inputs of its line, each of them as a whole")
-            if "drop" in rules and not (isinstance(one, Cells) and not one.moving):
+            if any(rule == "drop" and shape != "cell" for _, rule, shape in moved):
                 raise item.wrong("replaces records of a table whose rule leaves records out")
 
 
@@ -310,7 +296,7 @@ READERS = {
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str", "probability": "Size | None"},
     "Site": {"name": "str", "map": "Matrix", "copies": "Wholes"},
 }
-WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2")}
+WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2", *COUNTED)}
 
 
 def read_linear(item: Item, frame: Frame) -> Linear:

@@ -17,6 +17,7 @@ from privspec.kernel import shares
 from privspec.kernel.core.case import NOTHING, Bound, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
+    COUNTED,
     Alike,
     Difference,
     Matrix,
@@ -24,11 +25,12 @@ from privspec.kernel.core.linear import (
     Places,
     Release,
     chosen_rows,
+    dot,
     read_linear,
     read_matrix,
     read_release,
 )
-from privspec.kernel.core.numbers import end, fraction, rational, sqrt_up
+from privspec.kernel.core.numbers import end, rational, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
@@ -39,8 +41,6 @@ GROUPS = 4096
 """Groups of units are listed up to so many."""
 SQUARINGS, DIGITS = 40, 106
 """Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
-COUNTED = ("cell", "swap")
-"""Shapes of whole records: no more than one or two of their coordinates move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def units_of(difference: Difference, places: Places | None = None) -> Moves:
             if count > step:
                 run.append((moved, count - step))
         found[unit] = found.get(unit, 0) + step
-    return list(found.items()), min(difference.count if difference.FORM == "units" else 1, sum(found.values()))
+    return list(found.items()), min(difference.count, sum(found.values()))
 
 
 def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[Unit]:
@@ -150,7 +150,7 @@ def _unit(columns: Rows, unit: tuple[Piece, ...], scaling: Item) -> Fraction:
     if len(kept) > 1 and not shapes <= {"box", "l2"}:
         return sum((sqrt_up(_unit(columns, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
     if len(kept) < 2 and not shapes & {"l2", "swap"}:
-        squares = [fraction(sum(v * v for v in columns[i])) * p.amount**2 for p, _ in kept for i in p.at]
+        squares = [dot(columns[i], columns[i]) * p.amount**2 for p, _ in kept for i in p.at]
         return max(squares, default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
     scales = [(i, piece.amount if exact else c) for piece, c in kept for i in piece.at]
@@ -252,8 +252,8 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
         return Seen(used)
     mixed = read_matrix(inverse, len(seen), len(seen)) * left
     gram = (mixed * mixed.transpose()).tolist()
-    off = sum((v - (i == j)) ** 2 for i, row in enumerate(gram) for j, v in enumerate(row))
-    defect = sqrt_up(fraction(off))
+    off = [v - (i == j) for i, row in enumerate(gram) for j, v in enumerate(row)]
+    defect = sqrt_up(dot(off, off))
     if defect >= 1:
         raise inverse.wrong("is not near an inverse of what is seen")
     return Seen(used, mixed * release.strategy, 1 / (1 - defect))

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
-from privspec.kernel.core.linear import Linear, Matrix, Release, Units, chosen_rows, read_matrix
+from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
 from privspec.kernel.core.numbers import fraction, nearest_double, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
@@ -289,7 +289,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     through = asked.sizes and scope.value == "inputs"
     left, right = (weighed(weights, image) * found, image) if through else (found, moved)
     pairs = zip(left.tolist(), (right * columns.transpose()).tolist(), strict=True)
-    traces = [fraction(sum(a * b for a, b in zip(*pair, strict=True))) for pair in pairs]
+    traces = [dot(*pair) for pair in pairs]
     if sum(traces) < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
@@ -311,7 +311,7 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     if not slack.absent:
         free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
         off += free * free.transpose()
-    return sqrt_up(fraction(sum(v * v for v in off.entries())))
+    return sqrt_up(dot(off.entries(), off.entries()))
 
 
 def _pure_words(block: Linear) -> tuple[str, ...]:
@@ -319,7 +319,7 @@ def _pure_words(block: Linear) -> tuple[str, ...]:
 
     Single numbers all rise from their lower ends, and records come to, or move between, cells that hold some.
     """
-    units = [one for some in block.differences for one in some if isinstance(one, Units)]
+    units = [one for some in block.differences for one in some if one.parts[0].shape not in COUNTED]
     single = all(one.count == len(one.parts) == one.parts[0].length == 1 for one in units)
     records = all(one.records is None for one in block.held)
     every = ("all unbiased mechanisms of the same pure epsilon",) if single and records else ()

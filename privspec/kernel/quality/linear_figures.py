@@ -41,10 +41,14 @@ def weighed(weights: list[Fraction], matrix: Matrix) -> Matrix:
     return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
 
 
+def times(matrix: Matrix, values: list[Fraction]) -> list[Fraction]:
+    """A matrix times a column."""
+    return [fraction(v) for v in (matrix * fmpq_mat(len(values), 1, list(map(rational, values)))).entries()]
+
+
 def moved_by(matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
     """How far each row moves where columns move by at most so much."""
-    known = [(i, rational(size)) for i, size in enumerate(sizes) if size]
-    return [fraction(sum(abs(row[i]) * size for i, size in known)) for row in matrix.tolist()]
+    return times(fmpq_mat(matrix.nrows(), matrix.ncols(), list(map(abs, matrix.entries()))), sizes)
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
@@ -64,8 +68,7 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
 
 def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
     """For each row the expected square, when the columns are independent noise of these variances."""
-    known = list(map(rational, variances))
-    return [fraction(sum(w * v * v for w, v in zip(known, row, strict=True))) for row in moves.tolist()]
+    return times(fmpq_mat(moves.nrows(), moves.ncols(), [v * v for v in moves.entries()]), variances)
 
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
