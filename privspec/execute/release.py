@@ -70,6 +70,8 @@ class Release:
     observers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unprotected: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
+    """The labels that the spec gives outputs."""
 
     def __getitem__(self, name: str) -> Any:
         """An output in the library of the data: a vector as its series or array, a matrix as its frame or table."""
@@ -130,9 +132,11 @@ class Release:
         names = dict.fromkeys(title for found in labels.values() for title in found)
         sizes = {name: values.size for name, values in self.values.items()}
         table: Columns = {"output": _column([np.full(size, name, dtype=object) for name, size in sizes.items()])}
+        if any(name in self.called for name in sizes):
+            table["called"] = _column([_same(self.called.get(name), size) for name, size in sizes.items()])
         for title in names:
             parts = [labels[name].get(title, _same(None, size)) for name, size in sizes.items()]
-            table[_free(title, (*_TITLES, *MARKS), "{}_label")] = _column(parts)
+            table[_free(title, (*_TITLES, *table, *MARKS), "{}_label")] = _column(parts)
         table["value"] = _column([values.reshape(-1) for values in self.values.values()])
         table["standard_deviation"] = _column(
             [self._deviations(name, _same(None, size)) for name, size in sizes.items()]
@@ -169,7 +173,8 @@ class Release:
         if self.reports:
             return {"labels": {}, "values": values.tolist(), "private": private}
         deviations = self._deviations(name, np.zeros(0))
-        return {
+        called = {"called": self.called[name]} if name in self.called else {}
+        return called | {
             "labels": {title: labels.tolist() for title, labels in self._labels(name).items()},
             "values": values.reshape(-1).tolist(),
             "standard_deviation": deviations.tolist() if deviations.size == values.size else None,

@@ -187,7 +187,8 @@ def _undrawn(plan: Mapping[str, Any], digest: str, outputs: Sequence[str], model
     nodes = {} if model is None else model.nodes
     labels = {name: labels_of(model, name, nodes[name].type.shape) for name in outputs if name in nodes}
     bare = _unprotected(plan, outputs)
-    return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels, unprotected=bare)
+    names = {name: node.label for name, node in nodes.items() if node.label}
+    return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels, unprotected=bare, called=names)
 
 
 def _unprotected(plan: Mapping[str, Any], outputs: Sequence[str]) -> tuple[str, ...]:

@@ -58,6 +58,10 @@ def _written(node: GraphNode) -> str:
     return f"{node.name}[{node.index}]" if node.index else node.name
 
 
+def _label(node: GraphNode) -> str:
+    return f'; called "{node.label}" on pages and in files' if node.label else ""
+
+
 def extent(node: GraphNode) -> str:
     """What a value is, in words: "64 numbers, each in [0, 1]"."""
     element = node.type.element
@@ -74,6 +78,7 @@ def _inputs(model: Model) -> Iterator[str]:
     rows = []
     for node in model.inputs:
         people = f", one for each of {model.parties[node.index].size:,} {node.index}s" if node.index else ""
+        people += _label(node)
         own = extent(node)
         if node.index and node.domain is not None:
             own = f"{node.domain.describe()}"
@@ -142,7 +147,7 @@ def _outputs(model: Model) -> Iterator[str]:
             how = f"drawn by the mechanism so as to stand for {model.text(model.targets[node.name])}"
         else:
             how = "drawn by the mechanism from the data"
-        rows.append((_written(node), f"{extent(node)}; {how}"))
+        rows.append((_written(node), f"{extent(node)}; {how}{_label(node)}"))
     yield from _columns(rows)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from privspec.explain.claims import relation
 from privspec.explain.document import (
@@ -23,11 +25,13 @@ from privspec.explain.document import (
 from privspec.explain.facts import ClaimFact, Facts
 from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs, overridden_words
+from privspec.model.graph import Model
 from privspec.model.reports import listing
 
 
 def public_page(facts: Facts) -> Document:
-    """What the release can reveal about one person, in odds and a label."""
+    """What the release can reveal about one person, in odds and a label; outputs by the names that readers have."""
+    facts = called(facts)
     headings = list(dict.fromkeys(fact.question.heading for fact in facts.every))
     known = sorted((f for f in facts.every if f.shown), key=lambda fact: headings.index(fact.question.heading))
     kinds = [list(group) for _, group in groupby(known, key=lambda fact: fact.question.heading)]
@@ -66,6 +70,27 @@ def public_page(facts: Facts) -> Document:
         footer=f"Computed from the plan {facts.name}, fingerprint {facts.digest[:16]}. "
         "The auditor's page gives the sources of every sentence.",
     )
+
+
+def called(facts: Facts) -> Facts:
+    """The same facts with the labels that the spec gives outputs in place of their names."""
+    nodes = {} if facts.model is None else facts.model.nodes
+    names = {node.name: f"“{node.label}”" for node in nodes.values() if node.label}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, str):
+            return names.get(value, value)
+        if isinstance(value, tuple | frozenset | list) and not isinstance(next(iter(value), None), int | float):
+            return type(value)(map(renamed, value)) if not hasattr(value, "_fields") else value
+        if is_dataclass(value) and not isinstance(value, type | Model):
+            own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+            new = {name: renamed(part) for name, part in own.items()}
+            return replace(value, **new) if any(new[name] is not own[name] for name in own) else value
+        return value
+
+    found = renamed(facts) if names else facts
+    assert isinstance(found, Facts)
+    return found
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:

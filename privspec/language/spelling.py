@@ -147,6 +147,11 @@ def _ref(node: s.Ref) -> str:
     return f"{node.name}{attribute}" + (f"[{listed(node.indices)}]" if node.indices else "")
 
 
+def _declared(node: s.Variable) -> str:
+    label = "" if node.label is None else f' "{node.label}"'
+    return f"{node.kind.value} {spell(node.target)}{label}"
+
+
 def _clauses(clauses: Sequence[s.Clause]) -> str:
     return "".join(f", {spell(clause)}" for clause in clauses)
 
@@ -215,18 +220,20 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Parameter: lambda n: f"{spell(n.target)} = {spell(n.value)}",
     s.Party: lambda n: n.name + within(n.domain),
     s.Component: lambda n: f"{n.name} = {spell(n.call)}",
-    s.Variable: lambda n: f"{n.kind.value} {spell(n.target)}{within(n.domain)}{_optional(' = ', n.value)}",
+    s.Variable: lambda n: f"{_declared(n)}{within(n.domain)}{_optional(' = ', n.value)}",
     s.Relation: lambda n: f"{spell(n.left)} {n.op} {spell(n.right)}",
     s.Membership: lambda n: spell(n.left) + within(n.domain),
     s.SensitivityClaim: _claim,
     s.Everything: lambda _: "everything",
-    s.OneUnit: lambda n: f"one {n.name}",
+    s.OneUnit: lambda n: f"one {n.name}" + (f" with at most {spell(n.most)} {n.held}" if n.most else ""),
     s.UpToUnits: lambda n: f"up to {spell(n.amount)} {n.name}",
     s.Replacing: lambda n: f"replacing {spell(n.unit)}",
     s.AddingOrRemoving: lambda n: f"adding or removing {spell(n.unit)}",
     s.Distance: lambda n: f"distance {spell(n.metric)}",
     s.SeenBy: lambda n: f"seen by {' and '.join(map(spell, n.observers))}",
     s.GivenTheModel: lambda _: "given the model",
+    s.Apart: lambda n: f"{'exactly' if n.exactly else 'at least'} {spell(n.amount)} apart",
+    s.InOneCell: lambda n: f"at most {spell(n.amount)} in one cell",
     s.Refs: lambda n: listed(n.items) if len(n.items) == 1 else f"({listed(n.items)})",
     s.AllOf: lambda n: f"all {n.what}",
     s.Amount: _amount,

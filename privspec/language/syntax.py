@@ -276,12 +276,13 @@ class VariableKind(Enum):
 
 
 class Variable(Node):
-    """`KIND ref [in domain] [= expr]` under `variables:`."""
+    """`KIND ref ["label"] [in domain] [= expr]` under `variables:`."""
 
     kind: VariableKind
     target: Ref
     domain: Domain | None = None
     value: Expr | None = None
+    label: str | None = None
 
 
 class Relation(Node):
@@ -304,9 +305,11 @@ class Everything(Node):
 
 
 class OneUnit(Node):
-    """Unit `one NAME`."""
+    """Unit `one NAME`, or `one NAME with at most amount NAME`."""
 
     name: str
+    most: Amount | None = None
+    held: str | None = None
 
 
 class UpToUnits(Node):
@@ -347,7 +350,20 @@ class GivenTheModel(Node):
     """`given the model`: the line counts on the data model."""
 
 
-Clause: TypeAlias = Replacing | AddingOrRemoving | Distance | SeenBy | GivenTheModel
+class Apart(Node):
+    """`at least 64 apart`, or `exactly 64 apart`: how far units that change at once lie from each other."""
+
+    amount: Amount
+    exactly: bool
+
+
+class InOneCell(Node):
+    """`at most 2 in one cell`: how many of a person's records count in one cell."""
+
+    amount: Amount
+
+
+Clause: TypeAlias = Replacing | AddingOrRemoving | Distance | SeenBy | GivenTheModel | Apart | InOneCell
 
 
 class Refs(Node):

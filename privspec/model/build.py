@@ -468,6 +468,7 @@ class _Builder:
                 definition=None if definition is None else definition.expr,
                 index=found.index,
                 secret=name in secret,
+                label=found.node.label if isinstance(found.node, syntax.Variable) else None,
             )
         return nodes
 

@@ -258,6 +258,10 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
         if item.name in attributes:
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
+        if isinstance(item.domain, syntax.Name) and item.domain.id == "id":
+            message = f"{item.name} says whose a record is, and records are not put together by person yet"
+            hint = f"leave {item.name} out, and keep at most k records of each person's in the file: `up to k records`"
+            raise Failure("PS0501", item.span, message, help=hint)
         domain = read_domain(item.domain, environment)
         if (
             isinstance(domain, Interval)

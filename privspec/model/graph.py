@@ -209,7 +209,7 @@ T = TypeVar("T")
 class GraphNode:
     """One variable. `type` is that of the whole collection when it has an `index` (the index set's name).
 
-    `secret`: an input, or computed from one without passing through an output.
+    `secret`: an input, or computed from one without passing through an output. `label`: its name for readers.
     """
 
     name: str
@@ -220,6 +220,7 @@ class GraphNode:
     definition: syntax.Expr | None = None
     index: str | None = None
     secret: bool = False
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

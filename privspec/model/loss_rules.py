@@ -210,7 +210,7 @@ class LossReader:
             return None
         wrt = reader.names(syntax.Refs((claim.wrt,), span=claim.wrt.span), "input", "PS0302")
         clauses = sort_clauses(claim.clauses, self.report)
-        for extra in (clauses.distance, clauses.seen_by, clauses.model):
+        for extra in (clauses.distance, clauses.seen_by, clauses.model, clauses.apart, clauses.cell):
             if extra is not None:
                 self.report.error("PS0310", extra.span, "a sensitivity takes a unit only")
         relation = reader.relation(clauses.unit, wrt)

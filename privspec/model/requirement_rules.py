@@ -60,14 +60,24 @@ class Clauses:
     distance: syntax.Distance | None = None
     seen_by: syntax.SeenBy | None = None
     model: syntax.GivenTheModel | None = None
+    apart: syntax.Apart | None = None
+    cell: syntax.InOneCell | None = None
+
+
+_KINDS = {
+    syntax.Distance: "distance",
+    syntax.SeenBy: "seen_by",
+    syntax.GivenTheModel: "model",
+    syntax.Apart: "apart",
+    syntax.InOneCell: "cell",
+}
 
 
 def sort_clauses(clauses: Iterable[syntax.Clause], report: Report) -> Clauses:
     """Each kind of clause at most once."""
     found = Clauses()
     for clause in clauses:
-        kinds = {syntax.Distance: "distance", syntax.SeenBy: "seen_by", syntax.GivenTheModel: "model"}
-        kind = kinds.get(type(clause), "unit")
+        kind = _KINDS.get(type(clause), "unit")
         before = getattr(found, kind)
         setattr(found, kind, clause)
         if before is not None:
@@ -104,6 +114,7 @@ class RequirementReader:
         metric = self._distance(line, clauses, wrt)
         measure = self._measure(line, metric or Metric(""))
         relation, default = self._neighbours(line, clauses, wrt)
+        self._refuse_participation(clauses)
         if clauses.model is not None:
             relation, default = self._given_the_model(line, clauses.model, relation, wrt), False
         else:
@@ -311,6 +322,23 @@ class RequirementReader:
             party = next(iter(parties)) if len(parties) == 1 else None
             return (nb.ReplacingVoter(party=party) if party else nb.ReplacingEverything()), True
         return self.relation(clause, wrt), clause is None
+
+    def _refuse_participation(self, clauses: Clauses) -> None:
+        """What says how often, and how far apart, one person takes part: read, and not computed yet."""
+        unit = None if clauses.unit is None else clauses.unit.unit
+        if clauses.apart is not None:
+            message = "no mechanism is known here for what one person changes at several distances yet"
+            hint = "leave the distance out: `replacing up to 4 entries` protects them wherever they are"
+            self.report.error("PS0501", clauses.apart.span, message, help=hint)
+        if isinstance(unit, syntax.OneUnit) and unit.most is not None:
+            message = "the records that are kept of each person are not drawn yet, so no unit holds several of them"
+            told = spell(unit.most)
+            hint = f"keep at most {told} of each person's yourself, and write `adding or removing up to {told} records`"
+            self.report.error("PS0501", unit.span, message, help=hint)
+        if clauses.cell is not None:
+            message = "how many records of one person lie in one cell is not counted yet"
+            hint = "leave it out: `up to k records` protects them even if all lie in one cell"
+            self.report.error("PS0501", clauses.cell.span, message, help=hint)
 
     def _given_the_model(
         self,

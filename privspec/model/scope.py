@@ -252,6 +252,8 @@ class Resolver:
         if node.id in bound or node.id in ("inf", "real"):
             return
         found = self.scope.get(node.id)
+        if found is None and node.id == "id" and node.span in self.domains:
+            return
         if found is None:
             self._undefined(node, bound, domain=node.span in self.domains)
         elif public and found.what != "parameter":

@@ -107,6 +107,6 @@ def _shown(value: object) -> str:
 def test_dump() -> None:
     tree = parse(Source("x", 'spec a\n"""d"""\nvariables: input x in [0, 1)^2\nloss: E[x | y]\n'))
     assert dump(tree) == (
-        "spec a\ndoc 'd'\nvariables (Variable input (Ref x - []) (Power (Interval 0 1 False True) [2]) -)\n"
+        "spec a\ndoc 'd'\nvariables (Variable input (Ref x - []) (Power (Interval 0 1 False True) [2]) - -)\n"
         "loss (Over E x y)\n"
     )

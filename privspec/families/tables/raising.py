@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privspec.core.diagnostics import SolveError
 from privspec.core.rounding import log_up, readable
 from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
@@ -28,7 +29,9 @@ from privspec.families.tables.decision import LinearTable
 from privspec.families.tables.recognition import recognise
 from privspec.families.tables.system import Requested, TableSystem, per_atom, to_program
 from privspec.families.tables.trials import A_SECOND, EnoughError, Trials, work
+from privspec.model.graph import Model
 from privspec.model.values import Value, as_float, show
+from privspec.problem.table_forms import Choice
 from privspec.solvers.programs import Array, OutOfTimeError
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
@@ -122,7 +125,22 @@ def mechanism_of(decision: TableDecision) -> dict[str, Any]:
         laws[law.name] = {
             label: str(mass / total if total else even) for label, mass in zip(law.labels, masses, strict=True)
         }
+    for one in table.choices:
+        _check_reached(decision.model, one, values[one.name])
     return out | {"scalars": {one.name: str(values[one.name]) for one in table.choices}, "laws": laws}
+
+
+def _check_reached(model: Model, choice: Choice, value: Fraction) -> None:
+    """An end that a range leaves out is not picked.
+
+    Raises: SolveError PS0613 where the loss falls all the way to it.
+    """
+    left_out = (choice.low_open and value <= choice.low) or (choice.high_open and value >= choice.high)
+    if left_out:
+        end, node = show(choice.low if value <= choice.low else choice.high), model.nodes[choice.name]
+        said = f"the least loss is not reached: it falls as {choice.name} nears {end}, which its range leaves out"
+        hint = f"let its range end at a number that may be picked ({end} itself, or one near it)"
+        raise SolveError.at(model.source, node.span, "PS0613", said, help=hint)
 
 
 # --- guarantees -----------------------------------------------------------------------------------
