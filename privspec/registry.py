@@ -76,6 +76,7 @@ FAMILIES = (
     Family("priced", "priced", "priced", "LeastCost", "", ""),
     Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input", "", True),
+    Family("points.cells", "cells", "cells", "Reports", "CellMechanism", "CellExposure"),
     Family("points", "points", "points", "Points", "PointMechanism", "PointExposure"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),

@@ -442,6 +442,21 @@ class Shares(Part):
     shares: tuple[Share, ...]
 
 
+class Laws(Part):
+    """Chances in rows, in whole multiples of a unit."""
+
+    shape: tuple[int, ...]
+    unit: Fraction
+    rows: tuple[int, ...]
+
+    @property
+    def laws(self) -> tuple[tuple[tuple[Fraction, ...], ...], ...]:
+        """Row by row, the rows of one matrix together; a vector is a matrix of one row."""
+        width, height = self.shape[-1], self.shape[-2] if len(self.shape) > 2 else 1
+        rows = [tuple(v * self.unit for v in self.rows[i : i + width]) for i in range(0, len(self.rows), width)]
+        return tuple(tuple(rows[i : i + height]) for i in range(0, len(rows), height))
+
+
 class Mechanism(Part):
     """What is drawn; each family states its own part: additive noise and statistics, tables, votes, systems."""
 
@@ -472,6 +487,7 @@ class Mechanism(Part):
     unit: Fraction = Fraction(1)
     scale: Fraction = Fraction(1)
     norm: str = ""
+    table: Laws | None = None
 
     dummy_votes: Fraction | None = None
     base: Fraction | None = None
@@ -503,21 +519,6 @@ class Statistic(Part):
     party: str = "person"
     radius: Fraction | None = None
     routes: tuple[Route, ...] = ()
-
-
-class Laws(Part):
-    """Chances in rows, in whole multiples of a unit."""
-
-    shape: tuple[int, ...]
-    unit: Fraction
-    rows: tuple[int, ...]
-
-    @property
-    def laws(self) -> tuple[tuple[tuple[Fraction, ...], ...], ...]:
-        """Row by row, the rows of one matrix together; a vector is a matrix of one row."""
-        width, height = self.shape[-1], self.shape[-2] if len(self.shape) > 2 else 1
-        rows = [tuple(v * self.unit for v in self.rows[i : i + width]) for i in range(0, len(self.rows), width)]
-        return tuple(tuple(rows[i : i + height]) for i in range(0, len(rows), height))
 
 
 class Drawn(Part):
@@ -572,6 +573,19 @@ class TrustPart(Part):
     """Who is trusted; "parts" where each part of a system says so, and "" where a plan does not say."""
 
     kind: str = ""
+
+
+class CellReports(Part):
+    """The block of a problem about finite reports of a real number."""
+
+    source: str
+    output: str
+    count: int
+    values: tuple[Fraction, ...]
+    ends: tuple[Fraction, ...]
+    power: int
+    weight: Fraction
+    party: str | None = None
 
 
 class Problem(Part):

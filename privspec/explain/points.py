@@ -190,4 +190,4 @@ def _apart(points: Points, context: Context) -> float | None:
         return 2 * float(points.radius) * (sqrt(points.size) if wider else 1)
     if points.lower is None or points.upper is None:
         return None
-    return float(points.upper - points.lower) * float(points.size) ** power
+    return float(points.upper - points.lower) * float(points.size**power)

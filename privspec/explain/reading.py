@@ -52,6 +52,7 @@ _READERS = {
     "table": ("tables", "table_fact"),
     "chain": ("sequences", "sequence_fact"),
     "points": ("points", "point_fact"),
+    "cells": ("cells", "cell_fact"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

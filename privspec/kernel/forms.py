@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privspec.kernel.cells import CellRules
 from privspec.kernel.chains import ChainRules
 from privspec.kernel.core.case import Rules
 from privspec.kernel.lemmas.statistics import Statistics
@@ -17,4 +18,5 @@ FORMS: dict[str, Rules] = {"linear": LINEAR, "statistics": Statistics(), "table"
 FORMS["priced"] = PricedRules()
 FORMS["chain"] = ChainRules()
 FORMS["points"] = PointRules()
+FORMS["cells"] = CellRules()
 FORMS["system"] = SystemRules(FORMS)

@@ -155,6 +155,19 @@ def _points(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             yield _said(text, "asserted by the user", line=data.line)
 
 
+def _cells(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    source = plan["problem"]["blocks"][0]["source"]
+    text = f"What {source} holds that is no number of its domain counts as one, by a public rule for it alone."
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    text = "The report is drawn from exact probabilities: no floating-point number takes part in it."
+    yield _said(text, "proved", note="real-cells")
+    yield _said(RANDOM_BITS, "assumed", note="real-cells")
+    for data in model.models:
+        if source in data.subjects:
+            text = "The data model serves averages only: the guarantees hold for all data."
+            yield _said(text, "asserted by the user", line=data.line)
+
+
 def _figure(text: str) -> str:
     """An epsilon in five digits, rounded up."""
     near = f"{float(Fraction(text)):.5g}"
@@ -293,6 +306,7 @@ def _priced(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]] = {
     "chain": _chain,
     "points": _points,
+    "cells": _cells,
     "table": _table,
     "statistics": _statistic,
     "votes": _votes,

@@ -158,7 +158,7 @@ def block_of(model: Model) -> PointBlock:
 
 def _block(model: Model) -> PointBlock:
     (source,), (output,) = model.inputs, model.outputs
-    reader = _ErrorReader(model, source, output)
+    reader = ErrorReader(model, source, output)
     if model.loss is None:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
     error, kind = reader.read(model.loss)
@@ -186,14 +186,14 @@ def _block(model: Model) -> PointBlock:
     )
 
 
-def _accuracy(model: Model, reader: _ErrorReader) -> Iterator[PointAccuracy]:
+def _accuracy(model: Model, reader: ErrorReader) -> Iterator[PointAccuracy]:
     for one in model.accuracy:
         error, _ = reader.read(one.target.left)
         yield PointAccuracy(error, public_number(one.target.right, model), one.line, one.text)
 
 
 @dataclass(frozen=True, slots=True)
-class _ErrorReader:
+class ErrorReader:
     """Reads errors of the report: norms of its difference from the point."""
 
     model: Model
@@ -234,7 +234,7 @@ class _ErrorReader:
                     case syntax.Norm(operand=error, order="2") | syntax.Absolute(operand=error):
                         pass
                     case error:
-                        if self.output.type.shape:
+                        if self.source.type.size > self.count or (running is None and self.output.type.shape):
                             raise self._refuse(body)
                 if self._is_error(error, running):
                     return "l2", 2, Fraction(together)
@@ -361,7 +361,7 @@ PURE = ("epsilon-DP", "epsilon-LDP")
 def _about(model: Model, source: GraphNode, output: GraphNode) -> bool:
     """Whether the loss compares the output with nothing but the input, under whatever name."""
     target = model.targets.get(output.name)
-    reader = _ErrorReader(model, source, output)
+    reader = ErrorReader(model, source, output)
     if target is None:
         return True
     named = {name for name in names_used(target) if name in model.nodes}

@@ -39,6 +39,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "press_and_auditors": {"N": 3},
     "correlated_readings": {"T": 5},
     "location_reports": {},
+    "rounded_answers": {},
     "secure_sum_or_noise": {"N": 4},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }

@@ -1,0 +1,175 @@
+"""A plan of finite reports of real numbers as a mechanism that can be run: exact cells, exact chances."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.matrices import ExactVector
+from privspec.execute.budget import Spend
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    Exposure,
+    Mechanism,
+    Plan,
+    Secret,
+    Simulation,
+    refuse_long_simulation,
+)
+from privspec.execute.keeper import STRICT_RULE, refuse
+from privspec.families.points.execution import read_points_of
+from privspec.kernel.cells import CellBlock, Cells, read_cells
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.points import Error, PointBlock
+from privspec.noise.samplers import Randomness, SimulationRandomness
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
+
+RULE = (
+    "each number by itself: one outside its limits moves to the nearer one, and what is missing or cannot be read "
+    "becomes the number nearest to zero; a number at the end of a cell belongs to the cell above it"
+)
+
+
+def cells_of_plan(plan: Plan) -> Cells:
+    """Raises: KeyError, TypeError, ValueError if the plan is not one that this version can execute."""
+    (block,) = plan["problem"]["blocks"]
+    try:
+        return read_cells(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
+    except Refused as reason:
+        raise ValueError(str(reason)) from reason
+
+
+def _as_points(block: CellBlock) -> PointBlock:
+    """The numbers as points of one number, for reading."""
+    low, *_, high = block.ends
+    return PointBlock(
+        source=block.source,
+        output=block.output,
+        party=block.party,
+        count=block.count,
+        size=1,
+        shape=block.shape,
+        lower=low,
+        upper=high,
+        radius=None,
+        ball=None,
+        error=Error("l2", block.power, block.weight),
+        expression=block.expression,
+        kind="",
+        accuracy=(),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CellMechanism(Mechanism):
+    """Each number picks the row of its cell, and gets a draw of its own."""
+
+    cells: Cells
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> CellMechanism:
+        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        return cls(cells_of_plan(plan))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The report."""
+        return self.cells.outputs
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The cells of the numbers.
+
+        Raises: DataError PS0801 to PS0809.
+        """
+        block = self.cells.block
+        for other in data:
+            if other != block.source:
+                refuse("PS0801", f"the plan has no input {other}", help=f"its input is {block.source}")
+        return CellSecret(self.cells, self._places(data, circumstances), circumstances.strict)
+
+    def _places(self, data: Mapping[str, Any], circumstances: Circumstances) -> list[int]:
+        block = self.cells.block
+        return [block.cell(number) for (number,) in read_points_of(_as_points(block), data, circumstances)]
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        """Draws at the given data; at the number of the domain that is nearest to zero otherwise."""
+        block = self.cells.block
+        if isinstance(asked.base, ExactVector):
+            raise TypeError("reports of numbers are simulated at data by input name")
+        places = [block.cell(Fraction(0))] * block.count
+        if asked.base is not None:
+            places = self._places(asked.base, Circumstances())
+        count = asked.repetitions * len(places)
+        refuse_long_simulation(count, f"{count} exact draws", "take fewer")
+        secret = CellSecret(self.cells, places, strict=False)
+        randomness = SimulationRandomness(asked.seed)
+        return np.array([secret.numbers(randomness) for _ in range(asked.repetitions)])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellSecret(Secret):
+    """The cell of each number."""
+
+    cells: Cells
+    places: Sequence[int]
+    strict: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return (STRICT_RULE,) if self.strict else (RULE,)
+
+    def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
+        """The reports: a uniform whole number below the sum of a row, found among its running sums."""
+        cells = self.cells
+        sums = [list(accumulate(row)) for row in cells.rows]
+        values = [float(value) for value in cells.block.values]
+        return np.array([values[bisect_right(sums[place], randomness.below(cells.total))] for place in self.places])
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        block, values = self.cells.block, self.numbers(randomness)
+        if block.party is not None:
+            return Drawn({block.output: values.reshape(block.shape)})
+        return Drawn({block.output: values}, reports=True)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellExposure(Exposure):
+    """The report is all that is released; each person's own budget is spent, of all the same amount."""
+
+    plan: Plan
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(cells_of_plan(self.plan).outputs)
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """Every line is about the report."""
+        return self.outputs <= outputs
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """No output is missing from a line."""
+        return None
+
+
+def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
+
+    Raises: DataError where their structure does not fit, as a run does.
+    """
+    from privspec.kernel.core.reading import read
+    from privspec.problem.cells import block_of
+    from privspec.problem.form import document
+
+    block = read(CellBlock, Item(document(block_of(model)), "block"))
+    assert isinstance(block, CellBlock)
+    read_points_of(_as_points(block), data, circumstances)

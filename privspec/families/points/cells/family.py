@@ -1,0 +1,200 @@
+"""The best finite reports of a real number: a program over its cells, then exact chances, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import exp
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from privspec.core.rounding import exp_down, log_up
+from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, versions
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible
+from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.reading import Item, read
+from privspec.model.graph import Model
+from privspec.model.values import show
+from privspec.problem.cells import block_of
+from privspec.problem.form import Numbers, document
+from privspec.solvers import cells as solver
+
+BITS = 62
+"""Binary places of the least chances, and of e^epsilon."""
+RAISED = Fraction(11, 10)
+"""By so much epsilon is raised to say what a line costs."""
+Rows = tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class System:
+    """A spec in numbers, as the kernel reads it, with the strictest epsilon and the number of its line."""
+
+    model: Model
+    block: CellBlock
+    epsilon: Fraction
+    binding: int
+
+
+class Reports:
+    """Takes specs of one real number and a report of it that has finitely many values."""
+
+    def lower(self, model: Model) -> System:
+        """The cells and what reports cost in them.
+
+        Raises: SpecError PS05xx, PS0401.
+        """
+        block = read(CellBlock, Item(document(block_of(model)), "block"))
+        assert isinstance(block, CellBlock)
+        asked = [line.measure.amounts["epsilon"] for line in model.requirements]
+        return System(model, block, min(asked), asked.index(min(asked)))
+
+    def decide(self, model: Model, system: System, settings: Settings) -> CellDecision | Infeasible:
+        """The best rows.
+
+        Raises: SolverError.
+        """
+        started = perf_counter()
+        found, witness = best(system.block, system.epsilon)
+        others = tuple(_alternatives(system)) if settings.alternatives else ()
+        return CellDecision(model, system, found, witness, others, perf_counter() - started)
+
+    def size(self, system: System) -> int:
+        """Entries of the table."""
+        return system.block.cells * len(system.block.values)
+
+
+def best(block: CellBlock, epsilon: Fraction) -> tuple[Cells, dict[str, Any]]:
+    """The rows that were found, and the multipliers that bound every other mechanism."""
+    if block.costs is not None:
+        costs = np.array([[float(entry * block.costs.unit) for entry in row] for row in block.costs.rows])
+    else:
+        errors = [[float(error) for error in block.errors(number)] for number in block.ends]
+        costs = np.array([errors[cell : cell + 2] for cell in range(block.cells)])
+    size = float(costs.max())
+    found = solver.solve(costs / size, exp(float(epsilon)))
+    least = [Fraction(int(chance * 2**BITS), 2**BITS) for chance in found.least.tolist()]
+    rows = exact_rows(block, least, epsilon)
+    ends = None if found.ends is None else found.ends.tolist()
+    return as_cells(block, rows), {"rows": (found.rows * size).tolist(), "ends": ends}
+
+
+def exact_rows(block: CellBlock, least: Sequence[Fraction], epsilon: Fraction) -> Rows:
+    """The cheapest rows with chances between m_y and R m_y: nearest values first, until a row adds up to one."""
+    ratio = exp_down(epsilon, BITS)
+    whole = sum(least, Fraction(0))
+    if whole > 1 or whole * ratio < 1:
+        # a little less, or a little more, of every report
+        goal = Fraction(1) if whole > 1 else 1 / ratio
+        least = [chance * goal / whole for chance in least]
+        whole = goal
+    rows = []
+    for low, high in pairwise(block.ends):
+        middle, left = (low + high) / 2, 1 - whole
+        row = list(least)
+        for y in sorted(range(len(row)), key=lambda y: (abs(block.values[y] - middle), y)):
+            more = min(left, (ratio - 1) * least[y])
+            row[y] += more
+            left -= more
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def as_cells(block: CellBlock, rows: Rows) -> Cells:
+    """The rows in whole numbers of one sum."""
+    table = Numbers.of([chance for row in rows for chance in row], (len(rows), len(block.values)))
+    wide = len(block.values)
+    whole = tuple(table.entries[i : i + wide] for i in range(0, len(table.entries), wide))
+    return Cells(block, whole, sum(whole[0]))
+
+
+def _alternatives(system: System) -> Iterator[dict[str, Any]]:
+    """Randomised response about the nearest value: what people use."""
+    block = system.block
+    ratio, many = exp_down(system.epsilon, BITS), len(block.values)
+    least = [1 / (ratio + many - 1)] * many
+    cells = as_cells(block, exact_rows(block, least, system.epsilon))
+    name, loss = "k-randomised response of the nearest value", nearest_double(cells.loss())
+    yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CellDecision:
+    """The rows that were found, and what else was looked at."""
+
+    model: Model
+    system: System
+    cells: Cells
+    witness: dict[str, Any]
+    others: tuple[dict[str, Any], ...]
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """The mechanism in a few words."""
+        return f"a table of {self.cells.block.cells} cells"
+
+    @property
+    def loss(self) -> float:
+        """Its loss."""
+        return nearest_double(self.cells.loss())
+
+    @property
+    def lower_bound(self) -> float:
+        """No mechanism that sees the number itself has less."""
+        exact = lower_bound(self.system.block, self.system.epsilon, Item(self.witness, "bound"))
+        return min(float_down(exact), self.loss)
+
+    def document(self) -> dict[str, Any]:
+        """The plan."""
+        cells, block = self.cells, self.system.block
+        loss, low = self.loss, self.lower_bound
+        gap = nearest_double((Fraction(loss) - Fraction(low)) / (Fraction(loss) or 1))
+        table = Numbers(
+            (block.cells, len(block.values)), Fraction(1, cells.total), tuple(v for row in cells.rows for v in row)
+        )
+        said = decimal_up(log_up(cells.ratio() or Fraction(1)))
+        return plan_document(
+            self.model,
+            {
+                "status": "optimal" if gap <= 1e-6 else "feasible",
+                "loss": {
+                    "value": loss,
+                    "lower_bound": low,
+                    "relative_gap": gap,
+                    "expression": block.expression,
+                    "units": units_of(block),
+                    "among": CLASSES[1],
+                    "kind": "worst" if block.costs is None else "expected",
+                },
+                "alternatives": list(self.others),
+                "mechanism": {"family": "cells", "table": table.to_json()},
+                "guarantees": [
+                    guarantee_head(line, number)
+                    | {
+                        "achieved": {"epsilon": show(min(Fraction(said), line.measure.amounts["epsilon"]))},
+                        "because": [NOTE],
+                    }
+                    for number, line in enumerate(self.model.requirements)
+                ],
+                "accuracy": [],
+                "claims": {"bound": self.witness},
+                "remarks": {
+                    "binding": self._price(),
+                    "solver": {"name": "HiGHS", "seconds": self.seconds, "notes": [], "versions": versions()},
+                },
+            },
+        )
+
+    def _price(self) -> list[dict[str, Any]]:
+        """What a tenth more epsilon in the line that binds would bring."""
+        line, epsilon = self.model.requirements[self.system.binding], self.system.epsilon
+        after = nearest_double(best(self.system.block, epsilon * RAISED)[0].loss())
+        change = f"epsilon {show(epsilon)} → {show(epsilon * RAISED)}"
+        return [{"line": line.line, "text": line.text, "change": change, "loss_change": after / self.loss - 1}]

@@ -1,0 +1,227 @@
+"""Finite reports of a real number: a row of exact probabilities for each cell that the number may lie in.
+
+Where a report costs more the farther it is from the number, the order of its values by cost changes only at the middles
+of two of them. A mechanism of pure epsilon needs no more cells than these ends make: the bound here is about every
+mechanism that sees the number itself (noise/notes/real-cells.md).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import prod
+
+from flint import ctx
+
+from privspec.kernel.core.case import Bound, Case, Rules
+from privspec.kernel.core.numbers import ball, end, exp_up
+from privspec.kernel.core.problem import Guarantee, View, read_guarantees
+from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
+from privspec.kernel.quality.stated import judge_loss
+
+NOTE = "real-cells"
+CLASSES = ("", "all mechanisms that see the number itself")
+MEASURES = ("epsilon-DP", "epsilon-LDP")
+PRECISION = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CellBlock:
+    """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
+
+    `ends`: those of the cells, in order. `costs` (cells, values): the mean over the law of the number of what a report
+    costs, times the probability of the cell, all times 1 / weight; None where the loss is that at the worst number.
+    """
+
+    FORM = "cells"
+
+    source: str
+    output: str
+    party: str | None
+    count: Positive
+    shape: tuple[int, ...]
+    values: tuple[Fraction, ...]
+    ends: tuple[Fraction, ...]
+    power: Positive
+    weight: Size
+    expression: str
+    costs: Grid | None
+
+    def __post_init__(self) -> None:
+        ordered = all(a < b for some in (self.values, self.ends) for a, b in pairwise(some))
+        if not ordered or len(self.values) < 2 or len(self.ends) < 2 or not self.weight or self.power > 2:
+            raise Refused("has values or cells that are not in order, or an error that is not known")
+        known, (low, *_, high) = set(self.ends), self.ends
+        middles = ((a + b) / 2 for i, a in enumerate(self.values) for b in self.values[:i])
+        if any(low < middle < high and middle not in known for middle in middles):
+            raise Refused("has a cell in which one value becomes nearer than another")
+        if prod(self.shape) != self.count or (self.count > 1 and self.party is None):
+            raise Refused("has numbers that are nobody's")
+        wide = [len(row) for row in self.costs.rows] if self.costs is not None else []
+        if self.costs is not None and wide != [len(self.values)] * self.cells:
+            raise Refused("has costs of other cells or values")
+
+    @property
+    def cells(self) -> int:
+        return len(self.ends) - 1
+
+    def cell(self, number: Fraction) -> int:
+        """Where a number lies; an end belongs to the cell above it."""
+        return min(max(bisect_right(self.ends, number) - 1, 0), self.cells - 1)
+
+    def errors(self, number: Fraction) -> list[Fraction]:
+        """What each value costs at a number, without the weight."""
+        return [abs(value - number) ** self.power for value in self.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What is executed: the cell of the number picks a row; `rows` are whole numbers of one sum, `total`."""
+
+    block: CellBlock
+    rows: tuple[tuple[int, ...], ...]
+    total: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+    def loss(self) -> Fraction:
+        """By the law of the number, or at the worst one: within a cell it is convex in the number."""
+        block = self.block
+        if block.costs is not None:
+            pairs = zip(self.rows, block.costs.rows, strict=True)
+            whole = sum(chance * cost for row, costs in pairs for chance, cost in zip(row, costs, strict=True))
+            return block.weight * block.costs.unit * whole / self.total
+        worst = max(
+            sum(chance * error for chance, error in zip(row, block.errors(number), strict=True))
+            for cell, row in enumerate(self.rows)
+            for number in block.ends[cell : cell + 2]
+        )
+        return block.weight * worst / self.total
+
+    def ratio(self) -> Fraction | None:
+        """The largest ratio of two probabilities of one report; None where it has no limit."""
+        found = Fraction(1)
+        for column in zip(*self.rows, strict=True):
+            if min(column) == 0 < max(column):
+                return None
+            if max(column):
+                found = max(found, Fraction(max(column), min(column)))
+        return found
+
+    def epsilon(self) -> Fraction | None:
+        """The logarithm of that, rounded up."""
+        ratio = self.ratio()
+        if ratio is None:
+            return None
+        with ctx.workprec(PRECISION):
+            return max(end(ball(ratio).log().upper()), Fraction(0))
+
+
+def read_cells(block: Item, mechanism: Item) -> Cells:
+    """What a plan executes for a block."""
+    found = read(CellBlock, block)
+    assert isinstance(found, CellBlock)
+    family, table = mechanism.fields("family", "table")
+    family.same("cells")
+    flat, unit = table.array(found.cells, len(found.values))
+    wide = len(found.values)
+    rows = tuple(tuple(flat[i : i + wide]) for i in range(0, len(flat), wide))
+    if min(flat) < 0 or any(sum(row) * unit != 1 for row in rows):
+        raise table.wrong("has a row that is no law: its chances do not add up to one")
+    return Cells(found, rows, sum(rows[0]))
+
+
+def lower_bound(block: CellBlock, epsilon: Fraction, witness: Item) -> Fraction:
+    """What multipliers prove of every mechanism of pure epsilon.
+
+    With least chances m_y every chance is between m_y and R m_y, R = e^epsilon, and the m_y add up to at most one. For
+    any multiplier l of "a row adds up to one", a row costs at least l plus the sum over y of m_y times the least of
+    (cost - l) u, u from 1 to R.
+    """
+    rows, ends = witness.fields("rows", "ends")
+    multipliers = [Fraction(item.double()) for item in rows.items(block.cells)]
+    ratio = exp_up(epsilon)
+    if block.costs is not None:
+        ends.same(None)
+        costs = [[Fraction(entry) * block.costs.unit for entry in row] for row in block.costs.rows]
+    else:
+        weights = [[Fraction(one.double()) for one in pair.items(2)] for pair in ends.items(block.cells)]
+        whole = sum(map(sum, weights))
+        if min(map(min, weights)) < 0 or not whole:
+            raise ends.wrong("are no weights of numbers")
+        errors = [block.errors(number) for number in block.ends]
+        costs = [
+            [(low * a + high * b) / whole for a, b in zip(errors[cell], errors[cell + 1], strict=True)]
+            for cell, (low, high) in enumerate(weights)
+        ]
+    reduced = [Fraction(0)] * len(block.values)
+    for row, multiplier in zip(costs, multipliers, strict=True):
+        for y, cost in enumerate(row):
+            reduced[y] += (cost - multiplier) * (1 if cost >= multiplier else ratio)
+    return block.weight * (sum(multipliers, Fraction(0)) + min(min(reduced), Fraction(0)))
+
+
+def units_of(block: CellBlock) -> str:
+    """The units of the loss."""
+    return f"{'squared ' * (block.power == 2)}units of {block.source}"
+
+
+class CellRules(Rules):
+    """How plans about finite reports of real numbers are judged."""
+
+    def judge(self, case: Case) -> Cells:
+        cells = read_cells(case.block, case.mechanism)
+        block, trust = cells.block, case.frame.trust.kind
+        held = [(data.name, data.party) for data in case.frame.data]
+        if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        case.says("view", True, f"each report is of one number alone, under trust {trust}")
+        case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
+        text = "the cell of a number is a function of that number alone: it costs no privacy"
+        case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")
+        guarantees = _guarantees(case, block)
+        epsilon = cells.epsilon()
+        for one in guarantees:
+            said, asked = one.achieved.get("epsilon"), one.asked["epsilon"]
+            holds = epsilon is not None and said is not None and epsilon <= said <= asked
+            holds = holds and set(one.achieved) == {"epsilon"} and one.because == (NOTE,)
+            figure = "some report tells for certain" if epsilon is None else f"epsilon {float(epsilon):.8g}"
+            tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(asked):.8g} is asked for"
+            case.says("privacy", holds, f"{block.output}, {one.obligation.neighbours}: {figure}{tail}", one.number)
+        (bound,) = case.claims.fields(optional=("bound",))
+        strictest = min(one.asked["epsilon"] for one in guarantees)
+        derived = None if bound.absent else lower_bound(block, strictest, bound)
+        kind = "worst" if block.costs is None else "expected"
+        words = [block.expression, units_of(block), kind]
+        judge_loss(case, cells.loss(), derived, CLASSES[derived is not None :], "such mechanism", words)
+        case.accuracy.same([])
+        case.fairness.same(None)
+        return cells
+
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        witness.same(None)
+        assert isinstance(executed, Cells)
+        (unit,), epsilon = view.units, executed.epsilon()
+        kinds = ("party",) if executed.block.party is not None else ("entry", "record", "everything")
+        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds:
+            return None
+        return {"epsilon": epsilon, "delta": Fraction(0)} if outputs == executed.outputs else None
+
+
+def _guarantees(case: Case, block: CellBlock) -> list[Guarantee]:
+    """The guarantees; each is of pure epsilon, about the report, its number, and all of one number."""
+    found = read_guarantees(case.guarantees, case.frame)
+    for one in found:
+        asked = one.obligation
+        (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
+        about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
+        fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
+        if more or not about or not fits or asked.measure.each or asked.measure.name not in MEASURES:
+            raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
+    if not found:
+        raise Refused("no line asks for privacy")
+    return found

@@ -1,0 +1,370 @@
+"""Finite reports of a real number in numbers: the cells in which it may lie, and what a report costs in each of them.
+
+The cells end at the middles of two values of the report (and at the values, where an absolute error has its kink):
+for losses that grow with the distance, a mechanism of pure epsilon needs no others (noise/notes/real-cells.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import flint
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.model.domains import Interval
+from privspec.model.evaluate import evaluate
+from privspec.model.graph import Model, once
+from privspec.model.measures import MetricDP
+from privspec.model.neighbours import ReplacingEverything, ReplacingVoter
+from privspec.model.reports import Failure
+from privspec.model.requirements import Curator, DataModel, Nobody, Requirement
+from privspec.model.targets import environment
+from privspec.model.values import show
+from privspec.problem.form import Numbers
+from privspec.problem.points import ErrorReader
+
+MEASURES = ("epsilon-DP", "epsilon-LDP")
+LARGEST_EPSILON = 30
+MOST_ENTRIES = 20_000
+"""Cells times values of the largest table."""
+LARGEST_COUNT = 1_000_000
+BITS = 100
+"""Binary places of chances and mean costs that are no fractions."""
+PRECISION = 320
+LEAST = Fraction(1, 10**9)
+"""Least probability of the domain under a law that goes beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellBlock:
+    """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
+
+    `ends`: those of the cells, in order. `costs` (cells, values): the mean over the law of the number of what a report
+    costs, times the probability of the cell, without the weight; None where the loss is that at the worst number.
+    """
+
+    FORM: ClassVar[str] = "cells"
+
+    source: str
+    output: str
+    party: str | None
+    count: int
+    shape: tuple[int, ...]
+    values: tuple[Fraction, ...]
+    ends: tuple[Fraction, ...]
+    power: int
+    weight: Fraction
+    expression: str
+    costs: Numbers | None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one output."""
+        return (self.output,)
+
+    def words(self) -> tuple[str, ...]:
+        """The number, its cells, its report, and the loss."""
+        whose = f" for each {self.party}" if self.party else ""
+        low, high = show(self.ends[0]), show(self.ends[-1])
+        error = "squared error" if self.power == 2 else "absolute error"
+        times = f"{show(self.weight)} times " if self.weight != 1 else ""
+        over = "at the worst number" if self.costs is None else "by the stated law of the number"
+        return (
+            f"{self.source} is a number{whose}, between {low} and {high}; {self.output} is one of {len(self.values)} "
+            f"values from {show(self.values[0])} to {show(self.values[-1])}.",
+            f"What is drawn depends on which of {len(self.ends) - 1} cells the number lies in: they end at the middles "
+            "of two values, so that within a cell the values are always in the same order by cost. No mechanism of "
+            "pure epsilon that sees the number itself does better (note real-cells).",
+            f"The loss is {times}the mean {error} {over}: {self.expression}.",
+        )
+
+
+def reads(model: Model) -> bool:
+    """Whether a spec is of one real number and of one report of it that has finitely many numbers as values."""
+    if len(model.inputs) != 1 or len(model.outputs) != 1 or model.components or model.loss is None:
+        return False
+    (source,), (output,) = model.inputs, model.outputs
+    own = source.type.shape[1:] if source.index else source.type.shape
+    real = isinstance(source.domain, Interval) and source.domain.size is None and not own
+    values = output.domain is not None and output.domain.size is not None and output.type.numeric
+    return real and values and output.definition is None and output.index == source.index
+
+
+def blocks(model: Model) -> tuple[CellBlock, ...]:
+    """The one block of a spec that `reads` takes.
+
+    Raises: SpecError PS05xx, PS0401.
+    """
+    return (block_of(model),)
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes follows from the table."""
+
+
+@once
+def block_of(model: Model) -> CellBlock:
+    """The cells of a spec, and what a report costs in each.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
+    """
+    found = [
+        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        for span, what, help_ in _unsupported(model)
+    ]
+    if found:
+        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
+    try:
+        return _block(model)
+    except Failure as failure:
+        raise failure.of_spec(model.source) from failure
+
+
+def _block(model: Model) -> CellBlock:
+    (source,), (output,) = model.inputs, model.outputs
+    assert source.domain is not None and output.domain is not None and model.loss is not None
+    reader = ErrorReader(model, source, output)
+    error, kind = reader.read(model.loss)
+    values = tuple(sorted({Fraction(value) for value in output.domain.elements()}))
+    low, high = source.domain.bounds
+    assert low is not None and high is not None
+    if len(values) ** 2 > MOST_ENTRIES:
+        message = f"{output.name} takes {len(values):,} values, which make a larger table than is solved"
+        raise Failure("PS0515", output.span, message, help="use fewer values")
+    kinks = values if error.power == 1 else ()
+    middles = {(a + b) / 2 for i, a in enumerate(values) for b in values[:i]} | set(kinks)
+    law = next((one for one in model.models if source.name in one.subjects), None)
+    if kind == "expected" and law is None:
+        text = "this average is over data without a model"
+        hint = f"write worst[ ... ], or add a model such as {source.name} ~ uniform"
+        raise Failure("PS0401", model.loss.span, text, help=hint)
+    moments = None if kind == "worst" or law is None else _moments(model, law, low, high)
+    own = set() if moments is None else {one for one in moments.ends if low < one < high}
+    ends = (low, *sorted({one for one in middles if low < one < high} | own), high)
+    if (len(ends) - 1) * len(values) > MOST_ENTRIES or len(values) < 2:
+        message = f"{output.name} takes {len(values):,} values, which make {len(ends) - 1:,} cells of {source.name}"
+        raise Failure("PS0515", output.span, message, help="use fewer values, at equal distances")
+    return CellBlock(
+        source=source.name,
+        output=output.name,
+        party=source.index,
+        count=reader.count,
+        shape=output.type.shape,
+        values=values,
+        ends=ends,
+        power=error.power,
+        weight=error.weight,
+        expression=spell(model.loss),
+        costs=None if moments is None or law is None else _costs(moments, law, ends, values, error.power),
+    )
+
+
+# --- the law of the number ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The mass and the first two moments of a law in an interval, in balls or exactly; `ends` where it has kinks."""
+
+    between: Callable[[Fraction, Fraction], Sequence[Any]]
+    ends: tuple[Fraction, ...] = ()
+
+
+def _costs(
+    moments: Moments, law: DataModel, ends: Sequence[Fraction], values: Sequence[Fraction], power: int
+) -> Numbers:
+    """What every value costs in every cell, times the probability of the cell; the law is that within the domain."""
+    with flint.ctx.workprec(PRECISION):
+        found = [[_exact(part) for part in moments.between(a, b)] for a, b in pairwise(ends)]
+    whole, rows = sum(part[0] for part in found), []
+    if whole <= LEAST:
+        raise Failure("PS0406", law.span, f"this law gives {law.subject} no probability on its domain")
+    for (mass, first, second), low in zip(found, ends, strict=False):
+        for value in values:
+            if power == 2:
+                cost = value * value * mass - 2 * value * first + second
+            else:
+                cost = (first - value * mass) * (1 if value <= low else -1)
+            share = cost / whole
+            short = share.denominator.bit_length() <= BITS
+            rows.append(max(share if short else Fraction(round(share * 2**BITS), 2**BITS), Fraction(0)))
+    return Numbers.of(rows, (len(found), len(values)))
+
+
+def _exact(value: Any) -> Fraction:
+    """A ball by its middle, a fraction as it is."""
+    if isinstance(value, Fraction):
+        return value
+    mantissa, exponent = value.mid().man_exp()
+    return int(mantissa) * Fraction(2) ** int(exponent)
+
+
+def _ball(value: Fraction) -> Any:
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def _moments(model: Model, law: DataModel, low: Fraction, high: Fraction) -> Moments:
+    """Raises: Failure PS0514 for a law that is not known here, PS0406 for wrong arguments."""
+    rule = LAWS.get(law.distribution)
+    if rule is None or law.joint:
+        message = f"{law.distribution} has no exact law on the cells of a real number"
+        raise Failure("PS0514", law.span, message, help=f"use {', '.join(LAWS)}")
+    given = [evaluate(a, environment(model)) for a in law.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
+    if not all(isinstance(one, Fraction) for one in given):
+        raise Failure("PS0406", law.span, "this law is for single numbers")
+    numbers = [one for one in given if isinstance(one, Fraction)]
+    return rule(numbers or [low, high], law.span)
+
+
+def _uniform(given: Sequence[Fraction], span: Span) -> Moments:
+    start, stop = given
+    _positive(stop - start, "the width of a uniform law", span)
+
+    def between(a: Fraction, b: Fraction) -> Sequence[Fraction]:
+        a, b = min(max(a, start), stop), min(max(b, start), stop)
+        return b - a, (b * b - a * a) / 2, (b**3 - a**3) / 3
+
+    return Moments(between, (start, stop))
+
+
+def _normal(given: Sequence[Fraction], span: Span) -> Moments:
+    mean, deviation = given
+    _positive(deviation, "a standard deviation", span)
+
+    def between(a: Fraction, b: Fraction) -> Sequence[Any]:
+        mu, sigma = _ball(mean), _ball(deviation)
+        ends = [(_ball(one) - mu) / sigma for one in (a, b)]
+        densities = [(-t * t / 2).exp() / (2 * flint.arb.pi()).sqrt() for t in ends]
+        # the tail that is smaller keeps its digits
+        side = 1 if ends[0] > 0 else -1
+        mass = (
+            side * ((side * ends[0] / flint.arb(2).sqrt()).erfc() - (side * ends[1] / flint.arb(2).sqrt()).erfc()) / 2
+        )
+        first = densities[0] - densities[1]
+        second = mass + ends[0] * densities[0] - ends[1] * densities[1]
+        return mass, mu * mass + sigma * first, mu * mu * mass + 2 * mu * sigma * first + sigma * sigma * second
+
+    return Moments(between)
+
+
+def _exponential(given: Sequence[Fraction], span: Span) -> Moments:
+    (rate,) = given
+    _positive(rate, "a rate", span)
+    return Moments(lambda a, b: _falling(max(a, Fraction(0)), max(b, Fraction(0)), rate), (Fraction(0),))
+
+
+def _laplace(given: Sequence[Fraction], span: Span) -> Moments:
+    mean, scale = given
+    _positive(scale, "a scale", span)
+
+    def between(a: Fraction, b: Fraction) -> Sequence[Any]:
+        # cells end at the mean: on one side of it
+        above = a >= mean
+        near, far = (a - mean, b - mean) if above else (mean - b, mean - a)
+        mass, first, second = _falling(near, far, 1 / scale)
+        sign = 1 if above else -1
+        mu = _ball(mean)
+        return mass, mu * mass + sign * first, mu * mu * mass + 2 * sign * mu * first + second
+
+    return Moments(between, (mean,))
+
+
+def _falling(a: Fraction, b: Fraction, rate: Fraction) -> Sequence[Any]:
+    """Mass and moments of rate e^(-rate t) between two ends from 0 on."""
+    r = _ball(rate)
+
+    def tail(t: Fraction) -> list[Any]:
+        x, decay = _ball(t), (-r * _ball(t)).exp()
+        return [decay, decay * (x + 1 / r), decay * (x * x + 2 * x / r + 2 / (r * r))]
+
+    return [start - stop for start, stop in zip(tail(a), tail(b), strict=True)]
+
+
+def _beta(given: Sequence[Fraction], span: Span) -> Moments:
+    a, b = given
+    _positive(min(a, b), "a parameter of beta", span)
+
+    def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
+        ends = [_ball(min(max(one, Fraction(0)), Fraction(1))) for one in (start, stop)]
+        found, factor = [], flint.arb(1)
+        for k in range(3):
+            below = [one.beta_lower(_ball(a + k), _ball(b), True) for one in ends]
+            found.append(factor * (below[1] - below[0]))
+            factor *= _ball((a + k) / (a + b + k))
+        return found
+
+    return Moments(between, (Fraction(0), Fraction(1)))
+
+
+def _positive(value: Fraction, what: str, span: Span) -> None:
+    if value <= 0:
+        raise Failure("PS0406", span, f"{what} is a positive number")
+
+
+Rule = Callable[[Sequence[Fraction], Span], Moments]
+LAWS: Mapping[str, Rule] = {
+    "uniform": _uniform,
+    "normal": _normal,
+    "laplace": _laplace,
+    "exponential": _exponential,
+    "beta": _beta,
+}
+"""Laws of a real number, within its domain."""
+
+
+# --- what cannot be computed yet ------------------------------------------------------------------
+
+
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+    """Constructs that are not known here: where, what, and what to write in their place."""
+    (source,), (output,) = model.inputs, model.outputs
+    finite = f"finite reports of the real number {source.name}"
+    grid = f"write `input {source.name} in grid(lo, hi, step)`: numbers of the data move to its nearest value"
+    if source.domain is None or not source.domain.bounded:
+        yield source.span, f"{finite}, which has no bounds", f"write `input {source.name} in [0, 1]`"
+    if source.type.size > LARGEST_COUNT:
+        yield source.span, f"with {source.name}: this takes up to {LARGEST_COUNT:,} numbers", None
+    if not model.requirements:
+        yield output.span, f"{finite} without a line of privacy", grid
+    for line in model.requirements:
+        measure, unit = line.measure, line.neighbours
+        whole = isinstance(unit, ReplacingVoter) if source.index else isinstance(unit, ReplacingEverything)
+        if isinstance(measure, MetricDP):
+            hint = f"write `output {output.name}`: noise is added to the number, and rounding it then is free"
+            yield line.span, f"metric-DP of {finite}", hint
+        elif measure.name not in MEASURES:
+            yield line.span, f"{measure.name} of {finite}", grid
+        elif measure.amounts["epsilon"] > LARGEST_EPSILON:
+            yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
+        if not whole or unit.group > 1 or unit.adding:
+            other = f"replacing one {source.index}" if source.index else "replacing everything"
+            yield line.span, f"{finite}, {unit.describe()},", f"write `{other}`, or leave the unit out"
+    for choice in model.choices:
+        yield choice.span, f"a value for {choice.name} with {finite}", grid
+    for constraint in model.constraints:
+        yield constraint.relation.span, f"conditions on {finite}", grid
+    for claim in model.asserted:
+        yield claim.claim.span, "with functions it cannot see into", None
+    for fair in model.fairness:
+        yield fair.span, f"fairness requirements of {finite}", grid
+    for target in model.accuracy:
+        yield target.target.span, f"lines of accuracy of {finite}", grid
+    if not isinstance(model.trust, Curator | Nobody):
+        span = getattr(model.trust, "span", None) or model.spec.span
+        yield span, f"`trust {model.trust.name}` of {finite}", "each is drawn by itself: trust nobody"
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name != "table":
+            yield span, f"the noise family {name} of {finite}", "a table can be computed: noise family table"
+    if model.noise_at is not None:
+        yield model.noise_at_spans[0], f"places for noise of {finite}", "the table says how they are drawn"
+    read = {line.line for line in model.requirements}
+    for written in model.spec.privacy:
+        if model.source.position(written.span.start)[0] not in read:
+            yield written.span, "this requirement: its amounts have no value", None

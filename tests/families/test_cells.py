@@ -1,0 +1,150 @@
+"""Finite reports of real numbers: solved, run, told; and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privspec.api import Problem
+from privspec.cli import run_command_line
+from privspec.core.diagnostics import PrivspecError
+from privspec.execute.family import simulate
+from privspec.execute.run import run
+from privspec.families.points.cells.execution import cells_of_plan
+from privspec.noise.samplers import SimulationRandomness
+from privspec.plan import Plan
+from privspec.templates import template_text
+from tests.plans import solved, solved_text
+
+ALARM = 1e-6
+SPEC = """spec cells
+{parties}variables:
+  input x{index} in {domain}
+  output z{index} in {values}
+{model}loss: {loss}
+{more}privacy:
+  {line}
+{options}"""
+
+
+def spec(domain="[0, 1]", values="{0, 0.5, 1}", loss="worst[ (z - x)^2 ]", line="z is 2-LDP wrt x", **rest):
+    given = {"parties": "", "index": "", "model": "", "more": "", "options": ""} | rest
+    return SPEC.format(domain=domain, values=values, loss=loss, line=line, **given)
+
+
+UNIFORM = {"model": "background:\n  x ~ uniform\n"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spec(),
+        spec(values="0..1"),
+        spec(values="grid(0, 1, 0.1)", line="z is 1-DP wrt x"),
+        spec(loss="E[ |z - x| ]", **UNIFORM),
+        spec(loss="E[ (z - x)^2 ]", line="z is 1-LDP wrt x\n  z is 3-DP wrt x, replacing everything", **UNIFORM),
+        spec(domain="(0, 4]", values="{-1, 1, 7}"),
+        spec(
+            parties="parties: p in 1..5\n",
+            index="[p]",
+            loss="worst[ mean((z[p] - x[p])^2 for p) ]",
+            line="z is 2-DP wrt x",
+        ),
+        spec(options="options: trust nobody, noise family table\n".replace(", ", "\n  ")),
+    ],
+)
+def test_reports_are_the_best_there_are(text):
+    plan = solved_text(text)
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["among"] == "all mechanisms that see the number itself"
+    assert all(one["loss"] >= plan["loss"]["value"] * (1 - 1e-9) for one in plan["alternatives"])
+    assert Plan(plan).verify().ok
+
+
+def test_two_values_are_randomised_response():
+    """At the worst number, 1/2 away from both: E |z - x| is 1/2 there and the chance of the far one at the ends."""
+    plan = solved_text(spec(values="{0, 1}", loss="worst[ |z - x| ]", line="z is 1-LDP wrt x"))
+    assert plan["loss"]["value"] == pytest.approx(0.5)
+    plan = solved_text(spec(values="{0, 1}", loss="E[ |z - x| ]", line="z is 3-LDP wrt x", **UNIFORM))
+    right = np.exp(3) / (1 + np.exp(3))
+    assert plan["loss"]["value"] == pytest.approx(right * 0.25 + (1 - right) * 0.75)
+
+
+REFUSED = [
+    (spec(line="z is (1, 0.01)-LDP wrt x"), "PS0501", "(epsilon, delta)-LDP of finite reports"),
+    (spec(line="z is 1-metric-DP wrt x, distance euclidean"), "PS0501", "metric-DP of finite reports"),
+    (spec(line="z is 0.5-zCDP wrt x"), "PS0501", "rho-zCDP of finite reports"),
+    (spec(domain="[0, inf)"), "PS0501", "which has no bounds"),
+    (spec(line="z is 50-LDP wrt x"), "PS0501", "protect nothing"),
+    (spec(loss="E[ (z - x)^2 ]"), "PS0401", "no data model"),
+    (spec(loss="worst[ (z - 2 * x)^2 ]"), "PS0502", "the size of one error"),
+    (spec(loss="E[ |z - x| ]", model="background:\n  x ~ gamma(1, 2)\n"), "PS0514", "gamma has no exact law"),
+    (spec(loss="E[ |z - x| ]", model="background:\n  x ~ normal(90, 1)\n"), "PS0406", "no probability"),
+    (spec(more="accuracy:\n  worst[ |z - x| ] <= 1\n"), "PS0501", "lines of accuracy"),
+    (spec(options="options: noise family laplace\n"), "PS0501", "noise family laplace"),
+    (spec(values="grid(0, 1, 0.001)"), "PS0515", "1,001 values"),
+    (
+        spec(parties="parties: p in 1..5\n", index="[p]").replace("z[p]", "z").replace("(z - x)^2", "(z - sum(x))^2"),
+        "PS0501",
+        "stay within a domain",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "words"), REFUSED)
+def test_what_is_not_known_is_refused_by_a_line(text, code, words):
+    with pytest.raises(PrivspecError) as caught:
+        Problem(text).solve()
+    first = caught.value.diagnostics[0]
+    assert (first.code, words in first.message) == (code, True), first.message
+    assert first.labels
+
+
+def test_draws_have_the_law_of_their_cell():
+    """Chi-square at a false alarm of 1e-6 for each number, one of them at the end of two cells."""
+    plan = solved("rounded_answers")
+    cells = cells_of_plan(plan)
+    for number in (0.3, 3.0, 9.99, 40.0):
+        drawn = simulate(plan, 4000, 3, base={"hours": [number]})[:, 0]
+        row = np.array(cells.rows[cells.block.cell(min(number, 10))], dtype=float) / cells.total
+        counts = np.array([(drawn == float(value)).sum() for value in cells.block.values])
+        assert stats.chisquare(counts, row * len(drawn)).pvalue > ALARM
+    release = run(plan, {"hours": np.array([0.5, 9.5] * 50)}, randomness=SimulationRandomness(1))
+    assert release.values["answer"].shape == (100,)
+    parties = spec(parties="parties: p in 1..5\n", index="[p]", loss="worst[ sum((z[p] - x[p])^2 for p) ]")
+    release = run(solved_text(parties), {"x": [0.1, 0.2, 0.3, 0.8, 2.0]}, randomness=SimulationRandomness(1))
+    assert release.values["z"].shape == (5,)
+
+
+def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, plan = tmp_path / "answers.priv", tmp_path / "answers.plan.json"
+    path.write_text(template_text("rounded_answers"), "utf-8")
+    (tmp_path / "hours.csv").write_text("who,hours\n1,3.25\n2,11\n3,much\n", "utf-8")
+    assert run_command_line(["check", str(path), "--problem"]) == 0
+    assert "depends on which of 10 cells" in capsys.readouterr().out
+    assert run_command_line(["solve", str(path), "-o", str(plan)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "optimal" in said
+    assert "one of 6 values, by which of 10 cells hours lies in" in said
+    assert run_command_line(["verify", str(plan)]) == 0
+    assert "all mechanisms that see the number itself" in capsys.readouterr().out
+    data = f"hours={tmp_path / 'hours.csv'}"
+    assert run_command_line(["data", str(plan), "--input", data]) == 0
+    out = tmp_path / "reports.csv"
+    assert run_command_line(["run", str(plan), "--input", data, "--new-ledger", "-o", str(out)]) == 0
+    assert len(out.read_text("utf-8").splitlines()) == 4
+    capsys.readouterr()
+    for reader, words in (
+        ("public", "A report is on average off by 2.06, at worst."),
+        ("auditor", "no mechanism that sees the number itself does better"),
+        ("engineer", "Chances of each value of answer"),
+    ):
+        assert run_command_line(["explain", str(plan), "--for", reader]) == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+    assert run_command_line(["sweep", str(path), "--over", "epsilon=1:4:lin:2", "--json"]) == 0
+    losses = [row["loss"] for row in json.loads(capsys.readouterr().out)["rows"] if row]
+    assert losses[0] > losses[1]
