@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
-from privspec.explain.facts import MechanismFact, executed, randomness
+from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import Quantity, count, exact, rounded
 from privspec.explain.questions import Question, largest_factor, took_part, which_answer
 from privspec.stated import CellReports, Stated
@@ -139,8 +139,7 @@ class CellFact(MechanismFact):
         return executed(facts, items, proved(text, _NOTE))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        source = self.block.source
-        return (f"privspec run {plan} --input {source}={source}.csv -o reports.csv",)
+        return (f"{run_command(plan, (self.block.source,))} -o reports.csv",)
 
 
 def cell_fact(plan: Stated, context: Context) -> CellFact:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.matrices import ExactVector
-from privspec.execute.budget import Spend
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -22,12 +20,14 @@ from privspec.execute.family import (
     Plan,
     Secret,
     Simulation,
+    readable_plan,
     refuse_long_simulation,
+    refuse_unknown,
 )
-from privspec.execute.keeper import STRICT_RULE, refuse
+from privspec.execute.keeper import STRICT_RULE
 from privspec.families.points.execution import read_points_of
 from privspec.kernel.cells import CellBlock, Cells, read_cells
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -41,12 +41,10 @@ RULE = (
 
 
 def cells_of_plan(plan: Plan) -> Cells:
-    """Raises: KeyError, TypeError, ValueError if the plan is not one that this version can execute."""
-    (block,) = plan["problem"]["blocks"]
-    try:
+    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
+    with readable_plan():
+        (block,) = plan["problem"]["blocks"]
         return read_cells(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-    except Refused as reason:
-        raise ValueError(str(reason)) from reason
 
 
 def _as_points(block: CellBlock) -> PointBlock:
@@ -78,12 +76,11 @@ class CellMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> CellMechanism:
-        """Raises: KeyError, TypeError, ValueError if this version cannot execute the plan."""
+        """Raises: UsageError PS0820."""
         return cls(cells_of_plan(plan))
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The report."""
         return self.cells.outputs
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
@@ -92,9 +89,7 @@ class CellMechanism(Mechanism):
         Raises: DataError PS0801 to PS0809.
         """
         block = self.cells.block
-        for other in data:
-            if other != block.source:
-                refuse("PS0801", f"the plan has no input {other}", help=f"its input is {block.source}")
+        refuse_unknown(data, (block.source,))
         return CellSecret(self.cells, self._places(data, circumstances), circumstances.strict)
 
     def _places(self, data: Mapping[str, Any], circumstances: Circumstances) -> list[int]:
@@ -104,11 +99,9 @@ class CellMechanism(Mechanism):
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws at the given data; at the number of the domain that is nearest to zero otherwise."""
         block = self.cells.block
-        if isinstance(asked.base, ExactVector):
-            raise TypeError("reports of numbers are simulated at data by input name")
-        places = [block.cell(Fraction(0))] * block.count
-        if asked.base is not None:
-            places = self._places(asked.base, Circumstances())
+        given = asked.data
+        zero = [block.cell(Fraction(0))] * block.count
+        places = zero if given is None else self._places(given, Circumstances())
         count = asked.repetitions * len(places)
         refuse_long_simulation(count, f"{count} exact draws", "take fewer")
         secret = CellSecret(self.cells, places, strict=False)
@@ -142,23 +135,12 @@ class CellSecret(Secret):
         return Drawn({block.output: values}, reports=True)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class CellExposure(Exposure):
     """The report is all that is released; each person's own budget is spent, of all the same amount."""
-
-    plan: Plan
 
     @property
     def outputs(self) -> frozenset[str]:
         return frozenset(cells_of_plan(self.plan).outputs)
-
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """Every line is about the report."""
-        return self.outputs <= outputs
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """No output is missing from a line."""
-        return None
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:

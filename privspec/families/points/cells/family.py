@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privspec.core.rounding import exp_down, log_up
-from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, versions
+from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, rated, versions
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
@@ -137,12 +137,10 @@ class CellDecision:
 
     @property
     def name(self) -> str:
-        """The mechanism in a few words."""
         return f"a table of {self.cells.block.cells} cells"
 
     @property
     def loss(self) -> float:
-        """Its loss."""
         return nearest_double(self.cells.loss())
 
     @property
@@ -152,10 +150,8 @@ class CellDecision:
         return min(float_down(exact), self.loss)
 
     def document(self) -> dict[str, Any]:
-        """The plan."""
         cells, block = self.cells, self.system.block
-        loss, low = self.loss, self.lower_bound
-        gap = nearest_double((Fraction(loss) - Fraction(low)) / (Fraction(loss) or 1))
+        kind = "worst" if block.costs is None else "expected"
         table = Numbers(
             (block.cells, len(block.values)), Fraction(1, cells.total), tuple(v for row in cells.rows for v in row)
         )
@@ -163,16 +159,7 @@ class CellDecision:
         return plan_document(
             self.model,
             {
-                "status": "optimal" if gap <= 1e-6 else "feasible",
-                "loss": {
-                    "value": loss,
-                    "lower_bound": low,
-                    "relative_gap": gap,
-                    "expression": block.expression,
-                    "units": units_of(block),
-                    "among": CLASSES[1],
-                    "kind": "worst" if block.costs is None else "expected",
-                },
+                **rated(self.model, self.loss, self.lower_bound, CLASSES[1], units_of(block), kind),
                 "alternatives": list(self.others),
                 "mechanism": {"family": "cells", "table": table.to_json()},
                 "guarantees": [
