@@ -15,9 +15,9 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import simulate
 from privspec.execute.run import run
 from privspec.families.points.cells.execution import cells_of_plan
+from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
-from privspec.templates import template_text
 from tests.plans import solved, solved_text
 
 ALARM = 1e-6
