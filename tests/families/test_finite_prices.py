@@ -11,7 +11,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.families.family import Settings
-from privspec.families.tables import prices
+from privspec.families.tables import raising as prices
 from privspec.families.tables.decision import TableDecision
 from privspec.families.tables.family import Finite
 
