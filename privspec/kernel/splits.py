@@ -8,9 +8,9 @@ lowest shares of the others, a line is broken. Boxes are halved, in an order tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import exp, sinh, sqrt
+from math import ceil, exp, floor, sinh, sqrt
 
 from flint import arb, ctx
 
@@ -19,7 +19,7 @@ from privspec.kernel.core.case import Case
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
 from privspec.kernel.core.linear_privacy import units_of
-from privspec.kernel.core.numbers import ball, exp_down, exp_up
+from privspec.kernel.core.numbers import ball, exp_down, exp_up, rational
 from privspec.kernel.core.problem import Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
@@ -83,9 +83,9 @@ def broken(measure: str, asked: Amounts, mu_squared: Fraction, pure: list[Fracti
 def delta_of(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> arb:
     """The delta of composition (noise/notes/composition.md), enclosed."""
     mu, root, found = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(0)
-    answers = {epsilon: (arb(1), ball(epsilon).exp())}  # by what is left of epsilon: chance, and its power of e
-    for q in pure:
-        before, answers, power = answers, {}, ball(q).exp()
+    answers = {rational(epsilon): (arb(1), ball(epsilon).exp())}  # by what is left of epsilon: chance, its power of e
+    for q in map(rational, pure):
+        before, answers, power = answers, {}, arb(q).exp()
         for rest, (chance, ratio) in before.items():
             for left, own, other in (
                 (rest - q, chance * power / (1 + power), ratio / power),
@@ -94,7 +94,7 @@ def delta_of(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> a
                 answers[left] = (own + answers[left][0] if left in answers else own, other)
     for rest, (chance, ratio) in answers.items():
         if mu_squared:
-            near, far = (ball(rest) / mu - mu / 2) / root, (ball(rest) / mu + mu / 2) / root
+            near, far = (arb(rest) / mu - mu / 2) / root, (arb(rest) / mu + mu / 2) / root
             found += chance * (near.erfc() - ratio * far.erfc()) / 2
         elif rest < 0:
             found += chance * (1 - ratio)
@@ -104,10 +104,10 @@ def delta_of(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> a
 # --- what a part costs at least, by its share ------------------------------------------------------------------
 
 
-def _middle(low: Fraction, high: Fraction) -> Fraction:
-    """A short number near the geometric mean."""
+def _middle(low: float, high: float) -> float:
+    """A number near the geometric mean."""
     near = sqrt(low * high)
-    return Fraction(near) if low < near < high else (low + high) / 2
+    return near if low < near < high else (low + high) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Curve:
     """
 
     def __init__(self, part: Sharing, witnesses: Witnesses, most: Fraction) -> None:
-        self.part, self.kind, self.own = part, part.kind, part.share
+        self.part, self.kind, self.own, self.floors = part, part.kind, part.share, dict[float, int]()
         self.read(witnesses, most)
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
@@ -157,16 +157,23 @@ class Curve:
         """About the bound, in doubles."""
         return float(self.at(Fraction(share)))
 
-    def largest(self, least: Fraction, low: Fraction, most: Fraction) -> Fraction:
-        """A share at which the part costs `least` at least, close to the largest up to `most`; else `low`."""
-        near, high, wanted = float(low), float(most), float(least)
+    def floor(self, share: float) -> int:
+        """The bound times FINE, rounded down."""
+        if share not in self.floors:
+            value = self.at(Fraction(share))
+            self.floors[share] = value.numerator * FINE // value.denominator
+        return self.floors[share]
+
+    def largest(self, least: int, low: float, most: float) -> float:
+        """A share at which the part costs `least` over FINE at least, close to the largest up to `most`; else `low`."""
+        near, high, wanted = low, most, least / FINE
         for _ in range(STEPS):
             middle = sqrt(near * high) if near else high / 4
             near, high = (middle, high) if self.near(middle) >= wanted else (near, middle)
             if high <= near * (1 + SPARE):
                 break
-        found = Fraction(near * (1 - SPARE))
-        return found if found > low and self.at(found) >= least else low
+        found = near * (1 - SPARE)
+        return found if found > low and self.floor(found) >= least else low
 
 
 class LinearCurve(Curve):
@@ -233,21 +240,24 @@ class VotesCurve(Curve):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Between the shares of two witnesses: what is proved at both, by their mixtures, and by each up to the other."""
+    """Between the shares of two witnesses: what is proved at both, by their mixtures, and by each up to the other.
+
+    Bounds are whole numbers over FINE.
+    """
 
     low: Fraction
     high: Fraction
-    left: Fraction
-    inside: Fraction
-    right: Fraction
-    first: Fraction
-    second: Fraction
+    left: int
+    inside: int
+    right: int
+    first: int
+    second: int
 
-    def at(self, t: Fraction) -> Fraction:
-        """At so much of the way, in e^epsilon."""
-        rest = 1 - t
-        mixed = rest * rest * self.left + 2 * t * rest * self.inside + t * t * self.right
-        return max(mixed, rest * self.left + t * self.first, rest * self.second + t * self.right, self.right)
+    def at(self, t: int) -> int:
+        """At so much of the way over FINE, in e^epsilon."""
+        rest, left, right = FINE - t, self.left, self.right
+        mixed = (rest * rest * left + 2 * t * rest * self.inside + t * t * right) // FINE
+        return max(mixed, rest * left + t * self.first, rest * self.second + t * right, right * FINE) // FINE
 
 
 class TableCurve(Curve):
@@ -272,7 +282,18 @@ class TableCurve(Curve):
         self.first, self.last = self.proved(*known[0], shares[0]).right, self.proved(*last, self.end).right
         if shares[-1] < most:
             self.pieces.append(self.proved(*last, most))
-        self.doubles = [[float(getattr(one, key.name)) for key in fields(one)] for one in self.pieces]
+        self.doubles = [
+            (
+                float(p.low),
+                float(p.high),
+                p.left / FINE,
+                p.inside / FINE,
+                p.right / FINE,
+                p.first / FINE,
+                p.second / FINE,
+            )
+            for p in self.pieces
+        ]
 
     def asked(self, epsilon: Fraction) -> list[Contrast]:
         """What the lines compare at a share."""
@@ -284,7 +305,8 @@ class TableCurve(Curve):
         """What a witness proves at its share or at a larger one, and from one to the other."""
         found = self.part.known
         if (asked, share) not in found:
-            found[asked, share] = Piece(share, asked, *[lower_bound(witness, self.task, self.asked(asked))] * 5)
+            bound = lower_bound(witness, self.task, self.asked(asked))
+            found[asked, share] = Piece(share, asked, *[floor(bound * FINE)] * 5)
         return found[asked, share]
 
     def between(self, one: tuple[Fraction, Item], other: tuple[Fraction, Item]) -> Piece:
@@ -295,8 +317,9 @@ class TableCurve(Curve):
             return Piece(low, high, *[right] * 5)
         if (low, high) not in found:
             first, second = self.costs(lower, self.asked(high)), self.costs(higher, self.asked(low))
-            inside = _both(first, second).value() / 2
-            found[low, high] = Piece(low, high, left, inside, right, first.value(), second.value())
+            inside = floor(_both(first, second).value() / 2 * FINE)
+            ends = [floor(one.value() * FINE) for one in (first, second)]
+            found[low, high] = Piece(low, high, left, inside, right, *ends)
         return found[low, high]
 
     def costs(self, witness: Item, lines: list[Contrast]) -> Lagrangian:
@@ -310,22 +333,20 @@ class TableCurve(Curve):
         if share > self.end:
             raise Refused("a share is larger than any that a part may have")
         one = next((one for one in self.pieces if share < one.high), None)
-        if one is None:
-            return self.last
-        if share <= one.low:
-            return self.first
+        if one is None or share <= one.low:
+            return Fraction(self.last if one is None else self.first, FINE)
         t = (exp_up(share) - exp_down(one.low)) / (exp_down(one.high) - exp_up(one.low))
-        return one.at(Fraction(-(-t.numerator * FINE // t.denominator), FINE))
+        return Fraction(one.at(-(-t.numerator * FINE // t.denominator)), FINE)
 
     def near(self, share: float) -> float:
         for low, high, left, inside, right, first, second in self.doubles:
             if share <= low:
-                return float(self.first)
+                return self.first / FINE
             if share < high:
                 t = (exp(share) - exp(low)) / (exp(high) - exp(low))
                 mixed = (1 - t) ** 2 * left + 2 * t * (1 - t) * inside + t * t * right
                 return max(mixed, (1 - t) * left + t * first, (1 - t) * second + t * right, right)
-        return float(self.last)
+        return self.last / FINE
 
 
 def _both(one: Lagrangian, other: Lagrangian) -> Lagrangian:
@@ -388,32 +409,23 @@ class Boxes:
         if not count:
             return 0
         rest = self.kinds.index("mu") if "mu" in self.kinds else count - 1
-        split, done = [k for k in range(count) if k != rest], 0
-        known: list[dict[Fraction, Fraction]] = [{} for _ in curves]
-
-        def at(k: int, share: Fraction) -> Fraction:
-            if share not in known[k]:
-                value = curves[k].at(share)
-                known[k][share] = Fraction((value.numerator * FINE) // value.denominator, FINE)
-            return known[k][share]
-
-        slopes = [
-            8 * (at(k, curve.own * 15 / 16) - at(k, curve.own * 17 / 16)) / curve.own for k, curve in enumerate(curves)
-        ]
-        stack = [([NONE] * count, list(self.whole))]
+        split, done, wanted = [k for k in range(count) if k != rest], 0, ceil(least * FINE)
+        slopes = [8 * (c.near(float(c.own) * 0.9375) - c.near(float(c.own) * 1.0625)) / float(c.own) for c in curves]
+        stack = [([0.0] * count, list(map(float, self.whole)))]
         while stack:
             low, high = stack.pop()  # with less of the part that is not split than `low`, the bound holds
             done += 1
             if done > most:
                 raise Refused(f"the bound is not shown by {most} boxes of shares")
-            left = least - sum((at(k, high[k]) for k in split), NONE)
-            if left <= at(rest, high[rest]):
+            left = wanted - sum(curves[k].floor(high[k]) for k in split)
+            if left <= curves[rest].floor(high[rest]):
                 continue
             low = [*low[:rest], curves[rest].largest(left, low[rest], high[rest]), *low[rest + 1 :]]
-            if self._broken(low):
+            if self._broken(list(map(Fraction, low))):
                 continue
             # what a part may cost less in the box, or would at its own share if it had so much more there
-            widths = [max(at(k, low[k] or high[k] / 4) - at(k, high[k]), slopes[k] * (high[k] - low[k])) for k in split]
+            falls = [curves[k].floor(low[k] or high[k] / 4) - curves[k].floor(high[k]) for k in split]
+            widths = [max(one / FINE, slopes[k] * (high[k] - low[k])) for k, one in zip(split, falls, strict=True)]
             if not widths:
                 raise Refused("the bound is not shown by what one part may have")
             k = split[widths.index(max(widths))]

@@ -33,9 +33,9 @@ BOXES = 2**12
 """Boxes that a bound may take."""
 AIM, FILL = 0.8, 0.6
 """The share of them that a bound is looked for which takes, and that with which it is enough."""
-REFUSED = 1.2
-"""A gap that takes too many boxes is tried again, larger, unless one is known that is not so many times as large."""
-GAP = 0.1
+REFUSED = 2
+"""How often a gap that boxes do not show is tried again, larger."""
+GAP = 0.04
 """The share by which a bound for all splits is tried below the least sum of the curves at first."""
 DIGITS = 8
 """Significant digits of the multipliers at other shares."""
@@ -95,16 +95,17 @@ def proved(
 
 def _largest(shares: Shares, least: float, enough: float) -> float | None:
     """A bound below the least sum of the curves, by `enough` or by as little as boxes of the largest number show."""
-    whole, gap, power = abs(least) or 1.0, GAP, 2.0
+    whole, gap, power, refused = abs(least) or 1.0, GAP, 2.0, 0
     shown: list[tuple[float, int, float]] = []  # gaps, boxes and bounds
     while True:
         tried = float_down(Fraction(least - gap * whole))
         try:
             boxes = shares.cost(Fraction(tried), BOXES)
         except Refused:
-            if not shown or shown[-1][0] < REFUSED * gap:
+            refused += 1
+            if gap > 1 or (shown and refused > REFUSED):
                 return shown[-1][2] if shown else None
-            gap = (gap * shown[-1][0]) ** 0.5
+            gap = (gap * shown[-1][0]) ** 0.5 if shown else 3 * gap
             continue
         if shown:  # boxes grow as some power of the gap
             power = min(4.0, max(1.0, log(boxes / shown[-1][1]) / log(shown[-1][0] / gap)))
