@@ -206,11 +206,11 @@ class _Reader:
                 assert isinstance(first, syntax.Attribute)
                 hint = f"write {call.function}({spell(first.base)}), with conditions after it"
                 raise Failure("PS0206", first.span, f"{call.function} is about the whole table", help=hint)
-            for one in columns:
-                if one.base != columns[0].base:
-                    raise Failure("PS0206", one.span, "the columns of a product belong to one table")
-                self._column(one.name, table, one.span)
-            named = tuple(syntax.String(one.name) for one in columns)
+            for column in columns:
+                if column.base != columns[0].base:
+                    raise Failure("PS0206", column.span, "the columns of a product belong to one table")
+                self._column(column.name, table, column.span)
+            named = tuple(syntax.String(column.name) for column in columns)
             head = [columns[0].base, syntax.SetOf(named, span=first.span)]
         elif call.function == "sum":
             raise Failure(

@@ -175,7 +175,8 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield model.trust.span or model.spec.span, f"`trust {model.trust.name}` for tables", NO_SHARES
     if model.trust.alone and model.parties:
         party = next(iter(model.parties.values()))
-        yield party.span, "tables at each party", "write the spec of one party's report"
+        way_out = "write the spec of one report, without parties (input answer in {yes, no}); its plan runs on one row each"
+        yield party.span, "tables at each party", way_out
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name != "table":
             yield span, f"the noise family {name} on finite domains", "tables can be computed: noise family table"
