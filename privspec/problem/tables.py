@@ -175,7 +175,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield model.trust.span or model.spec.span, f"`trust {model.trust.name}` for tables", NO_SHARES
     if model.trust.alone and model.parties:
         party = next(iter(model.parties.values()))
-        way_out = "write the spec of one report, without parties (input answer in {yes, no}); its plan runs on one row each"
+        way_out = "write the spec of one report, without parties: input answer in {yes, no}; a run takes one row each"
         yield party.span, "tables at each party", way_out
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name != "table":
