@@ -525,6 +525,34 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
     return FAILED
 
 
+@app.command(epilog="Example: privspec audit prefix_sums.plan.json --draws 50000")
+@plan_path
+@click.option("--draws", type=int, metavar="N", help="Releases of each data set at most (default: 20,000).")
+@click.option("--seconds", type=float, metavar="S", help="How long one line may take, about (default: 60).")
+@click.option("--seed", type=int, help="A test that can be repeated: noise from this seed, not the system's.")
+@json_option
+@quiet_option
+def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None, as_json: bool, quiet: bool) -> int:
+    """Test from outside what a plan executes: how much its releases tell apart data that differ in one unit."""
+    from privspec.audit import DRAWS, PILOT, SECONDS
+    from privspec.audit import audit as audit_plan
+
+    if draws is not None and draws < PILOT:
+        raise UsageError(Diagnostic("PS0721", f"--draws takes at least {PILOT} releases"))
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise UsageError(Diagnostic("PS0721", "--seconds takes a positive number"))
+    found = audit_plan(_plan(plan), draws=draws or DRAWS, seconds=seconds or SECONDS, seed=seed)
+    if as_json:
+        print(found.to_json(), end="")
+    elif not quiet:
+        print(found.text(), end="")
+    if found.ok:
+        return 0
+    broken = tuple(one.text().strip() for one in found.findings if one.broken)
+    _print_diagnostics((Diagnostic("PS0912", f"what {plan} releases tells more apart than it promises", notes=broken),))
+    return FAILED
+
+
 @app.command(epilog="Example: privspec run shops.plan.json --input x=shops.csv --new-ledger -o release.json")
 @plan_path
 @click.option(

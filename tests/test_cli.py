@@ -371,7 +371,19 @@ def test_every_command_explains_itself(call: Call) -> None:
         assert "Usage: privspec" in done.out
 
 
-COMMANDS = ("check", "solve", "explain", "verify", "run", "sweep", "templates", "fmt", "explain-error", "ledger")
+COMMANDS = (
+    "check",
+    "solve",
+    "explain",
+    "verify",
+    "audit",
+    "run",
+    "sweep",
+    "templates",
+    "fmt",
+    "explain-error",
+    "ledger",
+)
 
 
 # --- exit codes ----------------------------------------------------------------------------------

@@ -1,0 +1,418 @@
+"""A black-box test of what a plan executes: releases of two data sets that differ in one unit, told apart.
+
+Whoever can tell them apart proves that epsilon is at least so large (a test can do no more: that it is at most what a
+plan promises is what `verify` proves). Half of the releases teach a rule that says which data set a release is of; how
+often it is right is counted on the other half, with exact binomial bounds (Clopper and Pearson 1934).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
+
+from privspec.execute.family import Circumstances, mechanism_of
+from privspec.execute.keeper import Keeper
+from privspec.model.domains import Ball, Between, Domain, FiniteSet, PartialRankingOf, Power, RankingOf, Table
+from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingRecord, ReplacingVoter
+from privspec.model.values import show
+from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
+    from privspec.model.neighbours import InputBlock
+    from privspec.model.requirements import Requirement
+    from privspec.plan import Plan
+
+ALARM = 1e-6
+"""How often a mechanism that keeps its promise is accused."""
+DRAWS, SECONDS = 20_000, 60.0
+PILOT = 200
+DISTINCT = 500
+"""So many different releases are counted; of more, numbers are weighed against each other."""
+ORDERS = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0)
+Rows: TypeAlias = list[list[str]]
+Data: TypeAlias = dict[str, tuple[list[str], Rows]]
+"""Of each input: the header of its file, and its rows."""
+
+
+# --- what is seen at least ------------------------------------------------------------------------
+
+
+def _apart(p: float, q: float, delta: float) -> float:
+    return float(np.log((p - delta) / q)) if p - delta > q > 0 else 0.0
+
+
+def _renyi(p: float, q: float, order: float) -> float:
+    """Renyi divergence of two coins, the first of which falls on one side more often."""
+    if not 1 > p > q > 0:
+        return 0.0
+    sides = (p * (p / q) ** (order - 1), (1 - p) * ((1 - p) / (1 - q)) ** (order - 1))
+    return float(np.log(sum(sides)) / (order - 1))
+
+
+SHOWN: Mapping[str, tuple[str, Callable[[float, float, Mapping[str, float]], float]]] = {
+    "epsilon-DP": ("epsilon", lambda p, q, _: _apart(p, q, 0.0)),
+    "epsilon-LDP": ("epsilon", lambda p, q, _: _apart(p, q, 0.0)),
+    "(epsilon, delta)-DP": ("epsilon", lambda p, q, a: _apart(p, q, a["delta"])),
+    "(epsilon, delta)-LDP": ("epsilon", lambda p, q, a: _apart(p, q, a["delta"])),
+    "mu-GDP": ("mu", lambda p, q, _: float(ndtri(p) - ndtri(q)) if 1 > p > q > 0 else 0.0),
+    "rho-zCDP": ("rho", lambda p, q, _: max(_renyi(p, q, order) / order for order in ORDERS)),
+    "(order, epsilon)-RDP": ("epsilon", lambda p, q, a: _renyi(p, q, a["order"])),
+}
+"""By measure: its amount, and what that is at least where something has probability p on one side, q on the other."""
+
+
+def at_most(hits: int, trials: int, alarm: float) -> float:
+    """What a probability is at most, wrong in `alarm` of all samples."""
+    return 1.0 if hits >= trials else float(betaincinv(hits + 1, trials - hits, 1 - alarm))
+
+
+def at_least(hits: int, trials: int, alarm: float) -> float:
+    """What a probability is at least, wrong in `alarm` of all samples."""
+    return 0.0 if hits <= 0 else float(betaincinv(hits, trials - hits + 1, alarm))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of a plan: what it promises, and what was seen at least; None where its data sets cannot be made up."""
+
+    line: int
+    promise: str
+    amount: str
+    promised: float
+    shown: float | None
+    draws: int
+    pair: str
+
+    @property
+    def broken(self) -> bool:
+        """Whether more was seen than is promised."""
+        return self.shown is not None and self.shown > self.promised
+
+    def text(self) -> str:
+        """In one line."""
+        head = f"line {self.line}: {self.promise}"
+        if self.shown is None:
+            return f"  -       {head}: not tested ({self.pair})"
+        verdict = "BROKEN" if self.broken else "ok"
+        seen = f"{self.amount} is at least {self.shown:.3g}" if self.shown > 0 else "these do not tell them apart"
+        return f"  {verdict:<8}{head}: {seen} ({self.pair}; {self.draws:,} releases of each)"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What came out for every line of a plan."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no promise was seen broken."""
+        return not any(one.broken for one in self.findings)
+
+    def text(self) -> str:
+        """For a terminal."""
+        lines = [
+            f"{self.name}: releases of made-up data sets that differ in one unit",
+            *(f.text() for f in self.findings),
+        ]
+        lines.append(
+            f"a promise that is kept is accused once in {1 / ALARM:,.0f} tests; that one is kept no test can show: "
+            "privspec verify proves it"
+        )
+        return "\n".join(lines) + "\n"
+
+    def to_json(self) -> str:
+        """As JSON."""
+        keys = ("line", "promise", "amount", "promised", "shown", "draws", "pair", "broken")
+        body = {
+            "format": "privspec-audit/1.0",
+            "ok": self.ok,
+            "alarm": ALARM,
+            "findings": [{key: getattr(one, key) for key in keys} for one in self.findings],
+        }
+        return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+# --- the test -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Draws releases of a plan on files in a folder; nothing of it is ever written."""
+
+    plan: Mapping[str, Any]
+    model: Model
+    folder: Path
+    randomness: Randomness
+    files: int = 0
+    outputs: tuple[str, ...] = ()
+
+    def secret(self, data: Data) -> Any:
+        """Data that were read as a run reads them."""
+        self.files += 1
+        paths = {}
+        for name, (header, rows) in data.items():
+            paths[name] = self.folder / f"{self.files}-{name}.csv"
+            text = "\n".join(",".join(row) for row in (header, *rows))
+            paths[name].write_text(text + "\n", "utf-8")
+        mechanism = mechanism_of(self.plan)
+        return mechanism.read(paths, Circumstances(self.model, keeper=Keeper()))
+
+    def draws(self, secret: Any, count: int) -> list[tuple[Any, ...]]:
+        """So many releases, each as one row of values."""
+        found = []
+        for _ in range(count):
+            drawn = secret.draw(self.randomness).outputs
+            row: list[Any] = []
+            for name in self.outputs:
+                row += np.asarray(drawn[name]).ravel().tolist() if name in drawn else ["not drawn"]
+            found.append(tuple(row))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two data sets that are neighbours."""
+
+    words: str
+    left: Data
+    right: Data
+
+
+Score: TypeAlias = Callable[[list[tuple[Any, ...]]], NDArray[np.float64]]
+
+
+def _rule(left: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> Score:
+    """Larger for what looks like a release of the right data: log ratios of counts, or Fisher's discriminant."""
+    kinds = {*left, *right}
+    if len(kinds) <= DISTINCT or any(isinstance(value, str) for value in left[0]):
+        counted: dict[tuple[Any, ...], list[float]] = {kind: [0.5, 0.5] for kind in kinds}
+        for side, rows in enumerate((left, right)):
+            for row in rows:
+                counted[row][side] += 1
+        ratios = {kind: float(np.log(b / a)) for kind, (a, b) in counted.items()}
+        return lambda rows: np.array([ratios.get(row, 0.0) for row in rows])
+    one, other = np.array(left, dtype=float), np.array(right, dtype=float)
+    spread = np.cov(np.vstack([one - one.mean(0), other - other.mean(0)]).T).reshape(one.shape[1], -1)
+    scale = np.diag(spread).mean() or 1.0
+    if one.shape[1] > len(left) / 10:
+        spread = np.diag(np.diag(spread))
+    towards = np.linalg.solve(spread + 1e-9 * scale * np.eye(len(spread)), other.mean(0) - one.mean(0))
+    return lambda rows: np.asarray(np.array(rows, dtype=float) @ towards)
+
+
+def _seen(measure: str, amounts: Mapping[str, float], hits: tuple[int, int], trials: int, alarm: float) -> float:
+    """What is shown by so many hits beside the first data set, and beside the second."""
+    p, q = at_least(hits[0], trials, alarm), at_most(hits[1], trials, alarm)
+    return SHOWN[measure][1](p, q, amounts)
+
+
+def _test(
+    sampler: Sampler, pair: Pair, measure: str, amounts: Mapping[str, float], draws: int, alarm: float = ALARM
+) -> float:
+    """The largest amount that the pair shows, in either order; wrongly in `alarm` of all tests."""
+    secrets = sampler.secret(pair.left), sampler.secret(pair.right)
+    half = draws // 2
+    learned = [sampler.draws(secret, half) for secret in secrets]
+    score = _rule(learned[0], learned[1])
+    known = [np.sort(score(rows)) for rows in learned]
+    cuts = np.unique(np.quantile(np.concatenate(known), np.linspace(0.001, 0.999, 400)))
+    chosen = []
+    for upper in (True, False):
+
+        def hits(values: NDArray[np.float64], cut: float, upper: bool = upper) -> int:
+            """How many are at least the cut, or below it."""
+            below = int(np.searchsorted(values, cut))
+            return len(values) - below if upper else below
+
+        order = (1, 0) if upper else (0, 1)
+        best = max(cuts, key=lambda cut: _seen(measure, amounts, _counts(known, hits, cut, order), half, alarm / 4))
+        chosen.append((best, hits, order))
+    fresh = [np.sort(score(sampler.draws(secret, half))) for secret in secrets]
+    return max(
+        _seen(measure, amounts, _counts(fresh, hits, cut, order), half, alarm / 4) for cut, hits, order in chosen
+    )
+
+
+def _counts(
+    values: list[NDArray[np.float64]], hits: Callable[..., int], cut: float, order: tuple[int, int]
+) -> tuple[int, int]:
+    return hits(values[order[0]], cut), hits(values[order[1]], cut)
+
+
+def audit(plan: Plan, *, draws: int = DRAWS, seconds: float = SECONDS, seed: int | None = None) -> Audit:
+    """Tests every line of a plan that is verified first.
+
+    Args: draws, releases of each data set at most; seconds, how long a line may take, about; seed, for a test that can
+    be repeated: without one the noise comes from where that of a release does.
+    Raises: VerificationError, UsageError.
+    """
+    whole = plan.verified()
+    model = whole.model()
+    randomness: Randomness = SystemRandomness() if seed is None else SimulationRandomness(seed)
+    findings = []
+    with TemporaryDirectory() as folder:
+        for guarantee in whole.guarantees:
+            line = model.requirements[guarantee.requirement]
+            sampler = Sampler(whole.document, model, Path(folder), randomness, outputs=guarantee.outputs)
+            findings.append(_line(sampler, line, guarantee.measure, guarantee.figures, draws, seconds))
+    return Audit(whole.name, tuple(findings))
+
+
+def _line(
+    sampler: Sampler, line: Requirement, measure: str, figures: Mapping[str, Any], draws: int, seconds: float
+) -> Finding:
+    amounts = {name: float(Fraction(str(value))) for name, value in figures.items()}
+    promise = f"{', '.join(line.outputs)}: {line.measure.describe()}"
+    if measure not in SHOWN:
+        return Finding(line.line, promise, "", 0.0, None, 0, f"no test of {measure}")
+    amount = SHOWN[measure][0]
+    try:
+        pairs = list(pairs_of(sampler.model, line))
+        if not pairs:
+            raise NotMadeUpError(f"no data sets are made up for {line.neighbours.describe()}")
+        begun = time.perf_counter()
+        tried = [(_test(sampler, pair, measure, amounts, PILOT, 1.0), pair) for pair in pairs]
+        each = (time.perf_counter() - begun) / (2 * PILOT * len(pairs))
+    except NotMadeUpError as why:
+        return Finding(line.line, promise, amount, amounts[amount], None, 0, str(why))
+    pair = max(tried, key=lambda one: one[0])[1]
+    count = max(PILOT, min(draws, int(seconds / (2 * each))))
+    shown = _test(sampler, pair, measure, amounts, count)
+    return Finding(line.line, promise, amount, amounts[amount], shown, count, pair.words)
+
+
+# --- data sets that are neighbours ----------------------------------------------------------------
+
+
+class NotMadeUpError(Exception):
+    """Data of this kind are not made up."""
+
+
+def pairs_of(model: Model, line: Requirement) -> Iterator[Pair]:
+    """Some neighbours: the unit is at one end of what it may be, then at the other; all else stays as it is.
+
+    Raises: NotMadeUpError.
+    """
+    relation = line.neighbours
+    if not isinstance(relation, ReplacingEntry | ReplacingRecord | ReplacingVoter | ReplacingEverything):
+        raise NotMadeUpError(f"no data sets are made up for {relation.describe()}")
+    blocks = {block.name: _Input.of(model, block) for block in model.blocks}
+    moved = [blocks[name] for name in line.wrt]
+    for choice in range(0 if relation.adding else 1, max(len(one.choices) for one in moved)):
+        for place in sorted({0, min(one.units for one in moved) - 1}):
+            left: Data = {name: one.data(0, place, 0) for name, one in blocks.items()}
+            right = dict(left)
+            for one in moved:
+                everything = isinstance(relation, ReplacingEverything)
+                count = one.units if everything else min(relation.group, one.units)
+                part = {ReplacingEntry: "entry", ReplacingRecord: "record"}.get(type(relation), "")
+                left[one.name] = one.data(count, place, 0, gone=relation.adding, part=part)
+                right[one.name] = one.data(count, place, choice, part=part)
+            who = ", ".join(line.wrt)
+            yield Pair(f"{who}: {relation.describe()} at place {place + 1}", left, right)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """How data of one input look in a file: `units`, each of `each` rows, which are one of `choices`.
+
+    Rows are usually the first choice; `even`: the first and the second in turn. `free`: units may be left out.
+    """
+
+    name: str
+    header: tuple[str, ...]
+    choices: tuple[tuple[str, ...], ...]
+    units: int
+    each: int = 1
+    numbered: bool = False
+    even: bool = False
+    free: bool = False
+
+    def data(
+        self, count: int, place: int, choice: int, *, gone: bool = False, part: str = ""
+    ) -> tuple[list[str], Rows]:
+        """The usual rows, but for those of `count` units from a place on: another choice, or zeros, or none at all.
+
+        Args: part, "entry" or "record" where only the first number, or the first row, of a unit changes.
+        """
+        rows = []
+        first = min(place, self.units - count)
+        for unit in range(self.units):
+            changed = first <= unit < first + count
+            if changed and gone and self.free:
+                continue
+            usual = self.choices[unit % 2 if self.even and not changed else 0]
+            other = tuple("0" for _ in usual) if gone else self.choices[min(choice, len(self.choices) - 1)]
+            other = (other[0], *usual[1:]) if part == "entry" else other
+            own = [other if changed and not (part == "record" and row) else usual for row in range(self.each)]
+            rows += [[*([str(unit + 1)] if self.numbered else []), *row] for row in own]
+        return list(self.header), rows
+
+    @classmethod
+    def of(cls, model: Model, block: InputBlock) -> _Input:
+        """Raises: NotMadeUpError."""
+        domain, index, name = block.domain, block.index, block.name
+        units = 3 if index is None else model.parties[index].size
+        if isinstance(domain, Table):
+            if index is not None:
+                raise NotMadeUpError("tables that parties hold are not made up")
+            every = list(product(*(_two(one) for _, one in domain.attributes)))
+            choices = tuple(dict.fromkeys([*every[:3], every[-1]]))
+            return cls(name, domain.names, choices, domain.records or units, free=True)
+        if isinstance(domain, RankingOf | PartialRankingOf) and index is not None:
+            words = [show(one) for one in domain.alternatives]
+            words = words[: max(domain.places, 2)] if isinstance(domain, PartialRankingOf) else words
+            orders = ((" ".join(words),), (" ".join(words[::-1]),))
+            return cls(name, ("ranking",), orders, units, even=True, free=True)
+        if isinstance(domain, FiniteSet) and index is not None:
+            ballots = tuple((show(one),) for one in domain.items[:3])
+            return cls(name, ("choice",), ballots, units, even=True, free=True)
+        inner, shape = domain, block.type.shape if index is None else block.type.shape[1:]
+        while isinstance(inner, Power):
+            inner = inner.base
+        wide, ends = (inner.dimension, _ball(inner)) if isinstance(inner, Ball) else (1, (_two(inner)))
+        if isinstance(inner, Ball):
+            shape = shape[:-1]
+        elif len(shape) > (index is None):
+            wide, shape = shape[-1], shape[:-1]
+        if len(shape) > 1:
+            raise NotMadeUpError(f"data of the form {domain.describe()} are not made up")
+        choices = tuple(one if isinstance(one, tuple) else (one,) * wide for one in ends)
+        names = (name,) if wide == 1 else tuple(f"{name}_{i + 1}" for i in range(wide))
+        several = shape[0] if shape else 1
+        if index is None:
+            return cls(name, names, choices, several)
+        return cls(name, (index, *names), choices, units, each=several, numbered=True)
+
+
+def _two(domain: Domain) -> tuple[str, str]:
+    """Two values that are far apart.
+
+    Raises: NotMadeUpError.
+    """
+    if domain.size is not None and not isinstance(domain, Between):
+        every = list(domain.elements())
+        return show(every[0]), show(every[-1])
+    low, high = domain.bounds
+    if low is None or high is None:
+        raise NotMadeUpError(f"numbers in {domain.describe()} have no two ends")
+    return show(low), show(high)
+
+
+def _ball(ball: Ball) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    rest = ("0",) * (ball.dimension - 1)
+    return (show(-ball.radius), *rest), (show(ball.radius), *rest)
