@@ -494,8 +494,8 @@ class Mechanism(Part):
     ratio: Fraction | None = None
     rounds: Rounds | None = None
 
-    parts: tuple[Shares, ...] = ()
-    chosen: Mapping[str, Fraction] = field(default_factory=dict)
+    components: Mapping[str, Shares] = field(default_factory=dict)
+    choices: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Route(Part):

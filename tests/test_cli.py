@@ -107,7 +107,7 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
     """A data file for each input, as options of `run`."""
     dice = np.random.default_rng(3)
     options = []
-    if "parts" in plan["mechanism"]:
+    if "components" in plan["mechanism"]:
         return columns_for(plan, folder)
     if "states" in (block := plan["problem"]["blocks"][0]):
         path = folder / f"{block['source']}.csv"
@@ -149,6 +149,11 @@ def columns_for(plan: dict[str, Any], folder: Path) -> list[str]:
     options, dice = [], np.random.default_rng(3)
     for block in Plan.of(plan).model().blocks:
         path, size = folder / f"{block.name}.csv", block.type.size
+        if block.schema:
+            drawn = [[str(one_value(dice, domain)) for _, domain in block.schema] for _ in range(block.records or 50)]
+            path.write_text("\n".join(map(",".join, [[name for name, _ in block.schema], *drawn])) + "\n", "utf-8")
+            options += ["--input", f"{block.name}={path}"]
+            continue
         if block.domain.size is None:
             rows = [str(v) for v in dice.uniform(*map(float, block.domain.bounds), size)]
         else:
@@ -156,6 +161,13 @@ def columns_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path.write_text("\n".join([block.name, *rows]) + "\n", "utf-8")
         options += ["--input", f"{block.name}={path}"]
     return options
+
+
+def one_value(dice: np.random.Generator, domain: Any) -> object:
+    """A value of a column: a number between its ends, or one of its values."""
+    if domain.size is None:
+        return dice.uniform(*map(float, domain.bounds))
+    return dice.choice([show(value) for value in domain.elements()])
 
 
 def people_for(plan: dict[str, Any], folder: Path) -> list[str]:

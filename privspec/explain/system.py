@@ -23,7 +23,7 @@ from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing
 from privspec.model.values import show
-from privspec.problem.systems import parts_of
+from privspec.problem.systems import part_names, parts_of
 from privspec.stated import Share, Stated
 
 if TYPE_CHECKING:
@@ -171,24 +171,21 @@ def system_fact(
 
     Raises: KeyError, ValueError if it is not of that form.
     """
-    plans = part_plans(document)
+    plans, listed = part_plans(document), plan.problem.blocks[0]["parts"]
+    shares = [plan.mechanism.components[name].shares for name in part_names(document)]
     models = [None] * len(plans) if model is None else [part.model for part in parts_of(model)]
     read = tuple(facts(one | {"digest": ""}, own, judgement) for one, own in zip(plans, models, strict=True))
     return SystemFact(
         family=plan.mechanism.family,
         released=frozenset().union(*(part.mechanism.released for part in read)),
         parts=read,
-        runs=tuple(
-            text
-            for own, part in zip(read, plan.problem.blocks[0]["parts"], strict=True)
-            for text in _runs(_names(own), part)
-        ),
-        shares=tuple(part.shares for part in plan.mechanism.parts),
-        lines=tuple(tuple(part["lines"]) for part in plan.problem.blocks[0]["parts"]),
-        chosen=tuple((name, show(value)) for name, value in plan.mechanism.chosen.items()),
+        runs=tuple(text for own, part in zip(read, listed, strict=True) for text in _runs(_names(own), part)),
+        shares=tuple(shares),
+        lines=tuple(tuple(part["lines"]) for part in listed),
+        chosen=tuple((name, show(value)) for name, value in plan.mechanism.choices.items()),
         spent=tuple(
-            " and ".join(dict.fromkeys(map(_share, part.shares))) + _each_time(held)
-            for part, held in zip(plan.mechanism.parts, plan.problem.blocks[0]["parts"], strict=True)
+            " and ".join(dict.fromkeys(map(_share, own))) + _each_time(held)
+            for own, held in zip(shares, listed, strict=True)
         ),
     )
 

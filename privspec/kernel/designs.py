@@ -107,7 +107,7 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
         if form == "none":
             figures.append(_without_plan(case, design, one, came))
             continue
-        alone = _case(case, one, came, chosen=i == number)
+        alone = _case(case, design, one, came, chosen=i == number)
         found = FORMS[alone.block.form(*FORMS)].judge(alone)
         if i == number:
             own, executed = alone, found
@@ -120,14 +120,28 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
     return own, executed
 
 
-def _case(case: Case, one: Alternative, came: Item, *, chosen: bool) -> Case:
+def _without(mechanism: Item, picked: dict[str, str]) -> Item:
+    """The mechanism as if nothing had been open; a composite one states among its choices what was picked."""
+    entries = dict(mechanism.entries())
+    if "family" not in entries or entries["family"].value != "composite":
+        return mechanism
+    choices = dict(entries.pop("choices", Item({}, f"{mechanism.place}.choices")).entries())
+    for name, value in picked.items():
+        choices.pop(name, Item(None, f"{mechanism.place}.choices.{name}")).same(value)
+    rest = {key: item.value for key, item in entries.items()}
+    kept = {name: item.value for name, item in choices.items()}
+    return Item(rest | ({"choices": kept} if kept else {}), mechanism.place)
+
+
+def _case(case: Case, design: Design, one: Alternative, came: Item, *, chosen: bool) -> Case:
     """The plan of an alternative about its own problem."""
     if chosen:
         said = read(Chosen, came)
         assert isinstance(said, Chosen)
         if canonical(case.problem.value) != canonical(one.problem.value):
             raise case.problem.wrong("is not that of the alternative that is chosen")
-        items = {"loss": said.loss, "alternatives": said.alternatives}
+        mechanism = _without(case.mechanism, dict(zip((c.name for c in design.choices), one.values, strict=True)))
+        items = {"loss": said.loss, "alternatives": said.alternatives, "mechanism": mechanism}
         return replace(case, status=said.status.one_of("optimal", "feasible"), **items)  # type: ignore[arg-type]
     body = {key: item.value for key, item in came.entries() if key != "form"}
     given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}

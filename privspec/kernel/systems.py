@@ -71,8 +71,8 @@ class SystemRules(Rules):
     def judge(self, case: Case) -> object:
         """Every part, then what they spend together of each line, then the sum of their losses."""
         system = read_system(case)
-        family, _, picked = case.mechanism.fields("family", "parts", optional=("chosen",))
-        family.same("system")
+        family, _, picked = case.mechanism.fields("family", "components", optional=("choices",))
+        family.same("composite")
         chosen, parts = _chosen(picked, system.choices), self.parts(case, system)
         cases = [own for own, *_ in parts]
         for own in cases:
@@ -93,8 +93,8 @@ class SystemRules(Rules):
 
     def parts(self, case: Case, system: System) -> list[Judged]:
         """Every part, judged by the rules of its form."""
-        found, (_, made, _) = list[Judged](), case.mechanism.fields("family", "parts", optional=("chosen",))
-        for part, plan in zip(system.parts, made.items(len(system.parts)), strict=True):
+        found = list[Judged]()
+        for part, plan in self._plans(case, system):
             own = self._case(case, part, plan)
             found.append((own, self.forms[own.block.form(*self.forms)].judge(own), part))
         return found
@@ -104,8 +104,7 @@ class SystemRules(Rules):
         witness.same(None)
         system, found = read(System, case.block), list[Spent]()
         assert isinstance(system, System)
-        _, made, _ = case.mechanism.fields("family", "parts", optional=("chosen",))
-        parts = [(self._case(case, part, plan), part) for part, plan in zip(system.parts, made.items(), strict=True)]
+        parts = [(self._case(case, part, plan), part) for part, plan in self._plans(case, system)]
         shown = [part.only_if for own, part in parts if set(outputs_of(own)) & set(outputs)]  # by running at all
         wanted = {*outputs, *shown}
         for own, part in parts:
@@ -121,6 +120,12 @@ class SystemRules(Rules):
                 return None
             found += [min(spent, key=lambda one: (one[1].get("delta", 0), *one[1].values()))] * part.times
         return _let_through(found)
+
+    def _plans(self, case: Case, system: System) -> list[tuple[PartOfSystem, Item]]:
+        """Every part with its plan, which stands under its name."""
+        _, made, _ = case.mechanism.fields("family", "components", optional=("choices",))
+        names = component_names([part.problem for part in system.parts])
+        return list(zip(system.parts, made.fields(*names), strict=True))
 
     def _case(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
@@ -205,8 +210,13 @@ def _chosen(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]
 
 
 def outputs_of(case: Case) -> tuple[str, ...]:
-    """What a part gives, by the words of its form."""
-    block = dict(case.block.entries())
+    """What a part gives."""
+    return _outputs(case.block)
+
+
+def _outputs(item: Item) -> tuple[str, ...]:
+    """What a block gives, by the words of its form."""
+    block = dict(item.entries())
     block = dict(block["block"].entries()) if block["form"].value == "priced" else block
     (names,) = (block[key] for key in ("outputs", "output", "released") if key in block)
     if isinstance(names.value, str):
@@ -214,6 +224,14 @@ def outputs_of(case: Case) -> tuple[str, ...]:
     return tuple(
         one.text() if isinstance(one.value, str) else dict(one.entries())["name"].text() for one in names.items()
     )
+
+
+def component_names(problems: list[Item]) -> list[str]:
+    """The name of each part: of the component that gives its outputs, if no two have the same; else its outputs."""
+    given = [_outputs(read_frame(problem).blocks[0]) for problem in problems]
+    short = [{name.partition(".")[0] for name in names} for names in given]
+    found = ["".join(one) if len(one) == 1 else ", ".join(names) for one, names in zip(short, given, strict=True)]
+    return found if len(set(found)) == len(found) else [", ".join(names) for names in given]
 
 
 @dataclass(frozen=True, slots=True)

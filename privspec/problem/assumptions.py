@@ -285,12 +285,12 @@ def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 
 def _system(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
-    from privspec.problem.systems import parts_of
+    from privspec.problem.systems import part_names, parts_of
 
     said = []
-    problems = plan["problem"]["blocks"][0]["parts"]
-    for part, own, problem in zip(parts_of(model), plan["mechanism"]["parts"], problems, strict=True):
-        found = OF_FORM[part.family.form](part.model, {**own, **problem})
+    problems, made = plan["problem"]["blocks"][0]["parts"], plan["mechanism"]["components"]
+    for part, name, problem in zip(parts_of(model), part_names(plan), problems, strict=True):
+        found = OF_FORM[part.family.form](part.model, {**made[name], **problem})
         said += [one for one in found if one not in said]
     text = "Parts draw their noise independently; what they spend of a line is composed for one unit in all of them."
     yield _said(text, "proved", note="composition")

@@ -113,12 +113,27 @@ def difference_of(_model: Model, _moved: Requirement) -> None:
     """What a unit changes is said by each alternative."""
 
 
+def with_picked(mechanism: Mapping[str, Any], picked: Mapping[str, str]) -> dict[str, Any]:
+    """A mechanism whose choices hold what was picked of a design as well; of a composite one only, others have none."""
+    if mechanism["family"] != "composite":
+        return dict(mechanism)
+    return {**mechanism, "choices": {**mechanism.get("choices", {}), **picked}}
+
+
+def _without(mechanism: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
+    """The mechanism as if nothing had been open."""
+    kept = {name: value for name, value in mechanism.get("choices", {}).items() if name not in names}
+    rest = {key: value for key, value in mechanism.items() if key != "choices"}
+    return rest | ({"choices": kept} if kept else {})
+
+
 def inside(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """The plan of the alternative that was chosen, as if nothing else had been open; any other plan as it is."""
     if KEY not in document:
         return document
     chosen = document[KEY]["outcomes"][document[KEY]["chosen"]]
     own = {key: chosen[key] for key in ("status", "loss", "alternatives")}
+    own["mechanism"] = _without(document["mechanism"], {one["name"] for one in document[KEY]["problem"]["choices"]})
     return {key: value for key, value in document.items() if key != KEY} | own
 
 

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
+from privspec.kernel.core.reading import Item
+from privspec.kernel.systems import component_names
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
@@ -210,6 +212,11 @@ def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, .
     measure = model.requirements[number].measure
     assert isinstance(measure, Chosen)
     return (amount, *(public_number(one, model) for one in measure.amounts_as_written[1:]))
+
+
+def part_names(plan: Mapping[str, Any]) -> list[str]:
+    """Under which names the plan of a system has its parts, in the order of its problem."""
+    return component_names([Item(part["problem"], "problem") for part in plan["problem"]["blocks"][0]["parts"]])
 
 
 @once

@@ -18,7 +18,7 @@ from privspec.families.family import Settings
 from privspec.families.systems import family
 from privspec.pipeline import Request, solve
 from privspec.stated import parse_exact
-from tests.plans import Document
+from tests.plans import Document, components
 
 STEP, SPAN = 1e-4, 12.0
 """The grid of privacy losses, and the largest one on it."""
@@ -147,7 +147,7 @@ def accounted(plan: Document, *, up: bool) -> float:
     """Delta of a plan of one line at the epsilon that it asks for: the largest over all pairs of worlds."""
     blocks = [one["problem"]["blocks"][0] for one in plan["problem"]["blocks"][0]["parts"]]
     (unit,) = plan["problem"]["obligations"][0]["units"]
-    parts = [one | {"whole": unit["kind"] == "everything"} for one in plan["mechanism"]["parts"]]
+    parts = [one | {"whole": unit["kind"] == "everything"} for one in components(plan)]
     ways = []
     for part, block in zip(parts, blocks, strict=True):
         found = [on_grid(one, up=up) if isinstance(one, dict) else by_law(one, up=up) for (one,) in worlds(part, block)]

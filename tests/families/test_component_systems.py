@@ -25,7 +25,7 @@ from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from privspec.problem.systems import chosen_shares, parts_of
 from privspec.verification import verify
-from tests.plans import Document, resign
+from tests.plans import Document, components, resign
 
 ONE = """parameters: {amount} = {value}
 variables:
@@ -85,7 +85,7 @@ def test_the_reference_values(
     if given:
         assert plan.status == "optimal"
     else:
-        picked = {name: Fraction(text) for name, text in plan.document["mechanism"]["chosen"].items()}
+        picked = {name: Fraction(text) for name, text in plan.document["mechanism"]["choices"].items()}
         power = Fraction(1, 3) if part == PURE else Fraction(1, 2)
         shares = [c ** float(power) for c in (1, 4, 9)]
         total = 1 if part == PURE else sum(map(float, picked.values()))
@@ -121,14 +121,14 @@ def test_more_files_than_parts_are_refused(plan: Plan) -> None:
 
 def lower(plan: Document) -> None:
     """The chosen number says less than the part spends."""
-    plan["mechanism"]["chosen"]["e3"] = "0.3"
+    plan["mechanism"]["choices"]["e3"] = "0.3"
     plan["guarantees"][3]["epsilon"] = plan["guarantees"][3]["achieved"]["epsilon"] = "0.3"
 
 
 def lower_everywhere(plan: Document) -> None:
     """So does the share of its own line."""
     lower(plan)
-    own = plan["mechanism"]["parts"][2]
+    own = components(plan)[2]
     own["shares"][1]["amounts"][0][1] = "3/10"
     own["guarantees"][1]["epsilon"] = own["guarantees"][1]["achieved"]["epsilon"] = "0.3"
 
@@ -139,20 +139,20 @@ def another(plan: Document) -> None:
 
 
 def unsaid(plan: Document) -> None:
-    del plan["mechanism"]["chosen"]
+    del plan["mechanism"]["choices"]
 
 
 def unknown(plan: Document) -> None:
-    plan["mechanism"]["chosen"]["e4"] = "1"
+    plan["mechanism"]["choices"]["e4"] = "1"
 
 
 def nothing(plan: Document) -> None:
-    plan["mechanism"]["chosen"]["e3"] = "0"
+    plan["mechanism"]["choices"]["e3"] = "0"
 
 
 def more_of_the_line(plan: Document) -> None:
     """A part spends more of the line that all share than is left of it."""
-    own = plan["mechanism"]["parts"][0]
+    own = components(plan)[0]
     own["shares"][0]["amounts"][0][1] = "1/2"
     own["guarantees"][0]["epsilon"] = "0.5"
 
@@ -163,7 +163,7 @@ def more_of_the_line(plan: Document) -> None:
         (lower, "privacy"),
         (lower_everywhere, "privacy"),
         (another, "not what the line asks"),
-        (unsaid, "chosen"),
+        (unsaid, "choices"),
         (unknown, "e4"),
         (nothing, "outside its range"),
         (more_of_the_line, "privacy"),
@@ -180,7 +180,7 @@ def test_plans_that_lie_about_a_share_are_refused(plan: Plan, change: Callable[[
 def test_a_range_caps_a_share_and_is_kept(tmp_path: Path) -> None:
     path = three(tmp_path, "1-DP", LAPLACE, PURE, within="[0, 0.3]")
     plan = load(path).solve()
-    picked = [Fraction(text) for text in plan.document["mechanism"]["chosen"].values()]
+    picked = [Fraction(text) for text in plan.document["mechanism"]["choices"].values()]
     assert max(picked) == Fraction(3, 10)
     forged = copy.deepcopy(json.loads(plan.to_json()))
     forged["problem"]["blocks"][0]["choices"][2]["high"] = "1"
@@ -288,20 +288,20 @@ def test_a_share_beside_a_delta_may_be_gaussian(tmp_path: Path, within: str) -> 
     (tmp_path / "one.priv").write_text(part.replace("epsilon-DP", "(epsilon, 1e-6)-DP"), "utf-8")
     plan = load(path).solve()
     assert verify(plan.to_json()).ok
-    picked = [Fraction(text) for text in plan.document["mechanism"]["chosen"].values()]
+    picked = [Fraction(text) for text in plan.document["mechanism"]["choices"].values()]
     assert max(picked) <= Fraction(2, 5) or within == "[0, inf)"
     if within != "[0, inf)":
         return
-    assert [part["shares"][0]["name"] for part in plan.document["mechanism"]["parts"]] == ["mu-GDP"] * 3
-    for epsilon, own in zip(picked, plan.document["mechanism"]["parts"], strict=True):
+    assert [part["shares"][0]["name"] for part in components(plan.document)] == ["mu-GDP"] * 3
+    for epsilon, own in zip(picked, components(plan.document), strict=True):
         mu = Fraction(own["shares"][0]["amounts"][0][1])
         assert gaussian_delta_up(epsilon, mu * mu) <= Fraction(1, 10**6)
         assert gaussian_delta_up(epsilon - Fraction(1, 10**7), mu * mu) > Fraction(1, 10**6)
     assert plan.loss.value == pytest.approx(450, rel=1e-5)  # (sum of square roots of 0.5, 2, 4.5)^2 / (2 rho)
     forged = copy.deepcopy(json.loads(plan.to_json()))
-    forged["mechanism"]["chosen"]["e3"] = forged["guarantees"][3]["epsilon"] = "0.3"
+    forged["mechanism"]["choices"]["e3"] = forged["guarantees"][3]["epsilon"] = "0.3"
     forged["guarantees"][3]["achieved"]["epsilon"] = "0.3"
-    forged["mechanism"]["parts"][2]["shares"][1]["amounts"][0][1] = "3/10"
+    components(forged)[2]["shares"][1]["amounts"][0][1] = "3/10"
     assert not judge(Item(resign(forged), "plan")).ok
 
 
@@ -355,7 +355,7 @@ privacy:
 def test_a_part_that_is_run_several_times(tmp_path: Path) -> None:
     """Every run has its share: what k runs and P spend together is what the line asks for, composed exactly."""
     plan = load(runs(tmp_path, ", times = 4", "(P, again.O) is 0.5-zCDP wrt x", GAUSSIAN)).solve()
-    parts = plan.document["mechanism"]["parts"]
+    parts = components(plan.document)
     mine, each = (Fraction(part["shares"][0]["amounts"][0][1]) for part in parts)
     assert 0.999999 <= float(mine**2 + 4 * each**2) <= 1
     # losses 1 / mu^2 and 1 / nu^2 with mu^2 + 4 nu^2 = 1: mu^2 = 1 / 3, nu^2 = 1 / 6
@@ -375,9 +375,9 @@ def test_runs_beside_pure_noise_are_composed_as_copies(tmp_path: Path) -> None:
         tmp_path, ", epsilon = e1, times = 4", "(P, again.O) is (1, 1e-3)-DP wrt x", more="  choose e1 in [0, inf)"
     )
     plan = load(path).solve()
-    mine, own = (part["shares"] for part in plan.document["mechanism"]["parts"])
+    mine, own = (part["shares"] for part in components(plan.document))
     each = Fraction(own[0]["amounts"][0][1])
-    assert Fraction(plan.document["mechanism"]["chosen"]["e1"]) == 4 * each
+    assert Fraction(plan.document["mechanism"]["choices"]["e1"]) == 4 * each
     assert (mine[0]["name"], own[0]["name"]) == ("mu-GDP", "epsilon-DP")
     assert plan.loss.value < 83.83  # what it takes with pure noise for P, whose share is what four runs leave of 1
 
@@ -510,6 +510,13 @@ def test_the_worked_example_with_a_protocol_that_is_chosen(tmp_path: Path, price
     plan = load(design(tmp_path, choices="  choose protocol in {nobody, secure_sum}", cost=cost)).solve()
     assert verify(plan.to_json()).ok
     assert plan.document["problem"]["trust"]["kind"] == word
+    assert plan.document["mechanism"]["family"] == "composite"
+    assert list(plan.document["mechanism"]["components"]) == ["average", "counts"]
+    assert plan.document["mechanism"]["choices"]["protocol"] == word
+    assert set(plan.document["mechanism"]["choices"]) == {"protocol", "e1", "e2"}
+    forged = copy.deepcopy(json.loads(plan.to_json()))
+    forged["mechanism"]["choices"]["protocol"] = "curator"
+    assert not judge(Item(resign(forged), "plan")).ok
     assert "average.O" in plan.explain("public")
     data = {"x": [1.0] * 20}
     release = plan.run(data, randomness=SimulationRandomness(1))

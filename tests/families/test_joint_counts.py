@@ -72,7 +72,7 @@ def test_a_coalition_of_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     parts = apart(tmp_path, 8, "1")
     assert verify(parts.to_json()).ok
     assert parts.loss.value == pytest.approx(2.6243, abs=6e-5)
-    picked = [float(one) for one in parts.document["mechanism"]["chosen"].values()]
+    picked = [float(one) for one in parts.document["mechanism"]["choices"].values()]
     assert picked == pytest.approx([0.5, 0.5], abs=1e-5)
 
 

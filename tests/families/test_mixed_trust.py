@@ -19,7 +19,7 @@ from privspec.kernel import judge
 from privspec.plan import Plan
 from privspec.problem.systems import parts_of
 from privspec.verification import verify
-from tests.plans import Document, resign
+from tests.plans import Document, components, resign
 
 SUM = """parameters: epsilon = 3
 parties: person in 1..5
@@ -95,7 +95,7 @@ def test_each_part_is_under_its_own_trust(plan: Plan) -> None:
 
 def test_all_spend_one_budget_and_losses_weigh_as_trusts_cost(plan: Plan) -> None:
     """Variances are 5 * 2 / e^2, (5 / 3) * 2 / e^2 and 2 / e^2: the split is by cube roots of what they cost."""
-    shares = [part["shares"][0]["amounts"][0][1] for part in plan.document["mechanism"]["parts"]]
+    shares = [part["shares"][0]["amounts"][0][1] for part in components(plan.document)]
     assert sum(map(Fraction, shares)) <= 3
     costs = np.cbrt([5, 5 / 3, 1])
     # for a sum of pure shares another share of noise may be a little better than Laplace's
@@ -106,7 +106,7 @@ def test_what_is_executed_has_the_variance_of_each_trust(plan: Plan) -> None:
     """The mean of 4,000 squares, within six of its standard deviations; Laplace's fourth moment is six squares."""
     drawn = mechanism_of(plan.document).simulate(Simulation(4000, 7, approximate=True))
     assert drawn.shape == (4000, 3)
-    parts = plan.document["mechanism"]["parts"]
+    parts = components(plan.document)
     expected = [part["loss"]["value"] for part in parts]
     found = ((drawn - 0.0) ** 2).mean(axis=0)
     assert found == pytest.approx(expected, rel=6 * (5 / 4000) ** 0.5)
@@ -181,7 +181,7 @@ options: trust nobody
     (tmp_path / "both.priv").write_text(text, "utf-8")
     found = load(tmp_path / "both.priv").solve()
     assert found.model().trust.name == "nobody"
-    assert [part["mechanism"]["family"] for part in found.document["mechanism"]["parts"]] == [
+    assert [part["mechanism"]["family"] for part in components(found.document)] == [
         "laplace",
         "local_dictator",
     ]
@@ -214,7 +214,7 @@ def test_a_local_report_is_under_no_other_trust(tmp_path: Path) -> None:
 
 
 def part(document: Document, number: int) -> tuple[Any, Any]:
-    return document["problem"]["blocks"][0]["parts"][number]["problem"], document["mechanism"]["parts"][number]
+    return document["problem"]["blocks"][0]["parts"][number]["problem"], components(document)[number]
 
 
 def swapped(number: int, kind: str, colluding: int = 0) -> Callable[[Document], None]:

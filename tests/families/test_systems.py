@@ -27,7 +27,7 @@ from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, check, solve
 from privspec.plan import Plan
 from privspec.problem.systems import parts_of, reads
-from tests.plans import solved
+from tests.plans import components, solved
 
 PRIVACY = "all outputs are (1, 1e-6)-DP wrt all inputs, replacing one person"
 
@@ -81,7 +81,7 @@ def request_of(template: str) -> Request:
 
 def shares_of_plan(plan: Plan) -> list[tuple[str, Fraction]]:
     """The measure and amount that each part spends of the one line."""
-    found = [part["shares"] for part in plan.document["mechanism"]["parts"]]
+    found = [part["shares"] for part in components(plan.document)]
     return [(share["name"], Fraction(share["amounts"][0][1])) for (share,) in found]
 
 
@@ -114,7 +114,7 @@ def test_a_system_is_solved_verified_and_told(plan: Plan) -> None:
     assert [measure for measure, _ in shares_of_plan(plan)] == ["epsilon-DP"] * 3
     spent = sum(amount for _, amount in shares_of_plan(plan))
     assert 1 - Fraction(1, 10**5) <= spent <= 1 + Fraction(1, 10**4)  # delta pays for a little more than 1
-    parts = plan.document["mechanism"]["parts"]
+    parts = components(plan.document)
     assert plan.loss.value == pytest.approx(sum(part["loss"]["value"] for part in parts), rel=1e-12)
     for reader in ("public", "auditor", "engineer"):
         page = plan.explain(reader)
@@ -202,7 +202,7 @@ def test_draws_follow_the_parts(plan: Plan) -> None:
         release = plan.run(DATA, randomness=SimulationRandomness(seed))
         means.append(float(np.ravel(release.values["mean_pay"])[0]))
         assert str(np.ravel(release.values["seat"])[0]) in ("north", "south")
-    parts = plan.document["mechanism"]["parts"]
+    parts = components(plan.document)
     deviation = parts[0]["loss"]["value"] ** 0.5
     assert abs(np.mean(means) - 1.0) < 6 * deviation / 400**0.5
 
@@ -259,7 +259,7 @@ def test_parts_may_be_secure_sums_of_the_same_parties(tmp_path: Path) -> None:
     release = plan.run(data, randomness=SimulationRandomness(1), ledger=tmp_path / "p.db", new_ledger=True)
     assert {name: float(release[name]) for name in ("S", "C")} == pytest.approx({"S": 0.5, "C": 0.5}, abs=1.5)
     forged = json.loads(plan.to_json())
-    for part in forged["mechanism"]["parts"]:
+    for part in components(forged):
         part["shares"][0]["amounts"] = part["shares"][1]["amounts"] = [["epsilon", "1/4"]]
     assert not Plan(sealed({k: v for k, v in forged.items() if k != "digest"})).verify().ok
 
@@ -282,7 +282,7 @@ def test_a_part_spends_one_share_of_all_lines_that_it_is_under(people: int) -> N
     """The press sees two parts under a stricter line, auditors all three: both lines hold, and of forty people bind."""
     plan = Plan(solved("press_and_auditors", N=people))
     assert plan.verify().ok
-    spent = [part["shares"] for part in plan.document["mechanism"]["parts"]]
+    spent = [part["shares"] for part in components(plan.document)]
     assert [len(shares) for shares in spent] == [1, 2, 2]
     assert all(share == shares[0] for shares in spent for share in shares)
     amounts = [Fraction(shares[0]["amounts"][0][1]) for shares in spent]

@@ -56,7 +56,7 @@ def twice(document: Document, path: Path) -> str:
 
 def still_true(document: Document, done: str, path: Path, text: str) -> bool:
     """Whether a mutation may be accepted: where nothing is claimed, or where a bound is stated on the safe side."""
-    inside = path[:2] in (("mechanism", "parts"), ("design", "outcomes")) and len(path) > 3
+    inside = path[:2] in (("mechanism", "components"), ("design", "outcomes")) and len(path) > 3
     whole, path = path, path[3:] if inside else path[1:] if path[:2] == ("design", "problem") else path
     if path[0] in (*UNPROVED, *WITNESSES) and done != "stands twice":
         return True

@@ -21,7 +21,7 @@ from privspec.kernel.core.composition import delta_up, proves, pure_mu_up
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.systems import composed_proves
 from privspec.verification import verify
-from tests.plans import Document, resign, solved_text
+from tests.plans import Document, components, resign, solved_text
 
 SPEC = """\
 spec two
@@ -57,12 +57,12 @@ def verdict(plan: Document) -> str:
 
 def test_the_plan_holds(plan: Document) -> None:
     assert verdict(plan) == ""
-    assert [part["shares"][0]["name"] for part in plan["mechanism"]["parts"]] == ["mu-GDP", "epsilon-DP"]
+    assert [part["shares"][0]["name"] for part in components(plan)] == ["mu-GDP", "epsilon-DP"]
 
 
 def part(plan: Document, number: int) -> Any:
     """A part of the mechanism."""
-    return plan["mechanism"]["parts"][number]
+    return components(plan)[number]
 
 
 def larger_share(plan: Document) -> None:
@@ -81,16 +81,18 @@ def other_measure(plan: Document) -> None:
 
 
 def one_part_left_out(plan: Document) -> None:
-    plan["mechanism"]["parts"].pop()
+    plan["mechanism"]["components"].popitem()
 
 
 def parts_in_other_places(plan: Document) -> None:
-    plan["mechanism"]["parts"].reverse()
+    made = plan["mechanism"]["components"]
+    first, second = made
+    made[first], made[second] = made[second], made[first]
 
 
 def a_part_twice(plan: Document) -> None:
     plan["problem"]["blocks"][0]["parts"].append(copy.deepcopy(plan["problem"]["blocks"][0]["parts"][0]))
-    plan["mechanism"]["parts"].append(copy.deepcopy(part(plan, 0)))
+    plan["mechanism"]["components"]["more"] = copy.deepcopy(part(plan, 0))
 
 
 def no_share_of_a_line(plan: Document) -> None:

@@ -14,6 +14,7 @@ import privspec.specs
 
 from privspec.api import Problem
 from privspec.manual import template_text
+from privspec.problem.systems import part_names
 
 Document = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -54,6 +55,11 @@ def solved(template: str, **parameters: Any) -> Document:
 def solved_text(text: str, **parameters: Any) -> Document:
     """The plan of a spec."""
     return copy.deepcopy(_solved(text, tuple(sorted(parameters.items()))))
+
+
+def components(plan: Mapping[str, Any]) -> list[Document]:
+    """The plans of the parts of a system, in order."""
+    return [plan["mechanism"]["components"][name] for name in part_names(plan)]
 
 
 @cache

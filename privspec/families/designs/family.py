@@ -27,7 +27,7 @@ from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.model.alternatives import Design as OpenChoices
 from privspec.model.alternatives import described
 from privspec.model.graph import Model
-from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason
+from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason, with_picked
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
@@ -123,6 +123,7 @@ class DesignDecision:
         return sealed(
             {
                 **{key: value for key, value in plan.items() if key != "digest"},
+                "mechanism": with_picked(plan["mechanism"], self._picked()),
                 "remarks": {
                     **plan["remarks"],
                     "solver": plan["remarks"]["solver"] | {"seconds": self.seconds},
@@ -146,6 +147,11 @@ class DesignDecision:
                 },
             }
         )
+
+    def _picked(self) -> dict[str, str]:
+        """The values of what is chosen, by name."""
+        one = self.block.alternatives[self.outcomes.index(self.chosen)]
+        return {choice.name: value for choice, value in zip(self.block.choices, one.values, strict=True)}
 
     def _outcome(self, one: Outcome) -> dict[str, Any]:
         if isinstance(one, Unsolved):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Simulation, refuse_unknown
 from privspec.noise.samplers import Randomness
-from privspec.problem.systems import parts_of
+from privspec.problem.systems import part_names, parts_of
 from privspec.registry import family_of_plan
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def part_plans(plan: Plan) -> tuple[dict[str, Any], ...]:
     """
     (block,) = plan["problem"]["blocks"]
     found = []
-    for part, made in zip(block["parts"], plan["mechanism"]["parts"], strict=True):
+    for part, name in zip(block["parts"], part_names(plan), strict=True):
+        made = plan["mechanism"]["components"][name]
         asked = zip(part["problem"]["obligations"], made["shares"], strict=True)
         problem = part["problem"] | {"obligations": [one | {"measure": share} for one, share in asked]}
         own = {key: value for key, value in made.items() if key != "shares"}

@@ -30,7 +30,8 @@ from privspec.families.systems.splits import (
     rounded_up,
 )
 from privspec.kernel.core.numbers import gaussian_delta_up
-from privspec.kernel.systems import Composed, composed
+from privspec.kernel.core.reading import Item
+from privspec.kernel.systems import Composed, component_names, composed
 from privspec.language import syntax
 from privspec.model.graph import Model, give
 from privspec.model.values import show
@@ -103,7 +104,7 @@ class SystemDecision:
                 "alternatives": [
                     {"name": name, "loss": value, "admissible": True, "reason": ""} for name, value in self.considered
                 ],
-                "mechanism": {"family": "system", **self._chosen(), "parts": [_part(one) for one in documents]},
+                "mechanism": {"family": "composite", **self._chosen(), "components": _components(documents)},
                 "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
                 "accuracy": [line for one in documents for line in one["accuracy"]],
                 **({"fairness": fairness} if fairness else {}),
@@ -119,7 +120,7 @@ class SystemDecision:
         """The numbers that were picked, by name."""
         names = chosen_shares(self.model)
         picked = {names[line]: amount / share_of(self.model, line)[1] for line, amount in self.chosen.items()}
-        return {"chosen": {name: show(value) for name, value in picked.items()}} if picked else {}
+        return {"choices": {name: show(value) for name, value in picked.items()}} if picked else {}
 
     def asked(self, number: int) -> dict[str, Fraction]:
         """The amounts of a line, at the numbers that were picked."""
@@ -140,6 +141,12 @@ class SystemDecision:
         achieved = {key: show(value) for key, value in reached.items()}
         head = guarantee_head(self.model.requirements[number], number)
         return head | asked | {"achieved": achieved, "because": because}
+
+
+def _components(plans: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+    """The plans of all parts by their names."""
+    names = component_names([Item(plan["problem"], "problem") for plan in plans])
+    return dict(zip(names, map(_part, plans), strict=True))
 
 
 def _part(plan: Mapping[str, Any]) -> dict[str, Any]:
