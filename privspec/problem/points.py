@@ -18,7 +18,7 @@ from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Power, Real
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import Chosen, MetricDP
+from privspec.model.measures import Chosen, Measure, MetricDP, Personalised
 from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -122,8 +122,13 @@ class PointBlock:
 
 def reads(model: Model) -> bool:
     """Whether a line asks for privacy by the distance of points, in a spec that is no table and has no parts."""
-    lines = (line.measure for line in model.requirements)
+    lines = (one for line in model.requirements for one in _each(line.measure))
     return any(isinstance(one, MetricDP) for one in lines) and not model.components and not finite(model)
+
+
+def _each(measure: Measure) -> tuple[Measure, ...]:
+    """A measure, or those of each party."""
+    return measure.each if isinstance(measure, Personalised) else (measure,)
 
 
 def blocks(model: Model) -> tuple[PointBlock, ...]:
@@ -285,7 +290,7 @@ class ErrorReader:
 
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     """Constructs that are not known here: where, what, and what to write in their place."""
-    lines = [line for line in model.requirements if isinstance(line.measure, MetricDP)]
+    lines = [line for line in model.requirements if isinstance(_each(line.measure)[0], MetricDP)]
     first = lines[0].span
     for choice in model.choices:
         yield choice.span, f"a value for {choice.name} beside a line of metric-DP of real values", None
@@ -341,7 +346,9 @@ def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str
     if not whole or unit.group > 1 or unit.adding:
         other = f"replacing one {source.index}" if source.index else "replacing everything"
         yield line.span, f"metric-DP of a real point, {unit.describe()},", f"write `{other}`, or leave the unit out"
-    if isinstance(measure, MetricDP):
+    if isinstance(measure, Personalised):
+        yield line.span, "metric-DP of real values with a figure for each party", "give all parties the strictest one"
+    elif isinstance(measure, MetricDP):
         if measure.matrix is not None or measure.metric not in NORM_OF:
             words = "distance euclidean, distance manhattan or distance chebyshev"
             yield line.span, f"the {measure.metric} distance of real points", f"write {words}"
@@ -349,7 +356,7 @@ def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str
             yield line.span, "metric-DP of real values with a delta", "leave delta out: the noise needs none"
     elif isinstance(measure, Chosen) or measure.pure_epsilon is None or measure.name not in PURE:
         yield line.span, f"{measure.name} requirements beside metric-DP of real values", None
-    epsilon = measure.amounts.get("epsilon") if not isinstance(measure, Chosen) else None
+    epsilon = None if isinstance(measure, Chosen | Personalised) else measure.amounts.get("epsilon")
     if epsilon is not None and not isinstance(measure, MetricDP) and epsilon > LARGEST_EPSILON:
         yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
 

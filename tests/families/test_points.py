@@ -234,6 +234,57 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert [row["loss"] for row in found["rows"] if row] == pytest.approx([2, 0.5], rel=1e-8)
 
 
+CHECK_INS = Path(__file__).resolve().parents[3] / "shared" / "data" / "gowalla_san_francisco.csv.gz"
+
+
+@pytest.mark.skipif(not CHECK_INS.is_file(), reason=f"the check-ins are not at {CHECK_INS}")
+def test_reports_of_real_check_ins(tmp_path: Path) -> None:
+    """Two thousand places in San Francisco in kilometres: reports are off by Gamma(2) / epsilon, wherever they are."""
+    import polars as pl
+
+    table = pl.read_csv(CHECK_INS).head(2000)
+    east = (table["lon"] + 122.53) * 88.0
+    north = (table["lat"] - 37.70) * 111.2
+    path = tmp_path / "places.csv"
+    pl.DataFrame({"place_1": east, "place_2": north}).write_csv(path)
+    plan = solved("location_reports", side=16)
+    release = run(plan, {"place": path}, randomness=SimulationRandomness(21))
+    off = np.linalg.norm(release.values["report"] - np.column_stack([east, north]), axis=1)
+    assert stats.kstest(2 * off, stats.gamma(2).cdf).pvalue > ALARM
+    assert off.mean() == pytest.approx(plan["loss"]["value"], abs=0.1)
+
+
 def test_plans_verify_by_their_spec() -> None:
     plan = solved("location_reports")
     assert Plan(plan).verify().ok
+
+
+def test_parties_send_their_own_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`run --party` for each of three, `aggregate` of all; forged, doubled and missing messages are refused."""
+    text = spec(parties="parties: p in 1..3\n", index="[p]", loss="E[ ||z - x||^2 ]", options="options: trust nobody\n")
+    path, plan = tmp_path / "own.priv", tmp_path / "own.plan.json"
+    path.write_text(text, "utf-8")
+    assert run_command_line(["solve", str(path), "-o", str(plan)]) == 0
+    messages = []
+    for number in (1, 2, 3):
+        data, out = tmp_path / f"x{number}.csv", tmp_path / f"m{number}.json"
+        data.write_text(f"x_1,x_2\n{number},{2 * number}\n", "utf-8")
+        asked = ["run", str(plan), "--input", f"x={data}", "--party", str(number), "--new-ledger", "-o", str(out)]
+        assert run_command_line(asked) == 0
+        messages.append(out)
+    whole = tmp_path / "whole.json"
+    listed = [str(one) for one in messages]
+    assert run_command_line(["aggregate", str(plan), *listed, "-o", str(whole)]) == 0
+    found = json.loads(whole.read_text("utf-8"))["outputs"]["z"]["values"]
+    sent = [json.loads(one.read_text("utf-8"))["outputs"]["message"]["values"] for one in messages]
+    assert found == [float(value) for one in sent for value in one]
+    assert run_command_line(["aggregate", str(plan), *listed[:2]]) != 0
+    assert run_command_line(["aggregate", str(plan), *listed[:2], listed[0]]) != 0
+    forged = json.loads(messages[0].read_text("utf-8"))
+    forged["outputs"]["message"]["values"][0] = "0.1"
+    messages[0].write_text(json.dumps(forged), "utf-8")
+    assert run_command_line(["aggregate", str(plan), *listed]) != 0
+    assert "is no report of p 1" in capsys.readouterr().err
+    asked = ["run", str(plan), "--input", f"x={tmp_path / 'x1.csv'}", "--party", "4"]
+    assert run_command_line(asked) != 0
+    assert "numbered from 1 to 3" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, isfinite, isqrt, sqrt
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    Keys,
     Mechanism,
     Plan,
     Secret,
@@ -26,6 +27,7 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
+from privspec.families.points.messages import OwnReport, together
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
@@ -86,11 +88,32 @@ class PointMechanism(Mechanism):
     """Each point gets noise of its own; every record is one person's where points have no index."""
 
     points: Points
+    trust: str
 
     @classmethod
     def of_plan(cls, plan: Plan) -> PointMechanism:
         """Raises: UsageError PS0820."""
-        return cls(points_of_plan(plan))
+        return cls(points_of_plan(plan), str(plan["problem"]["trust"]["kind"]))
+
+    @property
+    def held(self) -> PointBlock:
+        """What the parties hold."""
+        return self.points.block
+
+    def alone(self) -> PointMechanism:
+        """The same for one party."""
+        block = replace(self.points.block, count=1, shape=(1, *self.points.block.shape[1:]))
+        return PointMechanism(replace(self.points, block=block), self.trust)
+
+    def possible(self, report: Sequence[float]) -> bool:
+        """Whether a report lies on the grid."""
+        return all((Fraction(value) / self.points.step).denominator == 1 for value in report)
+
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        return OwnReport.of(self, party, keys)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        return together(self, digest, messages)
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    Keys,
     Mechanism,
     Plan,
     Secret,
@@ -26,6 +27,7 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE
 from privspec.families.points.execution import read_points_of
+from privspec.families.points.messages import OwnReport, together
 from privspec.kernel.cells import CellBlock, Cells, read_cells
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock
@@ -73,11 +75,32 @@ class CellMechanism(Mechanism):
     """Each number picks the row of its cell, and gets a draw of its own."""
 
     cells: Cells
+    trust: str
 
     @classmethod
     def of_plan(cls, plan: Plan) -> CellMechanism:
         """Raises: UsageError PS0820."""
-        return cls(cells_of_plan(plan))
+        return cls(cells_of_plan(plan), str(plan["problem"]["trust"]["kind"]))
+
+    @property
+    def held(self) -> CellBlock:
+        """What the parties hold."""
+        return self.cells.block
+
+    def alone(self) -> CellMechanism:
+        """The same for one party."""
+        block = replace(self.cells.block, count=1, shape=(1, *self.cells.block.shape[1:]))
+        return CellMechanism(replace(self.cells, block=block), self.trust)
+
+    def possible(self, report: Sequence[float]) -> bool:
+        """Whether a report is one of the values."""
+        return set(report) <= {float(value) for value in self.cells.block.values}
+
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        return OwnReport.of(self, party, keys)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        return together(self, digest, messages)
 
     @property
     def outputs(self) -> tuple[str, ...]:

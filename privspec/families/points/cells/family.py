@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.core.rounding import exp_down, log_up
 from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, rated, versions
@@ -27,6 +28,8 @@ from privspec.solvers import cells as solver
 
 BITS = 62
 """Binary places of the least chances, and of e^epsilon."""
+LOWERED = (0.0, 1e-12, 1e-10, 1e-8, 1e-7, 1e-5, 1.0)
+"""Shares by which multipliers are lowered."""
 RAISED = Fraction(11, 10)
 """By so much epsilon is raised to say what a line costs."""
 Rows = tuple[tuple[Fraction, ...], ...]
@@ -82,7 +85,21 @@ def best(block: CellBlock, epsilon: Fraction) -> tuple[Cells, dict[str, Any]]:
     least = [Fraction(int(chance * 2**BITS), 2**BITS) for chance in found.least.tolist()]
     rows = exact_rows(block, least, epsilon)
     ends = None if found.ends is None else found.ends.tolist()
-    return as_cells(block, rows), {"rows": (found.rows * size).tolist(), "ends": ends}
+    # multipliers a little too large cost e^epsilon times as much: all are lowered alike until the bound is best
+    tried = [{"rows": (found.rows * size * (1 - less)).tolist(), "ends": ends} for less in LOWERED]
+    tried.append(_nearest(costs))
+    return as_cells(block, rows), max(tried, key=lambda one: lower_bound(block, epsilon, Item(one, "bound")))
+
+
+def _nearest(costs: NDArray[np.float64]) -> dict[str, Any]:
+    """Multipliers that say what the nearest value would cost, near what is reached at a large epsilon."""
+    least = costs.min(axis=-1)
+    if costs.ndim == 2:
+        return {"rows": least.tolist(), "ends": None}
+    cell, side = np.unravel_index(int(least.argmax()), least.shape)
+    rows, ends = np.zeros(len(costs)), np.zeros(least.shape)
+    rows[cell], ends[cell, side] = least[cell, side], 1.0
+    return {"rows": rows.tolist(), "ends": ends.tolist()}
 
 
 def exact_rows(block: CellBlock, least: Sequence[Fraction], epsilon: Fraction) -> Rows:

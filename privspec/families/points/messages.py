@@ -1,0 +1,139 @@
+"""What one party sends where each reports its own point or number: that report, and the release from all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import UsageError
+from privspec.execute.family import Circumstances, Drawn, Keys, Mechanism, Secret, Simulation, messages_by_party
+from privspec.execute.keeper import refuse
+from privspec.noise.samplers import Randomness
+
+MESSAGE = "message"
+"""The entry of a message that holds the numbers of a report."""
+
+
+class Held(Protocol):
+    """A block whose parties each hold one part."""
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def party(self) -> str | None: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+class Reports(Protocol):
+    """A mechanism of independent reports: what is held, who is trusted, and the same mechanism for one party."""
+
+    @property
+    def held(self) -> Held: ...
+
+    @property
+    def trust(self) -> str: ...
+
+    def alone(self) -> Mechanism: ...
+
+    def possible(self, report: Sequence[float]) -> bool: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnReport(Mechanism):
+    """The plan for one party."""
+
+    whole: Reports
+    party: str
+
+    @classmethod
+    def of(cls, whole: Reports, party: str, keys: Keys | None) -> OwnReport:
+        """Raises: UsageError PS0844."""
+        if keys is not None:
+            _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
+        _number(whole, party)
+        return cls(whole, party)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Who it is from, and what it says."""
+        return str(self.whole.held.party), MESSAGE
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The party's own point.
+
+        Raises: DataError.
+        """
+        return _Own(self, self.whole.alone().read(data, circumstances))
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        _no_message("a message is simulated as part of a run")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Own(Secret):
+    mechanism: OwnReport
+    secret: Secret
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return self.secret.rules
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        held = self.mechanism.whole.held
+        report = self.secret.draw(randomness).outputs[held.output].reshape(-1)
+        sent = np.array([repr(float(value)) for value in report], dtype=object)
+        return Drawn({str(held.party): np.array([self.mechanism.party], dtype=object), MESSAGE: sent})
+
+
+def together(whole: Reports, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    """The release from the messages of all parties.
+
+    Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan), PS0811 (missing).
+    """
+    held = whole.held
+    size = len(np.zeros(held.shape).reshape(-1)) // held.count
+
+    def read(outputs: Mapping[str, Any]) -> tuple[int, list[float]]:
+        (who,) = outputs[str(held.party)]
+        return _number(whole, str(who)), [float(str(value)) for value in outputs[MESSAGE]]
+
+    def flaw(number: int, said: list[float]) -> str:
+        fits = len(said) == size and all(map(isfinite, said)) and whole.possible(said)
+        return "" if fits else f"is no report of {held.party} {number + 1}"
+
+    found = messages_by_party(digest, messages, str(held.party), read, flaw)
+    missing = [str(number + 1) for number in range(held.count) if number not in found]
+    if missing:
+        some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
+        refuse("PS0811", f"{len(missing)} of {held.count} messages are missing: of {held.party} {some}")
+    values = np.array([found[number] for number in range(held.count)], dtype=np.float64)
+    return Drawn({held.output: values.reshape(held.shape)})
+
+
+def _number(whole: Reports, party: str) -> int:
+    """The place of a party, from 0.
+
+    Raises: UsageError PS0844 if there is none, or parties make no messages.
+    """
+    held = whole.held
+    if held.party is None or whole.trust != "nobody":
+        _no_message("one keeper sees all data, or each record is one person's, who runs the plan alone")
+    if not party.isdecimal() or not 1 <= int(party) <= held.count:
+        _no_message(f"there is no {held.party} {party}: they are numbered from 1 to {held.count}")
+    return int(party) - 1
+
+
+def _no_message(why: str) -> NoReturn:
+    help_ = "with `trust nobody` and points of an index set, as in x[person], every party sends its own report"
+    raise UsageError.of("PS0844", f"this message cannot be made: {why}", help=help_)
