@@ -105,9 +105,6 @@ def shortcut(matrix: Matrix) -> tuple[int, int, int] | None:
     return found
 
 
-Apart: TypeAlias = Callable[[Value, Value], Fraction]
-
-
 def _entries(value: Value) -> list[Any]:
     """A value as a list: of its numbers or words, best first for a ranking."""
     if isinstance(value, np.ndarray):
@@ -115,60 +112,36 @@ def _entries(value: Value) -> list[Any]:
     return list(value) if isinstance(value, tuple) else [value]
 
 
-def _gaps(a: Value, b: Value) -> list[Fraction]:
-    """Sizes of the differences, entry by entry; words are one apart where they differ."""
-    return [
-        abs(x - y) if isinstance(x, Fraction) and isinstance(y, Fraction) else Fraction(x != y)
-        for x, y in zip(_entries(a), _entries(b), strict=True)
-    ]
-
-
-def _euclidean(a: Value, b: Value) -> Fraction:
-    return root(sum((gap * gap for gap in _gaps(a, b)), Fraction(0)))
-
-
-def _manhattan(a: Value, b: Value) -> Fraction:
-    return sum(_gaps(a, b), Fraction(0))
-
-
-def _chebyshev(a: Value, b: Value) -> Fraction:
-    return max(_gaps(a, b), default=Fraction(0))
-
-
-def _hamming(a: Value, b: Value) -> Fraction:
-    return Fraction(sum(gap != 0 for gap in _gaps(a, b)))
-
-
-def _discrete(a: Value, b: Value) -> Fraction:
-    return Fraction(any(gap != 0 for gap in _gaps(a, b)))
-
-
-def _kendall(a: Value, b: Value) -> Fraction:
+def _kendall(a: Value, b: Value) -> int:
     """Pairs of alternatives that the two rankings order differently."""
     place = {item: i for i, item in enumerate(_entries(b))}
-    return Fraction(sum(place[x] > place[y] for x, y in combinations(_entries(a), 2)))
+    return sum(place[x] > place[y] for x, y in combinations(_entries(a), 2))
 
 
-def _footrule(a: Value, b: Value) -> Fraction:
+def _footrule(a: Value, b: Value) -> int:
     """Sum over the alternatives of how many places they move."""
     place = {item: i for i, item in enumerate(_entries(b))}
-    return Fraction(sum(abs(place[item] - i) for i, item in enumerate(_entries(a))))
+    return sum(abs(place[item] - i) for i, item in enumerate(_entries(a)))
 
 
-DISTANCES: Mapping[str, Apart] = {
-    "euclidean": _euclidean,
-    "manhattan": _manhattan,
-    "chebyshev": _chebyshev,
-    "hamming": _hamming,
-    "discrete": _discrete,
-    "kendall": _kendall,
-    "footrule": _footrule,
+Gaps: TypeAlias = NDArray[Any]
+"""Sizes of differences (K, k): of whole numbers in 64 bits, or of any size as objects."""
+MEASURED: Mapping[str, Callable[[Gaps], Gaps]] = {
+    "euclidean": lambda gaps: (gaps * gaps).sum(axis=1),
+    "manhattan": lambda gaps: gaps.sum(axis=1),
+    "chebyshev": lambda gaps: gaps.max(axis=1, initial=0),
+    "hamming": lambda gaps: (gaps != 0).sum(axis=1),
+    "discrete": lambda gaps: (gaps != 0).any(axis=1).astype(np.int64),
 }
+"""From gaps in units of 1 / scale to distances in these units, squared for the euclidean one."""
+APART: Mapping[str, Callable[[Value, Value], int]] = {"kendall": _kendall, "footrule": _footrule}
+"""Distances of rankings."""
+DISTANCES = (*MEASURED, *APART)
 """The distances of the language by name."""
 
 OF_NUMBERS = ("euclidean", "manhattan", "chebyshev")
 """Distances that measure differences of numbers."""
-OF_RANKINGS = ("kendall", "footrule")
+OF_RANKINGS = tuple(APART)
 """Distances that are for rankings and nothing else."""
 
 
@@ -189,20 +162,23 @@ class Distances(Protocol):
 class Lattice:
     """A named distance between points whose coordinates are whole numbers over a common denominator `scale`.
 
-    `points` (n, k); `words` (k,) marks coordinates that are numbers of words, which are one apart where they differ.
+    `points` (n, k), in 64 bits where squares of their differences fit; `words` (k,) marks coordinates that are numbers
+    of words, which are one apart where they differ.
     """
 
     metric: str
-    points: NDArray[np.int64]
+    points: NDArray[Any]
     words: NDArray[np.bool_]
     scale: int
 
     def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
-        found = np.zeros(len(a), dtype=np.int64)
+        found = np.zeros(len(a), dtype=self.points.dtype)
         for start in range(0, len(a), CHUNK):
             part = slice(start, start + CHUNK)
             gaps = np.abs(self.points[a[part]] - self.points[b[part]])
-            found[part] = MEASURED[self.metric](np.where(self.words, (gaps != 0) * self.scale, gaps))
+            found[part] = MEASURED[self.metric](np.where(self.words, (gaps != 0).astype(gaps.dtype) * self.scale, gaps))
+        if found.dtype == object:  # distances that are rounded to the same number are one
+            return _squared(_ranked([root(self._square(Fraction(int(kind)))) for kind in found]))
         kinds, place = np.unique(found, return_inverse=True)
         return place.reshape(-1), [self._square(Fraction(int(kind))) for kind in kinds]
 
@@ -214,10 +190,10 @@ class Lattice:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Named:
-    """A distance of the language between any joint values; distances of their parts add up."""
+    """A distance of rankings; distances of the single ones add up."""
 
     values: Sequence[Sequence[Value]]
-    apart: Apart
+    apart: Callable[[Value, Value], int]
 
     def levels(self, a: Places, b: Places) -> tuple[Places, Sequence[Fraction]]:
         known: dict[tuple[int, int], Fraction] = {}
@@ -225,7 +201,7 @@ class Named:
         for one, other in pairs:
             if (one, other) not in known:
                 parts = zip(self.values[one], self.values[other], strict=True)
-                known[one, other] = sum((self.apart(x, y) for x, y in parts), Fraction(0))
+                known[one, other] = Fraction(sum(self.apart(x, y) for x, y in parts))
         return _squared(_ranked([known[pair] for pair in pairs]))
 
 
@@ -259,41 +235,24 @@ LARGEST_SUM = 2**31
 """Coordinates together are below this, so that sums of squares fit 64 bits."""
 COUNTING = ("hamming", "discrete")
 """Distances that are the same in all units."""
-MEASURED: Mapping[str, Callable[[NDArray[np.int64]], NDArray[np.int64]]] = {
-    "euclidean": lambda gaps: (gaps * gaps).sum(axis=1),
-    "manhattan": lambda gaps: gaps.sum(axis=1),
-    "chebyshev": lambda gaps: gaps.max(axis=1, initial=0),
-    "hamming": lambda gaps: np.count_nonzero(gaps, axis=1).astype(np.int64),
-    "discrete": lambda gaps: np.any(gaps, axis=1).astype(np.int64),
-}
-"""From gaps (K, k) in units of 1 / scale to distances in these units, squared for the euclidean one."""
 
 
-def _lattice(metric: str, values: Sequence[Sequence[Any]]) -> Lattice | None:
-    """Values as lists of numbers and words on a lattice; None if it would be too fine."""
+def _lattice(metric: str, values: Sequence[Sequence[Any]]) -> Lattice:
+    """Values as lists of numbers and words on a lattice, as fine as it has to be."""
     columns = list(zip(*values, strict=True))
     words = [not all(isinstance(entry, Fraction) for entry in column) for column in columns]
-    scale = 1
-    for column, word in zip(columns, words, strict=True):
-        for entry in () if word or metric in COUNTING else column:
-            scale = lcm(scale, entry.denominator)
-            if scale > LARGEST_SUM:
-                return None
-    points = np.zeros((len(values), len(columns)), dtype=np.int64)
+    coded = [word or metric in COUNTING for word in words]
+    numbers = [column for column, code in zip(columns, coded, strict=True) if not code]
+    scale = lcm(*(entry.denominator for column in numbers for entry in column))
+    points = np.zeros((len(values), len(columns)), dtype=object)
     room = LARGEST_SUM
-    for place, (column, word) in enumerate(zip(columns, words, strict=True)):
-        if word or metric in COUNTING:
-            number = {entry: i for i, entry in enumerate(dict.fromkeys(column))}
-            codes, width = [number[entry] for entry in column], scale
-        else:
-            low = min(column)
-            codes = [int((entry - low) * scale) for entry in column]
-            width = max(codes, default=0)
-        room -= width
-        if room <= 0:
-            return None
-        points[:, place] = codes
-    return Lattice(metric, points, np.array(words, dtype=bool), scale)
+    for place, (column, code) in enumerate(zip(columns, coded, strict=True)):
+        number = {entry: i for i, entry in enumerate(dict.fromkeys(column))}
+        low = 0 if code else min(column)
+        points[:, place] = [number[entry] if code else int((entry - low) * scale) for entry in column]
+        room -= scale if code else max(points[:, place], default=0)
+    fits = room > 0 and scale <= LARGEST_SUM
+    return Lattice(metric, points.astype(np.int64) if fits else points, np.array(words, dtype=bool), scale)
 
 
 def takes_distance(requirement: object) -> bool:
@@ -315,9 +274,8 @@ def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequen
         values = list(product(*(lists[name] for name in named)))
         if measure.metric in OF_RANKINGS:
             lengths = [_length(model.nodes[name].domain) for name in named]
-            return Named([_rankings(value, lengths) for value in values], DISTANCES[measure.metric])
-        flat = [[entry for part in value for entry in _entries(part)] for value in values]
-        return _lattice(measure.metric, flat) or Named([[_array(v)] for v in flat], DISTANCES[measure.metric])
+            return Named([_rankings(value, lengths) for value in values], APART[measure.metric])
+        return _lattice(measure.metric, [[entry for part in value for entry in _entries(part)] for value in values])
     sizes = [_size(model, name) for name in requirement.wrt]
     matrix = read_matrix(measure.matrix, environment(model), prod(sizes), requirement.wrt)
     hidden = [i for i, name in enumerate(requirement.wrt) if name not in lists]
@@ -326,12 +284,6 @@ def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequen
         size = prod(len(lists[name]) for name in named)
         matrix = np.asarray(matrix.reshape(*sizes, *sizes).min(axis=both)).reshape(size, size)
     return Given(matrix)
-
-
-def _array(entries: Sequence[Any]) -> Value:
-    joined = np.empty(len(entries), dtype=object)
-    joined[:] = entries
-    return joined
 
 
 def _rankings(values: Sequence[Value], lengths: Sequence[int]) -> list[Value]:

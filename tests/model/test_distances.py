@@ -14,7 +14,7 @@ from model_specs import errors, helps, load
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.model.build import load_model
-from privspec.model.distances import Given, Lattice, Named, distances, shortcut
+from privspec.model.distances import Given, Lattice, distances, shortcut
 from privspec.model.graph import Model
 from privspec.model.measures import Lipschitz, MetricDP
 from privspec.model.spaces import as_value
@@ -236,7 +236,8 @@ def test_kinds_of_distances() -> None:
     assert squares[kinds[0]] == 5
     fine = load(spec("z is 1-metric-DP wrt x, distance manhattan", **{"x in 1..3": "x in {0, 1e-20, 1}"}))
     numbers = list(fine.nodes["x"].domain.elements())  # type: ignore[union-attr]
-    assert isinstance(distances(fine, fine.requirements[0], {"x": numbers}), Named)
+    found = distances(fine, fine.requirements[0], {"x": numbers})
+    assert isinstance(found, Lattice) and found.points.dtype == object
     own = load(spec("z is 1-metric-DP wrt x, distance toll"))
     assert isinstance(distances(own, own.requirements[0], {"x": numbers}), Given)
 
