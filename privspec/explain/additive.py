@@ -43,7 +43,7 @@ NEXT_TO_NONE = 0.01
 """The share of the largest deviation below which a deviation is called next to none."""
 _POST = Note("post-processing")
 _SITES = Judged("sites")
-_KNOWN = frozenset({"gaussian", "laplace", "mixed"})
+_KNOWN = frozenset({"gaussian", "laplace", "mixed", "stepped"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +261,7 @@ _LAWS = {
     "gaussian": ("Gaussian noise", "rounded-gaussian"),
     "laplace": ("Laplace noise", "discrete-laplace"),
     "knorm-l2": ("K-norm noise", "knorm-l2"),
+    "stepped": ("noise in steps", "stepped"),
     "gaussian-shares": ("discrete Gaussian noise in shares", "shares"),
     "laplace-shares": ("discrete Laplace noise in shares", "shares"),
 }
@@ -371,7 +372,8 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
         law = "Laplace"
         known = np.sqrt(discrete_laplace_variance(np.array(site.scale, dtype=float), lattice(run)))
     else:
-        law = {"knorm-l2": "K-norm noise (l2)", "laplace-shares": "Laplace"}.get(site.shape, site.shape or site.kind)
+        names = {"knorm-l2": "K-norm noise (l2)", "laplace-shares": "Laplace", "stepped": "noise in steps"}
+        law = names.get(site.shape, site.shape or site.kind)
         known = spread.get(site.at, known) if site.shape else known
     size = known.size if size is None else size
     return SiteFact(site.at, law, correlated, count(size), *_spread(known), tuple(known.tolist()))

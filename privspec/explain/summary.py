@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.explain.designs import summary_rows
 from privspec.explain.document import Because, Block, Judged, Note, Points, SpecLine, Status, asserted, proved, table
 from privspec.explain.facts import AccuracyFact, Facts, Judgement, Rows, same_loss
-from privspec.explain.quantities import DOWN, LOSS_DIGITS, count, rounded
+from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, rounded
 from privspec.explain.reading import facts
 from privspec.model.reports import listing
 from privspec.model.values import readable
@@ -53,9 +53,15 @@ def _bound_words(facts: Facts) -> str:
     if loss is None or loss.lower_bound is None or loss.lower_bound.value <= 0 or loss.value.value <= 0:
         return "it is not proved that no other has less loss"
     share = loss.lower_bound.value / loss.value.value
+    if 1 - share <= CLOSE:
+        return f"{_none_of(loss.among)} is better by more than {rounded(100 * (1 - share), 2, UP)} %"
     squared = loss.error is not None or loss.squared
     least = rounded(math.sqrt(share) if squared else share, 2, DOWN)
     return f"{_none_of(loss.among)} can have less than {least} of this {'error' if squared else 'loss'}"
+
+
+CLOSE = 0.01
+"""Share of its loss up to which a mechanism is said to be that near to the best."""
 
 
 def _none_of(among: str) -> str:
@@ -66,7 +72,12 @@ def _none_of(among: str) -> str:
     return f"no {among}" if among else "no other design"
 
 
-_NONE = {"all unbiased mechanisms": "no unbiased mechanism", "every ": "no ", "all ": "none of all "}
+_NONE = {
+    "all unbiased mechanisms": "no unbiased mechanism",
+    "all mechanisms of any kind": "no mechanism of any kind",
+    "every ": "no ",
+    "all ": "none of all ",
+}
 
 
 def alternatives_words(facts: Facts) -> str:

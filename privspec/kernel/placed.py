@@ -19,6 +19,8 @@ from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear import LinearRules, listed
 from privspec.kernel.quality.linear_figures import beside, row_squares
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.shifts import SCOPE as SHIFTS
+from privspec.kernel.shifts import shifted
 from privspec.kernel.sizes import cbrt_down
 
 SCOPE = "laplace"
@@ -26,14 +28,15 @@ NONE = Fraction(0)
 
 
 class PlacedRules(LinearRules):
-    """The rules of linear answers, and this bound on what noise at their places can be worth."""
+    """The rules of linear answers, this bound on what noise at their places can be worth, and that of one number."""
 
     def judge(self, case: Case) -> object:
         bound = case.claims.fields("views", "bound")[1]
-        if not isinstance(bound.value, dict) or bound.value.get("scope") != SCOPE:
+        shown = BOUNDS.get(str(bound.value.get("scope"))) if isinstance(bound.value, dict) else None
+        if shown is None:
             return super().judge(case)
         release, value, words = self.measured(case)
-        derived, names = placed(case.frame, release, bound)
+        derived, names = shown(case.frame, release, bound)
         judge_loss(case, value, derived, names, "such mechanism", words)
         return release
 
@@ -93,3 +96,7 @@ def _costs(errors: Measured, moved: Matrix) -> list[Fraction]:
         raise Refused("the size of an error of several noises is not a sum of theirs")
     pairs = zip(errors.weights, rows, strict=True)
     return [sum(column, NONE) for column in zip(*([w * v for v in row] for w, row in pairs), strict=True)]
+
+
+BOUNDS = {SCOPE: placed, SHIFTS: shifted}
+"""Bounds by their scope, beside those of quadratic forms."""

@@ -45,7 +45,12 @@ class NoiseLaw(ABC):
     separate: ClassVar[bool] = False
     """Whether rows of the noise differ and are independent, so that a view is charged for those it sees alone."""
     amount: ClassVar[str] = "epsilon"
-    """What a release of this noise achieves: "mu" or "epsilon"."""
+    """What a release of this noise achieves: "mu", "epsilon", or "delta" at an epsilon of its own."""
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """Other figures that belong to the amount, as a plan states them."""
+        return {}
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from privspec.registry import block_of, family_of
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
 DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knorm-l2": "knorm-l2"}
+DRAWN_BY["stepped"] = "stepped"
 DRAWN_BY |= {"gaussian-shares": "shares", "laplace-shares": "shares"}
 """The note on how a noise is drawn, by its shape."""
 VOTE_NOTES = {
@@ -194,6 +195,8 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "assumed", note=note)
     if plan["claims"].get("bound") is not None:
         text = "The optimum is relative to unbiased noise of the kinds that the plan names."
+        if plan["claims"]["bound"].get("scope") == "shifts":
+            text = "The bound is about every mechanism that the plan names, its loss the worst over all data."
         yield _said(text, "proved", claim="bound")
     for constant in block_of(plan)["constants"]:
         line = _line(model, model.nodes[constant["name"]].span.start)

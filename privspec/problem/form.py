@@ -47,10 +47,10 @@ class Numbers:
         """The numbers in order."""
         return [entry * self.unit for entry in self.entries]
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a plan."""
+    def to_json(self, listed: int = LISTED) -> dict[str, Any]:
+        """As it stands in a plan: a list of up to so many entries, or packed."""
         head = {"shape": list(self.shape), "unit": str(self.unit)}
-        small = len(self.entries) <= LISTED
+        small = len(self.entries) <= listed
         if small or max(map(abs, self.entries)) >= 2**63:
             return head | {"rows": list(self.entries)}
         raw = b"".join(entry.to_bytes(8, "little", signed=True) for entry in self.entries)

@@ -21,7 +21,7 @@ from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
 from privspec.problem.linear_classes import Layout
 
-FAMILIES = ("gaussian", "laplace", "geometric", "knorm")
+FAMILIES = ("gaussian", "laplace", "geometric", "staircase", "knorm")
 """Noise families that the linear compiler knows."""
 LARGEST_EPSILON = 250
 """Pure epsilon up to which e^epsilon and what it multiplies are doubles."""

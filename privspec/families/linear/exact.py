@@ -21,6 +21,7 @@ from privspec.families.exposures import inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
+from privspec.families.linear.stepped import shift_witnesses
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.allowed import exceeds
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
@@ -31,6 +32,7 @@ from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.placed import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, proved, together
 from privspec.kernel.quality.linear_figures import Figures, covariance, doubles
+from privspec.kernel.shifts import shifted
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, box_scaling
@@ -49,13 +51,14 @@ def read_back(whole: dict[str, Any], family: str, executed: dict[str, Any]) -> t
 
 
 def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[str, Any]]) -> list[Fraction]:
-    """What the release reaches for each requirement, mu or epsilon, as the kernel will bound it, rounded up.
+    """What the release reaches for each requirement, mu, epsilon or delta, as the kernel will bound it, rounded up.
 
     Raises: InternalError if that is more than a requirement allows.
     """
-    found, gaussian = [], release.noise.gaussian
+    found, gaussian, laws = [], release.noise.gaussian, release.noise.laws
+    deltas = tuple(one.requirement.measure.amounts.get("delta", Fraction(0)) for one in problem.system.views)
     for index, (view, figure) in enumerate(bounds(release, frame, Item(views, "claims.views"))):
-        budgets = problem.budgets if gaussian else problem.epsilons
+        budgets = problem.budgets if gaussian else deltas if laws else problem.epsilons
         personal = bool(frame.obligations[index].measure.each)
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
         most = (max if personal else min)((b for b in allowed if b is not None), default=None)
@@ -63,7 +66,8 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
         # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-        found.append(amount if amount == 0 and view.mixture is None else max(amount, most * NEGLIGIBLE))
+        kept = laws or (amount == 0 and view.mixture is None)
+        found.append(amount if kept else max(amount, most * NEGLIGIBLE))
     return found
 
 
@@ -175,6 +179,8 @@ class Stated:
             tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
         if self.release.noise.shape == "laplace":
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
+        if self.problem.settings.alone:
+            tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]
         found = []
         for judge, stated in tried:
             try:

@@ -33,18 +33,20 @@ from privspec.execute.family import (
     refuse_long_simulation,
 )
 from privspec.families.linear.messages import PartyMechanism, combined
-from privspec.kernel.core.linear import Held, Matrix, Noise, Release, chosen_rows, read_linear, read_release
+from privspec.kernel.core.linear import Held, Matrix, Release, chosen_rows, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.quality.linear_figures import doubles
+from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import KNORM_LIMIT, Normal, Randomness, SimulationRandomness
 from privspec.noise.shares import GaussianShares, LaplaceShares
+from privspec.noise.stepped import SteppedNoise
 from privspec.registry import block_of
 
 if TYPE_CHECKING:
@@ -135,14 +137,16 @@ def read_executed(plan: Plan) -> Executed:
             release,
             tuple(Grid(held, step, data.rule == "drop", data.party) for held, step, data in inputs),
             _dyadic(release.strategy),
-            _law(noise),
+            _law(noise, release.grid),
             _dyadic(release.reconstruction),
             _floats(release.problem.target),
             np.array([value.numerator / value.denominator for value in release.problem.offset]),
         )
 
 
-def _law(noise: Noise) -> NoiseLaw:
+def _law(noise: Noise, grid: Fraction) -> NoiseLaw:
+    if noise.laws:
+        return SteppedNoise(noise.laws[0], grid)
     first, among = noise.scales[0], (noise.parties, noise.honest)
     laws: dict[str, Callable[[], NoiseLaw]] = {
         "gaussian": lambda: GaussianNoise(first),
@@ -379,6 +383,9 @@ class LinearExposure(Exposure):
         for difference in differences:
             scaling = Item(box_scalings(_floats(release.strategy), difference, release.problem.places), "scaling")
             found = max(found, reached(release, whole, difference, scaling))
+        if release.noise.laws:
+            epsilon = release.noise.laws[0].epsilon
+            return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
         return Spend(mu=sqrt_up(found)) if release.noise.gaussian else Spend(pure=found)
 
 

@@ -32,6 +32,7 @@ from privspec.families.linear.release import (
     Mechanism,
     achieved_amount,
     output_grid,
+    plain_strategy,
     rounded_strategy,
 )
 from privspec.families.linear.sizes import laplace_limit, sized
@@ -265,7 +266,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
 def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
     started = time.perf_counter()
     system = problem.system
-    dyadic = _plain(place.strategy) or rounded_strategy(place.strategy, system.views, FINE_BITS)
+    dyadic = plain_strategy(place.strategy) or rounded_strategy(place.strategy, system.views, FINE_BITS)
     strategy = dyadic.to_float()
     used = place.outputs != 0
     costs = _costs(problem, strategy, used, epsilons)
@@ -286,7 +287,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         DyadicMatrix.rounded(place.strategy, RECONSTRUCTION_BITS) if place.messages else None,
         (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
         "2^0" if whole else lattice(float(scales.min())),
-        "2^0" if whole and _plain(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
+        "2^0" if whole and plain_strategy(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
     )
     release = _fit(problem, release, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
@@ -320,14 +321,6 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
 def lattice(scale: float) -> str:
     """A power of two at least 2^GRID_EXPONENT times finer than the least noise."""
     return f"2^{min(int(np.floor(np.log2(scale))), 0) - GRID_EXPONENT}"
-
-
-def _plain(matrix: Array) -> DyadicMatrix | None:
-    """The same matrix in whole numbers, if it is one."""
-    rounded = np.rint(matrix)
-    if np.array_equal(rounded, matrix) and np.abs(matrix).max(initial=0.0) < 2**40:
-        return DyadicMatrix(rounded.astype(np.int64), 0)
-    return None
 
 
 def _fraction_up(value: float) -> Fraction:

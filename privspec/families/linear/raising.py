@@ -14,14 +14,18 @@ from typing import Any
 
 from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
+from privspec.families.infeasible import Infeasible
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
 from privspec.families.linear.problem import Problem
+from privspec.families.linear.program import lower
 from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
+from privspec.families.linear.stepped import stepped_candidates
 from privspec.model.graph import Model
 from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
+from privspec.noise.stepped import SteppedNoise
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
@@ -114,7 +118,7 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
 def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amount: Fraction) -> dict[str, Any]:
     notes = [*release.noise.notes, *(["group-privacy"] if requirement.neighbours.group > 1 else [])]
     return guarantee_head(requirement, index) | {
-        "achieved": {release.noise.amount: decimal_up(amount)},
+        "achieved": {**release.noise.beside, release.noise.amount: decimal_up(amount)},
         "because": notes,
     }
 
@@ -137,9 +141,24 @@ RESOLVED = 4096
 def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
     """For each requirement that binds, the relative change of the loss for a tenth more budget."""
     alone = len(problem.model.requirements) == 1 and not problem.system.limits
+    if isinstance(mechanism.release.noise, SteppedNoise):
+        return _of_laws(problem, loss)
     if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
         return _solved_again(problem, loss)
     return _slopes(problem, mechanism, {} if alone else {"first_order": True})
+
+
+def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
+    """By the law in steps for a tenth more of epsilon, where one line alone asks for it."""
+    lines, found = problem.model.requirements, list[dict[str, Any]]()
+    for amount, more in _increased(lines[0]) if len(lines) == 1 else ():
+        system = lower(replace(problem.model, requirements=(more,)))
+        if not isinstance(system, Infeasible):
+            changed = Problem(replace(problem.model, requirements=(more,)), system, problem.settings)
+            found += [
+                _price(lines[0], amount, after.loss / loss - 1) for after in stepped_candidates(changed, bounded=False)
+            ]
+    return found
 
 
 def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:

@@ -119,6 +119,14 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
     return release.noise.part(seen).achieved(part, view, release.step)
 
 
+def plain_strategy(matrix: Array) -> DyadicMatrix | None:
+    """The same matrix in whole numbers, if it is one."""
+    rounded = np.rint(matrix)
+    if np.array_equal(rounded, matrix) and np.abs(matrix).max(initial=0.0) < 2**40:
+        return DyadicMatrix(rounded.astype(np.int64), 0)
+    return None
+
+
 def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
     """The strategy in exact numbers, every row with so many bits of its own where `MOST_BITS` allow it.
 

@@ -264,7 +264,7 @@ class _Solver:
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
             return system
-        found: Decision | Infeasible = compiler.decide(model, system, settings)
+        found: Decision | Infeasible = compiler.decide(model, system, replace(settings, alone=False))
         return found
 
     def _own(self, number: int) -> list[int]:

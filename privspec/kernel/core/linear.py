@@ -16,11 +16,13 @@ from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.shares import SHARED, apart, coalition, owners
+from privspec.kernel.stepped import Noise, read_laws
 
 NOISES = {
     "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
     "laplace": ("laplace", ("scale",), {"laplace", "geometric"}, ("laplace", "discrete-laplace")),
     "mixed": ("knorm-l2", ("scale",), {"knorm"}, ("laplace", "knorm-l2")),
+    "stepped": ("stepped", ("laws",), {"staircase"}, ("stepped",)),
 }
 """Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
 WORD = 64
@@ -313,18 +315,6 @@ def read_linear(item: Item, frame: Frame) -> Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """Independent normal noise of `scales[0]` on every answer, Laplace noise of one scale each, or a K-norm vector."""
-
-    shape: str
-    scales: tuple[Fraction, ...]
-    notes: tuple[str, ...] = ()
-    gaussian: bool = True
-    parties: int = 1
-    honest: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Release:
     """z = strategy u + noise, on the lattice `grid` unless `round_outputs`; then `reconstruction` of outputs or inputs.
 
@@ -354,14 +344,16 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     held = [(one.shape, one.stop - one.start, one.cells) for one in problem.held]
     counted = coalition(frame, held, among)
     shape.same(known)
-    scales = tuple(one.exact() for one in (scale.items(rows) if family.value == "laplace" else [scale]))
+    laws = read_laws(scale, rows) if known == "stepped" else ()
+    each = [grid] * len(laws) or (scale.items(rows) if family.value == "laplace" else [scale])
+    scales = tuple(one.exact() for one in each)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
     found = Release(
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
         read_matrix(strategy, rows, problem.inputs),
-        Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted),
+        Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted, laws),
         grid.exact(),
         of_inputs,
         read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),

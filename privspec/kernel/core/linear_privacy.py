@@ -33,6 +33,7 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import end, rational, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.stepped import Noise
 
 SQUARES: dict[tuple[tuple[int, ...], ...], int] = {}
 VERTICES = 16
@@ -273,7 +274,7 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
 def reached(
     release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING, some: Moves | None = None
 ) -> Fraction:
-    """At least mu^2 of Gaussian noise, or epsilon of others, for what is seen and a set of differences, or for some."""
+    """At least mu^2 of Gaussian noise, delta of a law of steps, epsilon of others, for what is seen and differences."""
     strategy, noise, moves = release.strategy, release.noise, some or pieces(difference, release.problem.places)
     if noise.shape == "gaussian":
         answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
@@ -281,8 +282,9 @@ def reached(
     steps = off_lattice(release, seen.used)
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
-    if noise.shape.startswith("laplace"):
-        return largest_cost(chosen_rows(strategy, seen.used), [noise.scales[r] for r in seen.used], steps, moves)
+    if noise.shape.startswith("laplace") or noise.laws:
+        cost = largest_cost(chosen_rows(strategy, seen.used), [noise.scales[r] for r in seen.used], steps, moves)
+        return noise.laws[0].delta_up(int(cost)) if noise.laws else cost
     square, rounded = largest_square(strategy, moves, scaling), Fraction(sum(map(bool, steps)))
     if noise.shape == "gaussian-shares":
         return shares.reached(square, noise.scales[0], noise.honest, release.grid)
@@ -292,7 +294,7 @@ def reached(
 def bound(
     release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
 ) -> tuple[Seen, Fraction]:
-    """What whoever sees some outputs sees, and mu^2 of Gaussian noise, epsilon of others; no `witness` is believed."""
+    """What whoever sees some outputs sees, and what is `reached`; no `witness` is believed."""
     inverse, scaling = witness.fields("inverse", "scaling")
     seen = seen_by(release, outputs, public=frame.trust.means.public, inverse=inverse)
     listed = [NOTHING] * len(differences) if scaling.absent else scaling.items(len(differences))
@@ -325,7 +327,7 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         shown = case.frame.trust.shown(seen=len(seen.used), answers=answers, mixed=mixed)
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
         if not asked.measure.each:
-            _conclude(case, guarantee, release.noise.gaussian, found)
+            _conclude(case, guarantee, release.noise, found)
     return release
 
 
@@ -336,20 +338,21 @@ def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ..
         return None
     differences = release.problem.moved(view.difference, case.frame, view.wrt)
     _, found = bound(release, case.frame, outputs, differences, witness)
-    return {"mu": sqrt_up(found, 100)} if release.noise.gaussian else {"epsilon": found, "delta": Fraction(0)}
+    least = release.noise.figures(found)
+    return least if "mu" in least else {"delta": Fraction(0), **least}
 
 
-def _conclude(case: Case, guarantee: Guarantee, gaussian: bool, found: Fraction) -> None:
-    """The figure that a plan states covers what was found, and proves what is asked."""
-    key = "mu" if gaussian else "epsilon"
-    if set(guarantee.achieved) != {key}:
-        raise case.guarantees.wrong(f"does not give {key} alone")
-    said, measure = guarantee.achieved[key], guarantee.obligation.measure
-    covered = found <= (said * said if gaussian else said)
-    holds = proves(measure.name, guarantee.asked, guarantee.achieved)
+def _conclude(case: Case, guarantee: Guarantee, noise: Noise, found: Fraction) -> None:
+    """The figures that a plan states cover what was found, and prove what is asked."""
+    least, said, measure = noise.figures(found), guarantee.achieved, guarantee.obligation.measure
+    if set(said) != set(least):
+        raise case.guarantees.wrong(f"does not give {' and '.join(least)} alone")
+    covered = all(least[key] <= figure for key, figure in said.items())
+    holds = proves(measure.name, guarantee.asked, said)
     figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
-    reach = f"{key} is {float(found) ** (0.5 if gaussian else 1):.8g} at most"
+    reach = " and ".join(f"{key} is {float(least[key]):.8g} at most" for key in said)
     text = f"{', '.join(guarantee.obligation.outputs)}, {guarantee.obligation.neighbours}: {reach}"
-    text += f", within the {float(said):.8g} that is stated" if covered else f", and {float(said):.8g} is stated"
+    stated = " and ".join(f"{float(figure):.8g}" for figure in said.values())
+    text += f", within the {stated} that is stated" if covered else f", and {stated} is stated"
     text += f", which gives {measure.name} with {figures}" if holds else f", which does not give {measure.name}"
     case.says("privacy", covered and holds, text, guarantee.number)

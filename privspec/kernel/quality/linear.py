@@ -128,7 +128,7 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
 
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
-    """What a plan says of correlated Gaussian noise, of a K-norm vector, and of shares of Laplace noise."""
+    """What a plan says of correlated Gaussian noise, a K-norm vector, laws of steps, and shares of Laplace noise."""
     outputs, spread = release.problem.released, list(map(nearest_double, found.spread))
     if release.noise.gaussian:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]

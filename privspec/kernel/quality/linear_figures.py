@@ -108,7 +108,7 @@ class Figures:
             variances = [known[scale] for scale in law.scales]
         else:
             times = {"knorm-l2": Fraction(rows + 1), "gaussian-shares": law.parties / law.scales[0]}
-            variances = [law.scales[0] ** 2 * times.get(law.shape, Fraction(1))] * rows
+            variances = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * rows
 
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
             moved = errors.rows * noise

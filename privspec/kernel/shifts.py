@@ -1,0 +1,148 @@
+"""One number: no mechanism has less loss than multipliers of shifts show (noise/notes/shift-bound.md).
+
+Let neighbours move the answer by every multiple of 1 / m of its sensitivity up to all of it. A law f of the error d, or
+an average of any mechanism's laws over data of any size, has (f(d) - e^eps f(d + s))+ add up to at most delta for each
+of these shifts s and for -s. So for multipliers z_s(d) from 0 to most_s, linear between the points of a grid of errors,
+
+    E[loss] >= min over d of { loss(d) + C(d) } - delta sum most_s,    C(d) = sum over s of z_s(d) - e^eps z_s(d - s).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix
+from privspec.kernel.core.linear_privacy import Piece, pieces
+from privspec.kernel.core.numbers import exp_up, fraction
+from privspec.kernel.core.problem import Frame, Obligation
+from privspec.kernel.core.reading import Item, Refused
+
+SCOPE = "shifts"
+ADDITIVE = "additive noise of any law"
+EVERY = "all mechanisms of any kind, for data of any size"
+LARGEST = 2**20
+"""Most points of the grid, and multipliers."""
+NONE = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far neighbours of a line move the answer, whether by every part of it, and what a bound on it is about."""
+
+    sensitivity: Fraction
+    divided: bool
+    among: str
+    epsilon: Fraction
+    delta: Fraction
+
+
+def reach(frame: Frame, block: Linear, line: int) -> Reach:
+    """What neighbours of a line can do to a single number.
+
+    Raises: Refused where there are several, or its line is of another measure or of other neighbours.
+    """
+    asked, amounts = frame.obligations[line], frame.obligations[line].measure.figures({})
+    if block.size > 1 or asked.measure.each or asked.measure.name not in ("epsilon-DP", "(epsilon, delta)-DP"):
+        raise Refused("is about more than one number, or a measure without a bound of shifts")
+    row, found = [fraction(value) for value in block.target.tolist()[0]], list[tuple[Fraction, bool]]()
+    for difference in block.differences[line]:
+        units, count = pieces(difference, block.places)
+        real = _divided(frame, block, asked, difference)
+        each = [(sum((_moved(row, piece) for piece in unit), NONE), copies) for unit, copies in units]
+        furthest, left = NONE, count if real else 1
+        for size, copies in sorted(each, reverse=True):
+            furthest, left = furthest + size * min(copies, left), left - min(copies, left)
+        found.append((furthest, real))
+    sensitivity, divided = max(found, default=(NONE, False))
+    if not sensitivity:
+        raise Refused("has neighbours that do not move the answer")
+    words = EVERY if _of_any_size(block, asked, row) else ADDITIVE
+    return Reach(sensitivity, divided, words, amounts["epsilon"], amounts.get("delta", NONE))
+
+
+def _of_any_size(block: Linear, asked: Obligation, row: list[Fraction]) -> bool:
+    """Whether there may be any number of records of each kind: in cells, or numbers that all count alike."""
+    adding = all(unit.adding for unit in asked.units)
+    for held in block.held:
+        at, own = block.places[held.start]
+        alike = adding and len(set(row[at : at + len(own.numbers)])) == 1
+        if not (held.cells and (adding or held.records is None)) and not alike:
+            return False
+    return True
+
+
+def _divided(frame: Frame, block: Linear, asked: Obligation, difference: Difference) -> bool:
+    """Whether units move numbers of an interval, which can move by any part of what they can at most, and not records.
+
+    A record that comes or goes moves a sum by what it holds: any part of the most, if it may hold 0.
+    Raises: Refused where they move something else.
+    """
+    if all(part.shape in COUNTED for part in difference.parts):
+        return False
+    ends = {(part.start, part.stop) for part in difference.parts}
+    for held, data in zip(block.held, frame.data, strict=True):
+        if (held.start, held.stop) in ends:
+            low, high = held.lower, held.upper
+            if not data.domain.startswith("[") or low is None or high is None or held.cells:
+                raise Refused("has neighbours that do not move numbers of an interval")
+            if any(unit.adding for unit in asked.units) and not low <= 0 <= high:
+                raise Refused("has records that move the answer by no less than some amount")
+    return True
+
+
+def _moved(row: list[Fraction], piece: Piece) -> Fraction:
+    """How far a piece moves the answer at most."""
+    ends = [row[i] for i in piece.at]
+    return piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
+
+
+def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+    """What multipliers prove of the loss, and the words for the mechanisms of which none has less."""
+    return shown(frame, release.problem, item)
+
+
+def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+    """The same; nothing that is executed matters."""
+    _, number, chain, fine, *given = item.fields("scope", "requirement", "steps", "fine", "start", "multipliers")
+    found = reach(frame, block, number.integer(0, len(frame.obligations) - 1))
+    steps, parts = chain.integer(1, LARGEST), fine.integer(1, LARGEST)
+    if steps > 1 and not found.divided:
+        raise chain.wrong("divides what neighbours move as a whole")
+    own, paid = combined(found, steps, parts, *given)
+    power, step = 1 if block.errors.sizes else 2, found.sensitivity / (steps * parts)
+    terms = zip(block.errors.weights, block.errors.rows.tolist(), strict=True)
+    each = [w * abs(fraction(own) * step) ** power for w, (own,) in terms]
+    weight = max(each) if block.worst else sum(each, NONE)
+    return weight * (least(own, power) - paid), (found.among,)
+
+
+def combined(found: Reach, steps: int, parts: int, start: Item, multipliers: Item) -> tuple[list[Fraction], Fraction]:
+    """C at the points 0, 1, .. of the grid, up to one at which it is 0 for good, and delta sum most_s."""
+    first, width = start.integer(-LARGEST, 0), multipliers.extents(2)[1]
+    if steps * width > LARGEST or width * parts > LARGEST:
+        raise multipliers.wrong("are too many")
+    given, plus, minus = read_matrix(multipliers, steps, width), dict[int, Fraction](), dict[int, Fraction]()
+    for number, row in enumerate(given.tolist(), 1):
+        if min(row) < 0:
+            raise multipliers.wrong("are below 0")
+        for k, entry in enumerate(row, first):
+            if entry:
+                plus[abs(k)] = plus.get(abs(k), NONE) + fraction(entry)
+                minus[abs(k + number * parts)] = minus.get(abs(k + number * parts), NONE) + fraction(entry)
+    paid = sum((fraction(max(row)) for row in given.tolist()), NONE)
+    grown, last = exp_up(found.epsilon), max([0, *plus, *minus])
+    own = [plus.get(k, NONE) - grown * minus.get(k, NONE) for k in range(last + 2)]
+    # the multipliers of a shift and of its mirror image are half of these each, which meet at 0
+    return [own[0], *(value / 2 for value in own[1:])], found.delta * paid
+
+
+def least(own: list[Fraction], power: int) -> Fraction:
+    """The least of |d|^power + C(d), C linear between the points of a grid of step 1, and 0 beyond the last."""
+    found = [k**power + value for k, value in enumerate(own)]
+    for k in range(len(own) - 1) if power == 2 else ():
+        here, after = own[k : k + 2]
+        lowest = -(after - here) / 2
+        if k < lowest < k + 1:
+            found.append(here + (after - here) * (lowest - k) + lowest**2)
+    return min(found)

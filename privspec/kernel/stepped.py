@@ -1,0 +1,151 @@
+"""Noise in steps: a law on the cells of a lattice, whole weights up to a last cell and tails that fall by a ratio.
+
+The noise is none at all, of weight `point`, or J w + U lattice steps: J a cell of weight `weights[|J|]`, U uniform on
+the w (odd) steps around 0. Beyond the last weight, weight k is `ratio` times weight k - `period`. Answers of
+neighbours that are t steps apart lie a or a + 1 cells apart, a = t // w, so that what cells let through at epsilon, the
+sum of (p(z) - e^epsilon p(z + t))+ over z, is a mixture of what it is for these two whole shifts; the point adds no
+more than its chance (noise/notes/stepped.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
+
+from privspec.kernel.core.numbers import BITS, exp_down, sqrt_up
+from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+
+LARGEST = 4096
+"""Most weights, and most cells that neighbours are apart."""
+NONE = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """A law of noise, and the epsilon at which it is accounted: see above."""
+
+    epsilon: Size
+    width: Positive
+    period: Positive
+    ratio: Size
+    point: int
+    weights: Weights
+
+    def __post_init__(self) -> None:
+        if not self.width % 2 or not len(self.weights) >= self.period or min(self.weights) < 0:
+            raise Refused("has cells of an even width, a weight below 0, or a period of more cells than weights")
+        if self.ratio >= 1 or not any(self.weights) or len(self.weights) > LARGEST:
+            raise Refused("has tails that do not fall, no weight that is not 0, or too many")
+
+    def tail(self, power: int) -> list[Fraction]:
+        """Sums of ratio^i i^n over i = 1, 2, .. for n up to `power` (Eulerian numbers), at most 4."""
+        r, polynomials = self.ratio, ((1,), (1,), (1, 1), (1, 4, 1), (1, 11, 11, 1))
+        return [r * sum(c * r**k for k, c in enumerate(polynomials[n])) / (1 - r) ** (n + 1) for n in range(power + 1)]
+
+    def moment(self, power: int) -> Fraction:
+        """The sum over cells J of weight |J|^power."""
+        sums, last = self.tail(power), range(len(self.weights) - self.period, len(self.weights))
+        core = sum(w * k**power for k, w in enumerate(self.weights) if k) * 2 + self.weights[0] * (not power)
+        tail = sum(
+            comb(power, n) * self.period**n * sums[n] * sum(self.weights[k] * k ** (power - n) for k in last)
+            for n in range(power + 1)
+        )
+        return core + 2 * tail
+
+    @property
+    def total(self) -> Fraction:
+        return self.point + self.moment(0)
+
+    @property
+    def square(self) -> Fraction:
+        """The variance, in squared lattice steps: that of a cell, and of a step within it."""
+        inside = Fraction(self.width**2 - 1, 12) * (1 - self.point / self.total)
+        return self.width**2 * self.moment(2) / self.total + inside
+
+    @property
+    def size(self) -> Fraction:
+        """The average size, in lattice steps; a step within the cell around 0 counts, others cancel out."""
+        inside = self.weights[0] * Fraction(self.width**2 - 1, 4 * self.width)
+        return (self.width * self.moment(1) + inside) / self.total
+
+    def weight(self, k: int) -> Fraction:
+        """The weight of a cell."""
+        over = max(0, -(-(abs(k) + 1 - len(self.weights)) // self.period))
+        return self.weights[abs(k) - over * self.period] * self.ratio**over
+
+    def delta_up(self, steps: int) -> Fraction:
+        """At least what is let through at epsilon where answers are at most so many lattice steps apart."""
+        cells = -(-steps // self.width)
+        if cells * len(self.weights) > LARGEST**2 or cells > LARGEST:
+            raise Refused("has neighbours that are too many cells apart")
+        key = self, cells
+        if key not in KNOWN:
+            KNOWN[key] = max((_let_through(self, cell) for cell in range(1, cells + 1)), default=NONE)
+        return (KNOWN[key] + self.point) / self.total if cells else NONE
+
+
+KNOWN: dict[tuple[Stepped, int], Fraction] = {}
+"""What cells of a law let through up to a shift."""
+
+
+def _let_through(law: Stepped, shift: int) -> Fraction:
+    """The sum over cells k of (w(k) - e^epsilon w(k + shift))+, e^epsilon rounded down.
+
+    Beyond the last weight (on the left, beyond it and the shift) terms fall by the ratio every period.
+    """
+    last, period, grown = len(law.weights) - 1, law.period, law.ratio / (1 - law.ratio)
+    below, factor = law.ratio.denominator, exp_down(law.epsilon)
+    known = [law.weight(k) for k in range(last + shift + 1)]
+    scale = below ** -(-shift // period)
+    whole = [int(w * scale) for w in known]
+    up, down = int(factor * (1 << BITS)), 1 << BITS
+
+    def lost(k: int) -> int:
+        return max(0, whole[abs(k)] * down - up * whole[abs(k + shift)])
+
+    left = [lost(-k) for k in range(last + shift, 0, -1)]
+    right = [lost(k) for k in range(last + 1)]
+    sums = sum(left) + sum(right) + grown * (sum(left[:period]) + sum(right[-period:]))
+    return Fraction(sums) / (scale * down)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, or laws of steps."""
+
+    shape: str
+    scales: tuple[Fraction, ...]
+    notes: tuple[str, ...] = ()
+    gaussian: bool = True
+    parties: int = 1
+    honest: int = 1
+    laws: tuple[Stepped, ...] = ()
+
+    @property
+    def steps_squared(self) -> Fraction:
+        """The variance of noise in squared scales, where it is no other law's; the scale of laws of steps is a step."""
+        return self.laws[0].square if self.laws else Fraction(1)
+
+    def figures(self, found: Fraction) -> dict[str, Fraction]:
+        """What is proved, where mu^2 of Gaussian noise, delta of laws of steps, or epsilon of others is `found`."""
+        name, amount = ("mu", sqrt_up(found, 100)) if self.gaussian else ("delta" if self.laws else "epsilon", found)
+        return ({"epsilon": self.laws[0].epsilon} if self.laws else {}) | {name: amount}
+
+
+def read_laws(item: Item, rows: int) -> tuple[Stepped, ...]:
+    """One law for each answer."""
+    found = tuple(read(Stepped, one) for one in item.items(rows))
+    assert all(isinstance(one, Stepped) for one in found)
+    return found  # type: ignore[return-value]
+
+
+def _weights(item: Item) -> Weights:
+    entries, unit = item.array(*item.extents(1))
+    if unit != 1:
+        raise item.wrong("are not whole numbers")
+    return tuple(entries)
+
+
+Weights = tuple[int, ...]
+READERS = {"Weights": _weights}

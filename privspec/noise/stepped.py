@@ -1,0 +1,96 @@
+"""Noise in steps: one law for each answer, whole weights on the cells of a lattice with tails that fall by a ratio."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.kernel.stepped import Stepped
+from privspec.noise.laplace import scaled_l1_sensitivity
+from privspec.noise.law import Array, Moves, NoiseLaw, on_lattice
+from privspec.noise.samplers import Randomness, bernoulli_fraction
+from privspec.problem.form import Numbers
+
+PACKED = 16
+"""Weights of more cells are packed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedNoise(NoiseLaw):
+    """The answer rounded to the lattice, plus a cell drawn by its weight and a uniform step within the cell.
+
+    Note: stepped.
+    """
+
+    law: Stepped
+    step: Fraction
+    """That of the lattice."""
+    family: ClassVar[str] = "stepped"
+    notes: ClassVar[tuple[str, ...]] = ("stepped", "post-processing")
+    amount: ClassVar[str] = "delta"
+
+    def to_json(self) -> dict[str, Any]:
+        law = self.law
+        weights = Numbers((len(law.weights),), Fraction(1), law.weights).to_json(PACKED)
+        named = {"epsilon": str(law.epsilon), "width": law.width, "period": law.period, "ratio": str(law.ratio)}
+        return {"shape": "stepped", "laws": [named | {"point": law.point, "weights": weights}]}
+
+    @property
+    def beside(self) -> dict[str, str]:
+        return {"epsilon": str(self.law.epsilon)}
+
+    def row_variances(self, rows: int, grid: Fraction) -> Array:
+        return np.full(rows, float(self.law.square * grid**2))
+
+    def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
+        """Delta at the epsilon of the law."""
+        on_points = moves.counts and (strategy.unit / grid).denominator == 1
+        cost = scaled_l1_sensitivity(strategy, (grid,), moves.exact, Fraction(0) if on_points else grid)
+        return self.law.delta_up(cost.numerator // cost.denominator)
+
+    def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
+        return integers(lattice + stepped(self.law, randomness) for lattice in on_lattice(answers, grid))
+
+    def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
+        """Tails are left out beyond 1e-16 of all weight."""
+        law = self.law
+        reach = range(len(law.weights) + law.period * int(-40 / np.log(float(law.ratio) or 1e-17)))
+        weights = np.array([float(law.weight(k) / law.total) for k in reach])
+        weights[1:] *= 2
+        cells = generator.choice(len(weights), (repetitions, size), p=weights / weights.sum())
+        signs, inside = generator.choice((-1, 1), cells.shape), generator.uniform(-0.5, 0.5, cells.shape)
+        spread = generator.uniform(size=cells.shape) >= float(law.point / law.total)
+        return np.asarray((cells * signs + inside * (law.width > 1)) * spread * float(law.width * self.step))
+
+
+@cache
+def _cumulated(law: Stepped) -> tuple[list[int], int, list[int], int, int]:
+    """Weights added up, in one unit: of the cells -K .. K, of the last period of both tails; totals; and the point."""
+    up, down = law.ratio.as_integer_ratio()
+    core = list(accumulate(w * (down - up) for w in (*law.weights[:0:-1], *law.weights)))
+    tails = list(accumulate(w * up for w in law.weights[-law.period :] * 2))
+    return core, core[-1], tails, tails[-1], law.point * (down - up)
+
+
+def stepped(law: Stepped, randomness: Randomness) -> int:
+    """A number of lattice steps, exactly of the law: a cell, periods of a tail one by one, and a step in the cell."""
+    core, inside, tails, outside, point = _cumulated(law)
+    place, last = randomness.below(inside + outside + point) - point, len(law.weights) - 1
+    if place < 0:
+        return 0
+    if place < inside:
+        cell = bisect_right(core, place) - last
+    else:
+        side, number = divmod(bisect_right(tails, place - inside), law.period)
+        cell = last - law.period + 1 + number + law.period
+        while bernoulli_fraction(*law.ratio.as_integer_ratio(), randomness):
+            cell += law.period
+        cell = -cell if side else cell
+    return cell * law.width + randomness.below(law.width) - law.width // 2

@@ -1,0 +1,120 @@
+"""One number end to end: the law of its noise against what is usual, at many amounts, and drawn exactly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+import pytest
+from privspec.solvers.stepped import solve, stairs
+
+from privspec.families.linear.stepped import law_of
+from privspec.kernel import judge
+from privspec.kernel.stepped import Stepped
+from privspec.noise.samplers import SimulationRandomness
+from privspec.noise.stepped import SteppedNoise, stepped
+from tests.kernel.test_shifts import NUMBER, SIZE, SQUARE, plan_text
+from tests.plans import solved_text
+
+PAIRS = [("0.5", "1e-5"), ("1", "0.05"), pytest.param("3", "1e-3", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
+@pytest.mark.parametrize("loss", [SQUARE, SIZE])
+def test_never_worse_than_usual_noise(epsilon: str, delta: str, loss: str) -> None:
+    amount = f"({epsilon}, {delta})"
+    plan = solved_text(
+        NUMBER.format(domain="[0, 2]^80", loss=loss, amount=amount, neighbours="adding or removing one record")
+    )
+    assert judge(plan_text(plan)).ok
+    usual = [one["loss"] for one in plan["alternatives"] if one["admissible"]]
+    assert len(usual) > 3
+    assert plan["loss"]["value"] <= min(usual) * (1 + 1e-9)
+    assert plan["loss"]["relative_gap"] <= 2e-3
+    power = 2 if loss == SQUARE else 1
+    law, steps = law_of(Fraction(epsilon), Fraction(0), power, None)
+    staircase = float(law.square) / steps**2 * 4 if power == 2 else float(law.size) / steps * 2
+    assert plan["loss"]["value"] <= staircase * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_staircases_are_the_best_of_all_on_their_grid(power: int) -> None:
+    """The closed form against every stair, summed plainly."""
+    for epsilon, cells in ((0.3, 7), (1.0, 12), (4.0, 30)):
+        k = np.arange(cells * int(60 / epsilon + 2))
+        copies = np.where(k == 0, 1.0, 2.0)
+        losses = []
+        for r in range(1, cells + 1):
+            chance = copies * np.exp(-epsilon * np.ceil((k - r + 1) / cells))
+            losses.append(float(chance @ k**power) / float(chance.sum()))
+        assert stairs(epsilon, cells, power) == 1 + int(np.argmin(losses))
+
+
+def test_the_program_finds_the_staircase() -> None:
+    solved = solve(1.0, 0.0, 12, 1, np.square)
+    assert solved is not None
+    law, _ = law_of(Fraction(1), Fraction(0), 2, 12)
+    assert solved.loss == pytest.approx(float(law.square) / 144, rel=1e-4)
+
+
+LAWS = [
+    Stepped(Fraction(1), 3, 1, Fraction(0), 4, (6, 3, 0, 1)),
+    Stepped(Fraction(1), 1, 2, Fraction(3, 8), 0, (5, 3, 2)),
+    Stepped(Fraction(1), 5, 3, Fraction(1, 2), 2, (2, 2, 1)),
+]
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_noise_is_drawn_from_its_law(law: Stepped) -> None:
+    _agrees(law, 20_000)
+
+
+@pytest.mark.slow
+def test_noise_of_plans_is_drawn_from_its_law() -> None:
+    for epsilon, delta in ((1, 0), (1, Fraction(1, 20)), (5, Fraction(1, 4))):
+        law, _ = law_of(Fraction(epsilon), Fraction(delta), 2, None)
+        _agrees(Stepped(law.epsilon, 1, law.period, law.ratio, law.point, law.weights), 1_000_000)
+
+
+def _agrees(law: Stepped, draws: int) -> None:
+    """Chi-square over the places that are expected often enough, all others together."""
+    randomness = SimulationRandomness(7)
+    found = Counter(stepped(law, randomness) for _ in range(draws))
+    total, reach = float(law.total), len(law.weights) + 20 * law.period
+    chances = {0: float(law.point) / total}
+    for cell in range(-reach, reach + 1):
+        for inside in range(law.width):
+            at = cell * law.width + inside - law.width // 2
+            chances[at] = chances.get(at, 0.0) + float(law.weight(cell)) / total / law.width
+    kept = {at: p for at, p in chances.items() if p * draws >= 10}
+    squares = sum((found[at] - p * draws) ** 2 / (p * draws) for at, p in kept.items())
+    rest = 1 - sum(kept.values())
+    if rest * draws >= 10:
+        squares += (draws - sum(found[at] for at in kept) - rest * draws) ** 2 / (rest * draws)
+    assert abs(squares - len(kept)) <= 5 * sqrt(2 * len(kept))
+    assert all(law.weight(-(-abs(at) // law.width)) or abs(at) % law.width for at in found if at)
+
+
+def test_approximate_noise_has_the_same_figures() -> None:
+    law = LAWS[2]
+    noise = SteppedNoise(law, Fraction(1, 10)).approximate(2, 200_000, np.random.default_rng(5))
+    assert noise.shape == (200_000, 2)
+    assert float((noise**2).mean()) == pytest.approx(float(law.square) / 100, rel=0.02)
+
+
+def test_counts_keep_whole_noise() -> None:
+    plan = solved_text(
+        """
+        variables:
+          input people in table(age in 0..9)
+          output O
+        loss: E[(O - count(people, age >= 5))^2]
+        privacy: O is (1, 0.01)-DP wrt people, adding or removing one record
+        """
+    )
+    assert judge(plan_text(plan)).ok
+    assert plan["mechanism"]["executed"]["grid"] == "1"
+    assert plan["loss"]["relative_gap"] <= 1e-3
+    assert plan["loss"]["value"] < 1.8414  # the geometric law

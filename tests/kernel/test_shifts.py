@@ -1,0 +1,177 @@
+"""Laws in steps and bounds of shifts, as the kernel judges them: against plain sums, and forged."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import exp
+from typing import Any
+
+import pytest
+
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.shifts import ADDITIVE, EVERY, least
+from privspec.kernel.stepped import Stepped
+from tests.plans import mutate, resign, solved_text
+
+NUMBER = """
+variables:
+  input x in {domain}
+  output O
+loss: {loss}
+privacy: O is {amount}-DP wrt x, {neighbours}
+"""
+SQUARE, SIZE = "E[(O - sum(x))^2]", "E[|O - sum(x)|]"
+NOISE = ("mechanism", "executed", "noise", "laws", 0)
+
+
+def plan_of(
+    amount: str, loss: str = SQUARE, domain: str = "[0, 1]^50", neighbours: str = "adding or removing one record"
+) -> dict[str, Any]:
+    return solved_text(NUMBER.format(domain=domain, loss=loss, amount=amount, neighbours=neighbours))
+
+
+def law(weights: tuple[int, ...], *, width: int = 1, period: int = 1, ratio: str = "0", point: int = 0) -> Stepped:
+    return Stepped(Fraction(1), width, period, Fraction(ratio), point, weights)
+
+
+LAWS = [
+    law((5, 3, 3, 1)),
+    law((4, 4, 2, 1), width=3),
+    law((7, 2), width=3, point=3),
+    law((6, 6, 2), period=3, ratio="3/8"),
+    law((3, 5, 2), period=2, ratio="1/2", width=5, point=1),
+    law((1,), ratio="3/8"),
+]
+
+
+def chances(one: Stepped, reach: int = 4000) -> dict[int, float]:
+    """The law on lattice steps, far into its tails, by its definition."""
+    found = {0: float(one.point)}
+    for cell in range(-reach, reach + 1):
+        for inside in range(one.width):
+            at = cell * one.width + inside - one.width // 2
+            found[at] = found.get(at, 0.0) + float(one.weight(cell)) / one.width
+    total = sum(found.values())
+    return {at: chance / total for at, chance in found.items()}
+
+
+@pytest.mark.parametrize("one", LAWS)
+def test_figures_of_laws_are_sums_over_the_lattice(one: Stepped) -> None:
+    listed = chances(one, 120)
+    assert float(one.square) == pytest.approx(sum(p * at * at for at, p in listed.items()))
+    assert float(one.size) == pytest.approx(sum(p * abs(at) for at, p in listed.items()))
+    for steps in range(1, 3 * one.width + 2):
+        plain = max(
+            sum(max(0.0, p - exp(1) * listed.get(at + t, 0.0)) for at, p in listed.items()) for t in range(steps + 1)
+        )
+        assert plain - 1e-9 <= float(one.delta_up(steps))
+        if steps % one.width == 0:
+            # the point may share its place with a cell, of which the bound takes no notice
+            spare = float(Fraction(one.point) / one.total) if one.point else 0.0
+            assert float(one.delta_up(steps)) <= plain + spare + 1e-9
+    assert one.delta_up(0) == 0
+
+
+def test_the_least_of_squares_between_points_is_found() -> None:
+    own = [Fraction(3), Fraction(0), Fraction(-4), Fraction(0)]
+
+    def value(d: float) -> float:
+        k = min(int(d), 2)
+        return d * d + float(own[k]) + (d - k) * float(own[k + 1] - own[k])
+
+    plain = min(value(i / 1000) for i in range(3001))
+    assert float(least(own, 2)) == pytest.approx(plain, abs=1e-5)
+    assert least(own, 1) == -2
+
+
+@pytest.mark.parametrize(
+    ("amount", "loss", "value"),
+    [("1", SQUARE, 1.918104), ("1", SIZE, 0.959517), ("(0.5, 0.01)", SQUARE, None), ("(2, 0.05)", SIZE, None)],
+)
+def test_no_mechanism_is_much_better(amount: str, loss: str, value: float | None) -> None:
+    plan = plan_of(amount, loss)
+    report = judge(plan_text(plan))
+    assert report.ok, [claim for claim in report.claims if not claim.holds]
+    assert plan["loss"]["among"] == EVERY
+    assert plan["loss"]["relative_gap"] <= 1e-3
+    if value is not None:
+        assert plan["loss"]["value"] == pytest.approx(value, abs=1e-5)
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(plan)
+
+
+def test_a_fixed_number_of_replaced_records_bounds_additive_noise() -> None:
+    assert plan_of("1", neighbours="replacing one record")["loss"]["among"] == ADDITIVE
+
+
+def test_records_that_cannot_be_small_have_no_bound_of_shifts() -> None:
+    plan = plan_of("1", domain="[1, 3]^50")
+    assert plan["loss"]["among"] not in (ADDITIVE, EVERY)
+    assert judge(plan_text(plan)).ok
+
+
+def refused(plan: dict[str, Any]) -> str:
+    report = judge(plan_text(plan))
+    assert not report.ok
+    return " ".join(claim.text for claim in report.claims if not claim.holds)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("epsilon", "1/2", "achieved|stated|says"),
+        ("width", 2, "even"),
+        ("ratio", "1/4", "stated"),
+        ("ratio", "1", "fall"),
+        ("point", 10**12, "stated"),
+        ("period", 10**6, "period"),
+        ("period", 199, ""),
+    ],
+)
+def test_forged_laws_are_refused(key: str, value: object, reason: str) -> None:
+    text = refused(mutate(plan_of("1"), (*NOISE, key), value))
+    assert any(part in text for part in reason.split("|")), text
+
+
+def test_forged_weights_are_refused() -> None:
+    plan = plan_of("(2, 0.05)")
+    weights = plan["mechanism"]["executed"]["noise"]["laws"][0]["weights"]
+    assert judge(plan_text(plan)).ok
+    weights["shape"] = [1]
+    assert "length" in refused(resign(plan)) or "entries" in refused(resign(plan))
+
+
+@pytest.mark.parametrize(("key", "value"), [("steps", 1), ("fine", 2), ("start", 5), ("start", -1), ("requirement", 1)])
+def test_forged_bounds_are_refused(key: str, value: object) -> None:
+    plan = plan_of("1")
+    refused(mutate(plan, ("claims", "bound", key), value))
+
+
+def test_a_bound_is_not_stated_higher_than_derived() -> None:
+    plan = plan_of("1")
+    low = plan["loss"]["lower_bound"] * (1 + 1e-6)
+    changed = mutate(mutate(plan, ("loss", "lower_bound"), low), ("loss", "relative_gap"), 0.0)
+    refused(changed)
+
+
+def test_a_bound_is_not_about_more_than_it_shows() -> None:
+    plan = plan_of("1", neighbours="replacing one record")
+    assert "about" in refused(mutate(plan, ("loss", "among"), EVERY))
+
+
+def test_multipliers_below_zero_are_refused() -> None:
+    plan = plan_of("(2, 0.05)")
+    matrix = plan["claims"]["bound"]["multipliers"]
+    one = {"shape": [1], "unit": "1", "rows": [0]}
+    forged = matrix | {"places": one, "values": one | {"rows": [-1]}}
+    assert "below 0" in refused(mutate(plan, ("claims", "bound", "multipliers"), forged))
+
+
+def test_laws_out_of_proportion_are_refused() -> None:
+    with pytest.raises(Refused):
+        law((1, 1), width=1).delta_up(10**6)
