@@ -20,9 +20,9 @@ from tests.plans import SMALL, mutate, resign, solved, without
 ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
 LIMITS = {
-    "core": 1680,
-    "quality": 1139,
-    "lemmas": 965,
+    "core": 1678,
+    "quality": 1136,
+    "lemmas": 952,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """

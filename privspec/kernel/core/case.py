@@ -96,10 +96,9 @@ class Rules:
         views = case.frame.views
         entries = case.exposures.items(len(views)) if views or not case.exposures.absent else []
         for entry, view in zip(entries, views, strict=True):
-            *heads, exposed, said, witness = entry.fields(*view.head(), "not_protected", "bound", "witness")
+            exposed, said, witness = entry.stating(view.head(), "not_protected", "bound", "witness")
             bound, bare = self.exposed(case, executed, view, witness)
-            for item, expected in zip([*heads, exposed], [*view.head().values(), bare], strict=True):
-                item.same(expected)
+            exposed.same(bare)
             holds, text = said.absent == (bound is None), "no bound is known"
             if bound is not None and holds:
                 amounts = [item.exact(0) for item in said.fields(*bound)]

@@ -14,7 +14,7 @@ from flint import fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
+from privspec.kernel.core.reading import ENTRIES, PLAIN, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.shares import SHARED, apart, coalition, owners
 from privspec.kernel.stepped import Noise, read_laws
 
@@ -275,11 +275,6 @@ def _wholes(item: Item) -> Wholes:
     return tuple(entries)
 
 
-def _numbers(item: Item) -> Numbers:
-    entries, unit = item.array(*item.extents(1))
-    return tuple(entry * unit for entry in entries)
-
-
 Ball = tuple[Fraction, int, int]
 Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
 Given = tuple[str, tuple[int, ...], Matrix]
@@ -290,7 +285,7 @@ Site = tuple[str, Matrix, Wholes]
 READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
     "Column": _column,
-    "Numbers": _numbers,
+    "Numbers": lambda item: tuple(PLAIN["Grid"](item).values()),
     "Wholes": _wholes,
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},

@@ -192,12 +192,9 @@ def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None
     found = []
     for number, (one, asked) in enumerate(zip(item.items(len(frame.obligations)), frame.obligations, strict=True)):
         head, amounts = asked.head(number), asked.measure.figures(chosen or {})
-        *said, achieved, because = one.fields(*head, *amounts, "achieved", "because")
-        for part, expected in zip(said, [*head.values(), *amounts.values()], strict=True):
-            if not isinstance(expected, Fraction):
-                part.same(expected)
-            elif part.exact() != expected:
-                raise part.wrong("is not what the line asks")
+        *said, achieved, because = one.stating(head, *amounts, "achieved", "because")
+        if [part.exact() for part in said] != list(amounts.values()):
+            raise one.wrong("is not what the line asks")
         figures = {key: value.exact(0) for key, value in achieved.entries()}
         if not set(figures) <= {figure for some in MEASURES.values() for figure in some}:
             raise achieved.wrong("has figures that are not known")

@@ -77,6 +77,13 @@ class Item:
                 raise self.wrong(f"does not have {name}")
         return [given.get(name, Item(None, f"{self.place}.{name}")) for name in (*names, *optional)]
 
+    def stating(self, known: dict[str, object], *names: str, optional: tuple[str, ...] = ()) -> list[Item]:
+        """The values under `names` of an object that has these keys, and says what is known under all others."""
+        found = self.fields(*known, *names, optional=optional)
+        for item, value in zip(found, known.values(), strict=False):
+            item.same(value)
+        return found[len(known) :]
+
     def entries(self) -> list[tuple[str, Item]]:
         """The entries of an object whose keys are names of the user's."""
         if not isinstance(self.value, dict):

@@ -166,15 +166,10 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
         raise block.wrong("has a ball that is empty, too large or not known")
     known = statistics_of(records)
     for item, (at, one) in zip(given["routes"].items(len(known)), known.items(), strict=True):
-        *parts, name = item.fields("at", "size", "estimated_within", "name")
-        name.text()
         wide = None if one.estimated is None else {"norm": records.norm, "radius": str(one.estimated)}
-        for part, expected in zip(parts, (at, one.size, wide), strict=True):
-            part.same(expected)
-    family, route, where, first, weights, places = mechanism.fields(
-        "family", "route", "where", "finish_first", "weights", "sites"
-    )
-    family.same("statistic")
+        item.stating({"at": at, "size": one.size, "estimated_within": wide}, "name")[0].text()
+    keys = "route", "where", "finish_first", "weights", "sites"
+    route, where, first, weights, places = mechanism.stating({"family": "statistic"}, *keys)
     if route.text() not in known or where.text() not in ("each party", "pool"):
         raise route.wrong("is no statistic of such records, or noise enters neither at each party nor at the pool")
     statistic, each, parties = known[route.text()], where.text() == "each party", given["parties"].integer(1)
@@ -196,9 +191,7 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
 
 
 def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] | None) -> Noise:
-    where, shape, parameters, grid = site.fields("at", "shape", "parameters", "grid")
-    where.same(at)
-    grid.same(str(STEP))
+    shape, parameters = site.stating({"at": at, "grid": str(STEP)}, "shape", "parameters")
     family, key, _, _ = SHAPES[shape.one_of(*SHAPES)]
     if families is not None and family not in families:
         raise shape.wrong(f"is of a family that the spec does not allow: {', '.join(families)}")
@@ -261,13 +254,9 @@ class Statistics(Rules):
         """What is stated comes from a simulation that is not done again; no bound is claimed."""
         model, seed, most, expression, terms = case.block.fields(*BLOCK)[-1].fields(*SIMULATED)
         _ = model.text(), seed.integer(), terms.texts()
-        fixed = {"lower_bound": None, "relative_gap": None, "expression": expression.text(), "among": AMONG}
-        fixed |= {"units": "units of the loss expression", "kind": "expected"}
-        value, bare, error, drawn, *rest = case.loss.fields(
-            "value", "without_noise", "standard_error", "crowds", *fixed
-        )
-        for item, part in zip(rest, fixed.values(), strict=True):
-            item.same(part)
+        known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "expression": expression.text()}
+        known |= {"among": AMONG, "units": "units of the loss expression", "kind": "expected"}
+        value, bare, error, drawn = case.loss.stating(known, "value", "without_noise", "standard_error", "crowds")
         _ = value.double(), bare.double(), drawn.integer(1, most.integer(1))
         if error.double() < 0 or case.status != "feasible":
             raise case.loss.wrong("claims more than a simulation shows")

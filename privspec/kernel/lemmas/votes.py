@@ -11,7 +11,7 @@ from privspec.kernel.core.numbers import exp_up, nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
-from privspec.kernel.quality.stated import FIGURES, Line, judge_lines, judge_loss
+from privspec.kernel.quality.stated import SAID, Line, judge_lines, judge_loss
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
 """Beyond such exponents a bound is nothing; by so much of itself a stated epsilon may be above the one derived."""
@@ -325,12 +325,10 @@ def read_executed(mechanism: Item, frame: Frame) -> Executed:
     if family not in RULES:
         raise mechanism.wrong("is of a family that is not known")
     (key, least, _), ballots = RULES[family], vote.ballots
-    said: dict[str, object] = {"input": vote.source, "party": vote.party, "output": vote.output}
+    said: dict[str, object] = {"family": family, "input": vote.source, "party": vote.party, "output": vote.output}
     said |= {"ballots": ballots.kind, "places": ballots.places, "points": ballots.counted}
     said |= {"alternatives": ballots.alternatives, "voters": vote.public_voters, "leaves_out": drops}
-    _, number, shared, scalars, *same = mechanism.fields("family", key, "rounds", "scalars", *said)
-    for item, value in zip(same, said.values(), strict=True):
-        item.same(value)
+    number, shared, scalars = mechanism.stating(said, key, "rounds", "scalars")
     local = local or any("LDP" in one.measure.name for one in frame.obligations)
     rule = Rule(family, number.exact(least), family == "local_dictator" and local)
     names = [vote.loss.name] if isinstance(vote.loss, Choice) else []
@@ -424,9 +422,9 @@ class VoteRules(Rules):
             simulated = dict(case.loss.entries()).keys() & {*SIMULATED}
             if not simulated:
                 raise
-            *stated, error, profiles = case.loss.fields(*FIGURES, *SIMULATED)
-            for item, known in zip(stated[1:], (None, None, *classes, *words), strict=True):
-                item.same(known)
+            known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "among": classes[0]}
+            known |= dict(zip(SAID, words, strict=True))
+            _, error, profiles = case.loss.stating(known, "value", *SIMULATED)
             count, off = profiles.integer(1), error.double()
             holds = off > 0 and case.status == "feasible" and witness.absent
             text = f"tested, not proved: a mean over {count} simulated profiles, standard error {off:.2g}"

@@ -11,7 +11,7 @@ from privspec.kernel.core.numbers import nearest_double
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]
 """Its number, its text, what it asks for at most, and what is."""
-FIGURES = ("value", "lower_bound", "relative_gap", "among", "expression", "units", "kind")
+SAID = ("expression", "units", "kind")
 CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
 
@@ -29,10 +29,9 @@ def judge_loss(
 
     Args: classes, what the bound may be said to be about, and one of these, `noun`; words, expression, units and kind.
     """
-    value, low, gap, among, *said = case.loss.fields(*FIGURES)
     rounded = nearest_double(exact)
-    for item, known in zip([value, *said], [rounded, *words], strict=True):
-        item.same(known)
+    known = {"value": rounded, **dict(zip(SAID, words, strict=True))}
+    low, gap, among = case.loss.stating(known, "lower_bound", "relative_gap", "among")
     case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
     if among.text() not in classes:
         raise among.wrong("is not what the bound is about")

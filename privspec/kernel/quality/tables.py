@@ -26,7 +26,6 @@ ONE = 1 << GRID
 TERMS = ("pairs", "conditions", "accuracy")
 Part = tuple[list[Fraction], Grid | None, list[Variation]]
 """Weights of rows, average costs, and total variations."""
-SAID = ("family", "of", "counted", "releases", "inputs", "outputs", "prior", "probabilities", "scalars", "laws")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +56,12 @@ class Tables(Rules):
         """What is executed, its loss, and how that is said; all but the bound is judged."""
         task = read(Task, case.block)
         assert isinstance(task, Task)
-        *same, law, scalars, laws, rounds = case.mechanism.fields(*SAID, optional=("rounds",))
         prior = task.weights()
-        known = ["table", task.of, task.counted, task.outputs, task.rows, task.columns, list(map(str, prior)) or None]
-        for item, value in zip(same, known, strict=True):
-            item.same(value)
+        known: dict[str, object] = {"family": "table", "of": task.of, "counted": task.counted, "releases": task.outputs}
+        known |= {"inputs": task.rows, "outputs": task.columns, "prior": list(map(str, prior)) or None}
+        law, scalars, laws, rounds = case.mechanism.stating(
+            known, "probabilities", "scalars", "laws", optional=("rounds",)
+        )
         numerators, whole = read_law(law, (len(task.rows), len(task.columns)))
         table = Table(task.outputs, task.rows, task.columns, task.places, numerators, whole)
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
@@ -129,9 +129,7 @@ def _fairness(case: Case, task: Task, table: Table) -> None:
     for number, (one, item) in enumerate(zip(task.fairness, listed, strict=True)):
         most, asked, holds = one.largest(table, task.weights())
         holds = holds and all(t**2 <= square for t, square in zip(one.tolerances, one.squares, strict=True))
-        line, text, tolerance, achieved = item.fields("line", "text", "tolerance", "achieved")
-        line.same(one.line)
-        text.same(one.text)
+        tolerance, achieved = item.stating({"line": one.line, "text": one.text}, "tolerance", "achieved")
         holds = holds and achieved.exact() >= most and tolerance.exact() == asked
         words = f"line {one.line}: largest total variation {float(most):.6g}, asked for {float(asked):.6g}"
         case.says("fairness", holds, words, number)
