@@ -7,7 +7,6 @@ mechanism that sees the number itself (noise/notes/real-cells.md).
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -69,7 +68,7 @@ class CellBlock:
 
     def cell(self, number: Fraction) -> int:
         """Where a number lies; an end belongs to the cell above it."""
-        return min(max(bisect_right(self.ends, number) - 1, 0), self.cells - 1)
+        return min(max(sum(end <= number for end in self.ends) - 1, 0), self.cells - 1)
 
     def errors(self, number: Fraction) -> list[Fraction]:
         """What each value costs at a number, without the weight."""
