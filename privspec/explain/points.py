@@ -9,6 +9,8 @@ from itertools import islice
 from math import floor, log10, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
+from scipy.special import gammaincinv
+
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved
 from privspec.explain.facts import AddedNoise, executed, randomness, run_command
@@ -34,7 +36,7 @@ NOISE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointFact(AddedNoise):
-    """Noise at each point; `apart` is the largest distance of two points, None where there is none."""
+    """Noise at each point; `apart` is the largest distance of two points, `near` within which most reports are."""
 
     points: Points
     norm: str
@@ -42,6 +44,7 @@ class PointFact(AddedNoise):
     step: Quantity
     error_size: Quantity
     apart: float | None
+    near: Quantity | None
     local: bool
     input_line: SpecLine
 
@@ -109,7 +112,8 @@ class PointFact(AddedNoise):
             "linf": f"The number of a report that is furthest off is {kind} off by {self.error_size}",
         }[self.points.error.norm]
         because = (facts.context.loss_because, Judged("loss"))
-        return (proved(f"{off}.", *because), proved("The noise is what protects you.", _NOTE))
+        near = () if self.near is None else (proved(f"95 of 100 reports are at most {self.near} away from it.", _NOTE),)
+        return (proved(f"{off}.", *because), *near, proved("The noise is what protects you.", _NOTE))
 
     def exactly(self, facts: Facts) -> str:
         return "That a report was sent, and how the noise in it was drawn."
@@ -166,6 +170,7 @@ def point_fact(plan: Stated, context: Context) -> PointFact:
     """
     (block,) = plan.problem.blocks
     points, mechanism = Points.read(block), plan.mechanism
+    round_ = points.error.norm == "l2" and (mechanism.norm == "l2" or points.size == 1)
     each = (plan.loss.value if plan.loss else 0.0) / float(points.error.weight)
     return PointFact(
         family=mechanism.family,
@@ -176,6 +181,7 @@ def point_fact(plan: Stated, context: Context) -> PointFact:
         step=exact(mechanism.unit),
         error_size=rounded(sqrt(each) if points.error.power == 2 else each),
         apart=_apart(points, context),
+        near=rounded(float(mechanism.scale) * float(gammaincinv(points.size, 0.95)), 3, UP) if round_ else None,
         local=context.trust == "nobody",
         input_line=context.line_of(points.source),
     )

@@ -25,6 +25,7 @@ NOTE = "real-points"
 CLASSES = ("", "noise of one law, whatever the point")
 PRECISION = 256
 LARGEST_SIZE = 64
+QUANTILE_BITS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,18 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """What a mean error may be at most."""
+    """What a mean error may be at most; with a `probability`, what the error itself is at most so often."""
 
     error: Error
     bound: Fraction
     line: Whole
     text: str
+    probability: Fraction | None
+
+    def __post_init__(self) -> None:
+        chance = self.probability
+        if chance is not None and not (0 < chance < 1 and self.error.power == self.error.weight == 1):
+            raise Refused("is no line about how often an error is small")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,40 @@ def loss_of(points: Points, error: Error) -> Fraction | None:
         return end((ball(error.weight) * total).upper())
 
 
+def reach_of(points: Points, norm: str, probability: Fraction) -> Fraction | None:
+    """At least what an error in a norm stays within with a probability: that of Gamma(size), and half a step.
+
+    Gamma(d) is above r with probability e^-r times the sum over k < d of r^k / k!.
+    """
+    size = points.block.size
+    if norm != points.norm and size > 1:
+        return None
+    with ctx.workprec(PRECISION):
+        low, high = Fraction(0), Fraction(1)
+        while not _beyond(size, high) <= ball(1 - probability):
+            low, high = high, 2 * high
+        for _ in range(QUANTILE_BITS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if _beyond(size, middle) <= ball(1 - probability) else (middle, high)
+        half = ball(points.step) / 2 * ball(ratio_squared(norm, "linf", size)).sqrt()
+        return end((ball(high * points.scale) + half).upper())
+
+
+def _beyond(size: int, radius: Fraction) -> arb:
+    found = term = arb(1)
+    for k in range(1, size):
+        term *= ball(radius) / k
+        found += term
+    return found * (-ball(radius)).exp()
+
+
+def reached(points: Points, line: Accuracy) -> Fraction | None:
+    """What a line of accuracy is about, rounded up; None where no formula is known for this noise."""
+    if line.probability is None:
+        return loss_of(points, line.error)
+    return reach_of(points, line.error.norm, line.probability)
+
+
 def least_loss(block: PointBlock, metric: str, epsilon: Fraction) -> Fraction:
     """At most the mean error of any noise of one law that satisfies a line, whatever the point.
 
@@ -224,10 +265,10 @@ class PointRules(Rules):
         judge_loss(case, exact, derived, CLASSES[derived is not None :], "such noise", words)
         lines = []
         for one in block.accuracy:
-            reached = loss_of(points, one.error)
-            if reached is None:
+            found = reached(points, one)
+            if found is None:
                 raise case.block.wrong("has a line of accuracy that is not known for this noise")
-            lines.append((one.line, one.text, one.bound, reached))
+            lines.append((one.line, one.text, one.bound, found))
         judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
         return points
@@ -237,11 +278,11 @@ class PointRules(Rules):
         asked, said, epsilon = guarantee.obligation, guarantee.achieved.get("epsilon"), guarantee.asked["epsilon"]
         metric = asked.measure.distance
         by_distance = asked.measure.name == "epsilon-metric-DP" and metric in NORM_OF
-        reached = rate(points, str(metric)) if by_distance else whole(points)
+        epsilon_of = rate(points, str(metric)) if by_distance else whole(points)
         known = by_distance or (asked.measure.name in ("epsilon-DP", "epsilon-LDP") and metric is None)
-        holds = reached is not None and said is not None and reached <= said <= epsilon
+        holds = epsilon_of is not None and said is not None and epsilon_of <= said <= epsilon
         holds = holds and known and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (NOTE,)
-        figure = "no epsilon" if reached is None else f"epsilon {float(reached):.8g}"
+        figure = "no epsilon" if epsilon_of is None else f"epsilon {float(epsilon_of):.8g}"
         unit = f" a unit of {metric} distance" if by_distance else ""
         tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(epsilon):.8g} is asked for"
         head = f"{points.block.output}, {asked.neighbours}: {figure}{unit}"
@@ -252,13 +293,13 @@ class PointRules(Rules):
         witness.same(None)
         assert isinstance(executed, Points)
         (unit,) = view.units
-        reached = whole(executed)
+        epsilon = whole(executed)
         kinds = ("entry", "record", "party", "everything")
-        if reached is None or unit.adding or unit.count > 1 or unit.kind not in kinds:
+        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds:
             return None
         if (unit.kind == "party") != (executed.block.party is not None) or set(outputs) != {executed.block.output}:
             return None
-        return {"epsilon": reached, "delta": Fraction(0)}
+        return {"epsilon": epsilon, "delta": Fraction(0)}
 
 
 def _guarantees(case: Case, points: Points) -> list[Guarantee]:

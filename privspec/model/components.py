@@ -31,7 +31,8 @@ SETTINGS = ("trust", "times", "only_if")
 HEAD = "\n# --- {} ---\n"
 """Between two files of one text."""
 Names = Mapping[str, syntax.Expr]
-Beside = Mapping[str, syntax.Spec]
+Beside = Mapping[str, tuple[syntax.Spec, int, Source]]
+"""The further specs of a file, by name, the offset at which the file starts, and the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class _Assembler:
 
     def whole(self, spec: syntax.Spec) -> Whole:
         """All files as one."""
-        flat = self._flat(spec, "", (self._key(Path(self.source.name).name),), _beside(spec))
+        flat = self._flat(spec, "", (self._key(Path(self.source.name).name),), _beside(spec, 0, self.source))
         source = Source(self.source.name, "".join(self.text), tuple(self.files))
         return Whole(flat, source, tuple(self.told), self.texts, tuple(self.said))
 
@@ -166,7 +167,10 @@ class _Assembler:
             raise Failure("PS0420", span, f"{file} uses itself as a component")
         if tree is None:
             tree, folder = self._read(file, span), dirname(file)
-            beside = _beside(tree)
+            beside = _beside(tree, *self.files[-1])
+        else:
+            _, offset, source = beside[file]
+            tree = _moved(tree, self._added(source, file, span) - offset, "")
         inner = self._flat(tree, folder, (*above, key), beside)
         given = self._settings(component, inner)
         values = {key: _Inside(parts, self._wrong).of(one.value) for key, one in given.items()}
@@ -259,21 +263,29 @@ class _Assembler:
         """
         from privspec.language.parser import parse
 
-        if len(self.files) > PARTS:
-            raise Failure("PS0420", span, f"a spec has at most {PARTS} parts, theirs among them")
         path = Path(file) if self.base is None else self.base / file
         try:
             known = self.given[file] if self.given is not None else None if path.is_file() else _template(file)
             text = path.read_text(encoding="utf-8-sig") if known is None else known
         except (OSError, UnicodeDecodeError) as error:
             raise Failure("PS0420", span, f"{file} cannot be read as text") from error
-        source, head = Source(str(path), text), HEAD.format(" ".join(file.split()))
-        offset = sum(map(len, self.text)) + len(head)
-        tree: syntax.Spec = _moved(parse(source), offset, dirname(file))
-        self.files.append((offset, source))
-        self.text += [head, text]
+        source = Source(str(path), text)
+        tree: syntax.Spec = _moved(parse(source), self._added(source, file, span), dirname(file))
         self.texts[file] = text
         return tree
+
+    def _added(self, source: Source, name: str, span: Span) -> int:
+        """Where the text of a part starts; each part has its own, also where several stand in one file.
+
+        Raises: Failure.
+        """
+        if len(self.files) > PARTS:
+            raise Failure("PS0420", span, f"a spec has at most {PARTS} parts, theirs among them")
+        head = HEAD.format(" ".join(name.split()))
+        offset = sum(map(len, self.text)) + len(head)
+        self.files.append((offset, replace(source)))
+        self.text += [head, source.text]
+        return offset
 
     def _settings(self, component: syntax.Component, inner: syntax.Spec) -> dict[str, syntax.Keyword]:
         """What stands behind the file name, each of it once and known to the part.
@@ -343,16 +355,15 @@ class _Assembler:
                 raise Failure("PS0424", used.span, message, others=others, help=hint)
 
 
-def _beside(spec: syntax.Spec) -> Beside:
-    """The further specs of a file, by name."""
-    return {one.name: one for one in spec.within if one.name is not None}
+def _beside(spec: syntax.Spec, offset: int, source: Source) -> Beside:
+    return {one.name: (one, offset, source) for one in spec.within if one.name is not None}
 
 
 def _named(component: syntax.Component, beside: Beside) -> syntax.Spec | None:
     """The further spec of the file that `spec(name)` without quotes names."""
     match component.call:
         case syntax.Call(function="spec", arguments=(syntax.Name(id=name), *_)):
-            return beside.get(name)
+            return beside[name][0] if name in beside else None
         case _:
             return None
 

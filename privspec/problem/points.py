@@ -57,12 +57,13 @@ class PointError:
 
 @dataclass(frozen=True, slots=True)
 class PointAccuracy:
-    """A mean error that may be `bound` at most."""
+    """A mean error that may be `bound` at most, or with a `probability` the error itself."""
 
     error: PointError
     bound: Fraction
     line: int
     text: str
+    probability: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +194,12 @@ def _block(model: Model) -> PointBlock:
 
 def _accuracy(model: Model, reader: ErrorReader) -> Iterator[PointAccuracy]:
     for one in model.accuracy:
-        error, _ = reader.read(one.target.left)
-        yield PointAccuracy(error, public_number(one.target.right, model), one.line, one.text)
+        asked, often = one.target, one.target.probability
+        chance = None if often is None else public_number(often, model)
+        if chance is not None and not 0 < chance < 1:
+            raise Failure("PS0406", asked.span, "a probability between 0 and 1 is wanted here")
+        error = reader.read(asked.left)[0] if chance is None else PointError(reader.size_of(asked.left), 1, Fraction(1))
+        yield PointAccuracy(error, public_number(asked.right, model), one.line, one.text, chance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +229,16 @@ class ErrorReader:
                 norm, power, times = self._body(body, None)
                 return PointError(norm, power, weight * times), "worst" if operator == "worst" else "expected"
         raise self._refuse(expr)
+
+    def size_of(self, expr: syntax.Expr) -> str:
+        """The norm of an error that is not averaged.
+
+        Raises: Failure PS0502.
+        """
+        norm, power, _ = self._body(expr, None)
+        if power != 1 or self.count > 1:
+            raise self._refuse(expr)
+        return norm
 
     def _body(self, body: syntax.Expr, running: str | None) -> tuple[str, int, Fraction]:
         """Norm, power and weight; `running`: the letter that counts points, where one is set apart."""
@@ -322,7 +337,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for fair in model.fairness:
         yield fair.span, "fairness requirements of a report of a point", None
     for target in model.accuracy:
-        if target.target.probability is not None or target.target.variable is not None:
+        if target.target.variable is not None:
             hint = f"write E[ ||{output.name} - {source.name}|| ] <= 4"
             yield target.target.span, "such a line of accuracy of a report of a point", hint
     if not model.trust.drawn_whole:

@@ -96,6 +96,20 @@ def test_lines_of_accuracy():
     assert "1.2 times as large" in json.dumps(infeasible)
 
 
+def test_errors_are_small_so_often():
+    text = spec(more="accuracy:\n  ||z - x|| <= 5 with probability 0.95\n", epsilon="2")
+    plan = solved_text(text)
+    assert plan["accuracy"][0]["value"] == pytest.approx(stats.gamma(2).ppf(0.95) / 2, rel=1e-8)
+    infeasible = solved_text(text.replace("<= 5", "<= 2.3"))
+    assert infeasible["status"] == "infeasible"
+    assert solved_text(text.replace("<= 5", "<= 2.3").replace("0.95", "0.94"))["status"] == "optimal"
+    drawn = simulate(plan, 4000, 6, base={"x": [[5.0, 5.0]]})
+    near = np.linalg.norm(drawn - 5, axis=1) <= plan["accuracy"][0]["value"]
+    assert stats.binomtest(int(near.sum()), 4000, 0.95).pvalue > ALARM
+    line = spec("[0, 1]", "E[ |z - x| ]", more="accuracy:\n  |z - x| <= 3 with probability 0.9\n")
+    assert solved_text(line)["accuracy"][0]["value"] == pytest.approx(np.log(10), rel=1e-8)
+
+
 REFUSED = [
     (spec(distance="hamming"), "PS0501", "hamming distance of real points"),
     (spec(epsilon="(1, 0.01)"), "PS0501", "with a delta"),
@@ -106,7 +120,7 @@ REFUSED = [
     (spec(options="options: noise family gaussian\n"), "PS0501", "noise family gaussian"),
     (spec(domain="[0, 1]^65"), "PS0501", "up to 64 numbers"),
     (spec(domain="[1, 1]^2"), "PS0501", "one value only"),
-    (spec(more="accuracy:\n  ||z - x|| <= 4 with probability 0.9\n"), "PS0501", "line of accuracy"),
+    (spec(more="accuracy:\n  ||z - x||^2 <= 4 with probability 0.9\n"), "PS0502", "size of one error"),
     (
         spec().replace("euclidean", "euclidean\n  z is 1-DP wrt x, replacing one record"),
         "PS0501",

@@ -186,6 +186,38 @@ def test_parts_in_one_file(tmp_path: Path) -> None:
     assert "\n\n# what both of them are\nspec a_mean\n" in formatted
 
 
+PERSONAL = """spec average
+parties: person in 1..4
+variables:
+  input x[person] in [0, 1]
+  output O
+loss: E[ (O - mean(x[person] for person))^2 ]
+privacy: O is 1-DP wrt x, replacing one person
+"""
+
+
+def test_a_line_of_a_part_in_one_file_is_about_that_part(tmp_path: Path) -> None:
+    """Parts that are one spec twice keep their lines apart: what all see of another part is not theirs."""
+    whole = """spec whole
+components:
+  a = spec(average, x = pay, trust = nobody)
+  b = spec(average, x = hours, trust = nobody)
+parties: person in 1..4
+variables:
+  input pay[person] in [0, 1]
+  input hours[person] in [0, 1]
+loss: a.loss + b.loss
+privacy: all outputs are 2-DP wrt (pay, hours), replacing one person
+"""
+    one = load(tmp_path, whole + PERSONAL)
+    several = load(tmp_path, whole.replace("(average", '("average.priv"'), average=PERSONAL)
+    for model in (one, several):
+        assert [model.exposed(line) for line in model.requirements] == [("a.O", "b.O"), ("a.O",), ("b.O",)]
+        assert {model.source.place(line.span)[0].line(line.line) for line in model.requirements[1:]} == {
+            "privacy: O is 1-DP wrt x, replacing one person"
+        }
+
+
 def test_a_file_of_parts_is_a_part(tmp_path: Path) -> None:
     """Further specs belong to their file: the whole does not see them, and its own do not reach into files."""
     outer = 'spec outer\ncomponents: all = spec("whole_file.priv")\nloss: all.loss\n'

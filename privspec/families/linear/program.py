@@ -12,14 +12,14 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.families.infeasible import Infeasible, unbounded
-from privspec.kernel.core.linear import COUNTED
+from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import units_of
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.problem.linear import Difference, moved_by
+from privspec.problem.linear import moved_by
 from privspec.problem.linear_classes import Layout
 from privspec.problem.linear_differences import (
     BallDifferences,

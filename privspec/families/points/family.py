@@ -22,6 +22,7 @@ from privspec.kernel.points import (
     loss_of,
     rate,
     ratio_squared,
+    reached,
     read_points,
     root_up,
     units_of,
@@ -89,9 +90,9 @@ class Candidate:
     def breaks(self) -> Iterator[tuple[Any, Fraction | None]]:
         """The lines of accuracy that it does not meet, each with what it reaches."""
         for one in self.points.block.accuracy:
-            reached = loss_of(self.points, one.error)
-            if reached is None or reached > one.bound:
-                yield one, reached
+            found = reached(self.points, one)
+            if found is None or found > one.bound:
+                yield one, found
 
 
 def step_of(scale: Fraction) -> Fraction:
@@ -145,12 +146,12 @@ def _conflict(system: System, found: list[Candidate]) -> Infeasible:
     """The least noise is more than a line of accuracy allows."""
     model = system.model
     best = min(found, key=lambda one: len(list(one.breaks())))
-    one, reached = next(best.breaks())
+    one, figure_of = next(best.breaks())
     line = next(line for line in model.accuracy if line.line == one.line)
     lines = (conflict_line(model, line.target.span), conflict_line(model, model.requirements[best.binding].span))
-    if reached is None:
+    if figure_of is None:
         return Infeasible("nothing tells this error for the noise that the loss asks for", lines, ())
-    figure = nearest_double(reached)
+    figure = nearest_double(figure_of)
     change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
     reason = f"the privacy asked for makes this error {figure / float(one.bound):.4g} times as large as allowed"
     return Infeasible(reason, lines, (change,))
@@ -191,7 +192,7 @@ class PointDecision:
 
     def document(self) -> dict[str, Any]:
         points, block = self.points, self.system.block
-        accuracy = [(one, loss_of(points, one.error)) for one in points.block.accuracy]
+        accuracy = [(one, reached(points, one)) for one in points.block.accuracy]
         return plan_document(
             self.model,
             {
@@ -208,10 +209,10 @@ class PointDecision:
                     {
                         "line": one.line,
                         "text": one.text,
-                        "value": nearest_double(reached or Fraction(0)),
+                        "value": nearest_double(found or Fraction(0)),
                         "bound": nearest_double(one.bound),
                     }
-                    for one, reached in accuracy
+                    for one, found in accuracy
                 ],
                 "claims": {},
                 "remarks": {
