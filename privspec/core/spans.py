@@ -31,11 +31,13 @@ class Source:
     """A named text with its lines (columns count characters from 1).
 
     `files`: where the text is that of several files, one behind another, the offset at which each of them starts.
+    `skipped`: where the text is the rest of a file, how many of its lines stand before.
     """
 
     name: str
     text: str
     files: tuple[tuple[int, Source], ...] = ()
+    skipped: int = 0
 
     @property
     def main(self) -> Source:
@@ -59,10 +61,11 @@ class Source:
         from bisect import bisect_right
 
         line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
+        return line + self.skipped, offset - self._starts[line - 1] + 1
 
     def line(self, number: int) -> str:
         """The text of a line, without its end."""
+        number -= self.skipped
         start = self._starts[number - 1]
         end = self._starts[number] if number < len(self._starts) else len(self.text)
         return self.text[start:end].rstrip("\r\n")
@@ -70,7 +73,7 @@ class Source:
     def span(self, number: int) -> Span:
         """Where the words of a line stand, without its indentation."""
         text = self.line(number)
-        start = self._starts[number - 1]
+        start = self._starts[number - 1 - self.skipped]
         return Span(start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
 
     def slice(self, span: Span) -> str:

@@ -6,6 +6,7 @@ What words the errors (`flaws`, `mistakes`) is imported when there is one: a rig
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def _statement(source: Source, rule: str, span: Span, found: list[Diagnostic]) -
     return tree
 
 
-def _assemble(source: Source, layout: Layout, found: list[Diagnostic], start: int = 0) -> syntax.Spec:
+def _assemble(source: Source, layout: Layout, found: list[Diagnostic], whole: Span | None = None) -> syntax.Spec:
     bad = [label.span.start for d in found for label in d.labels if d.code == "PS0118"]
     statements: dict[str, list[Any]] = {name: [] for name in SECTIONS}
     for section in layout.sections:
@@ -160,7 +161,8 @@ def _assemble(source: Source, layout: Layout, found: list[Diagnostic], start: in
                 statements[section.name or ""].append(tree)
     _check_layout(source, layout, found)
     starts = [inner.spec.start for inner in layout.within if inner.spec is not None]
-    within = tuple(_assemble(source, inner, found, at) for inner, at in zip(layout.within, starts, strict=True))
+    below = zip(layout.within, pairwise([*starts, len(source.text)]), strict=True)
+    within = tuple(_assemble(source, inner, found, Span(*ends)) for inner, ends in below)
     loss = statements.pop("loss")
     parts: dict[str, Any] = {name: tuple(trees) for name, trees in statements.items()}
     title = source.slice(layout.title) if layout.title is not None else None
@@ -170,7 +172,7 @@ def _assemble(source: Source, layout: Layout, found: list[Diagnostic], start: in
         loss=loss[0] if loss else None,
         sections=tuple(section.name for section in layout.sections if section.name is not None),
         within=within,
-        span=Span(start, len(source.text)),
+        span=whole or Span(0, len(source.text)),
         **parts,
     )
 

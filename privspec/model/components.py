@@ -170,7 +170,9 @@ class _Assembler:
             beside = _beside(tree, *self.files[-1])
         else:
             _, offset, source = beside[file]
-            tree = _moved(tree, self._added(source, file, span) - offset, "")
+            first, last = tree.span.start - offset, tree.span.end - offset
+            rest = Source(source.name, source.text[first:last], skipped=source.text.count("\n", 0, first))
+            tree = _moved(tree, self._added(rest, file, span) - first - offset, "")
         inner = self._flat(tree, folder, (*above, key), beside)
         given = self._settings(component, inner)
         values = {key: _Inside(parts, self._wrong).of(one.value) for key, one in given.items()}

@@ -98,7 +98,7 @@ class Report:
     def line(self, span: Span) -> tuple[int, str]:
         """The number of a line of the spec, and its text without its comment; that of a part behind its file."""
         file, _ = self.source.place(span)
-        where = "" if file in (self.source, self.source.main) else f"{Path(file.name).name}: "
+        where = "" if file is self.source or file.name == self.source.main.name else f"{Path(file.name).name}: "
         return self.source.position(span.start)[0], where + " ".join(self.source.slice(span).split())
 
     def marred(self, place: Span) -> bool:

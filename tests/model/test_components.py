@@ -212,10 +212,12 @@ privacy: all outputs are 2-DP wrt (pay, hours), replacing one person
     one = load(tmp_path, whole + PERSONAL)
     several = load(tmp_path, whole.replace("(average", '("average.priv"'), average=PERSONAL)
     for model in (one, several):
+        name, at = ("whole.priv", 17) if model is one else ("average.priv", 7)
         assert [model.exposed(line) for line in model.requirements] == [("a.O", "b.O"), ("a.O",), ("b.O",)]
-        assert {model.source.place(line.span)[0].line(line.line) for line in model.requirements[1:]} == {
-            "privacy: O is 1-DP wrt x, replacing one person"
-        }
+        for line in model.requirements[1:]:
+            file, span = model.source.place(line.span)
+            assert model.source.line(line.line) == "privacy: O is 1-DP wrt x, replacing one person"
+            assert (Path(file.name).name, file.position(span.start)) == (name, (at, 10))
 
 
 def test_a_file_of_parts_is_a_part(tmp_path: Path) -> None:
