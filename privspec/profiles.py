@@ -68,7 +68,7 @@ def fit_of_spec(model: Model, data: Mapping[str, Any], *, header: bool = True) -
     Raises: DataError where their structure does not fit, as a run does.
     """
     circumstances = Circumstances(model, header=header)
-    names = [block.name for block in model.blocks]
+    names = [model.through.get(block.name, block.name) for block in model.blocks]
     for name in data:
         if name not in names:
             refuse("PS0801", f"the spec has no input {name}", help=f"its inputs are {', '.join(names)}")

@@ -213,6 +213,11 @@ class AdditiveNoise(AddedNoise):
         found = []
         for item in self.inputs:
             limits = f", {item.limits}" if item.limits else ""
+            if facts.model is not None and item.name in facts.model.through:
+                function = facts.model.through[item.name]
+                words = f"Secret input {item.name}: nothing of it is read but {item.size} {item.layout} of {function}"
+                found.append(asserted(f"{words}{limits}.", item.line))
+                continue
             found.append(asserted(f"Secret input {item.name}: {item.size} {item.layout}{limits}.", item.line))
             # the plan itself may say, with its own status, that an input is clipped
             said = any(item.line in s.because and "clipped" in s.text for s in facts.assumptions)
@@ -254,7 +259,8 @@ class AdditiveNoise(AddedNoise):
         return executed(facts, rows, proved("Everything released is computed from the noisy strategy answers.", _POST))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (run_command(plan, (i.name for i in self.inputs)),)
+        through = {} if facts.model is None else facts.model.through
+        return (run_command(plan, (through.get(i.name, i.name) for i in self.inputs)),)
 
 
 _LAWS = {

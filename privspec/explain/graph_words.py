@@ -78,6 +78,8 @@ def _inputs(model: Model) -> Iterator[str]:
     rows = []
     for node in model.inputs:
         people = f", one for each of {model.parties[node.index].size:,} {node.index}s" if node.index else ""
+        if node.name in model.through:
+            people += f"; read through {model.through[node.name]} alone, whose values are what is given to run"
         people += _label(node)
         own = extent(node)
         if node.index and node.domain is not None:

@@ -16,6 +16,7 @@ from privspec.explain.document import (
     Paragraph,
     Points,
     Sentence,
+    SpecLine,
     Table,
     asserted,
     assumed,
@@ -245,6 +246,11 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
     for name in sorted(told & set(facts.context.entry_laws)):
         words = f"It does not bound what correlations tell: entries of {name} are declared to tell of one another."
         yield assumed(words, *facts.context.entry_laws[name])
+    through = {} if facts.model is None else facts.model.through
+    for one in () if facts.model is None else facts.model.asserted:
+        if one.subject in through.values():
+            words = f"It takes its author's word for how far one person's data can move what is published ({one.text})."
+            yield asserted(f"{words} Nobody has checked that.", SpecLine(one.line, one.text))
     yield assumed("It speaks of this release only, not of other uses of the same data.", line)
     if "curator" in facts.context.trusts:
         yield assumed("It relies on the keeper of the data to run the release as planned.", line)

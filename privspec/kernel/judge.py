@@ -54,6 +54,8 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
         raise plan.wrong("does not have the digest that fits it")
     case.says("integrity", True, "every key is known and the digest fits")
     rules, own = FORMS[case.block.form(*FORMS)], case
+    if any(data.asserted for data in case.frame.data) and case.block.form(*FORMS) not in ("linear", "priced"):
+        raise case.problem.wrong("asserts how a function moves, which such a block does not look at")
     if design is None:
         executed = rules.judge(case)
     else:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from privspec.kernel.asserted import NORMS, Asserted
 from privspec.kernel.core.case import NOTHING, Case
 from privspec.kernel.core.composition import proves
-from privspec.kernel.core.linear import Difference, Release
+from privspec.kernel.core.linear import Difference, Held, Release
 from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, units_of
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Guarantee, Measure, read_guarantees
@@ -20,12 +21,55 @@ class PartyRules(PlacedRules):
 
     def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
         release, value, words = super().measured(case)
+        judge_asserted(case, release)
         views, _ = case.claims.fields("views", "bound")
         lines = zip(read_guarantees(case.guarantees, case.frame), views.items(), strict=True)
         for guarantee, view in lines:
             if guarantee.obligation.measure.each:
                 _conclude(case, release, guarantee, view)
         return release, value, words
+
+
+def judge_asserted(case: Case, release: Release) -> None:
+    """Of an input that is read through a function, every line moves what the author says, with room for rounding.
+
+    Values are rounded to the nearest point of a grid, so that a difference grows by a step in each at most.
+    Raises: Refused where a unit, a norm or an amount is another than what is said.
+    """
+    block, frame = release.problem, case.frame
+    for held, step, data in zip(block.held, release.steps, frame.data, strict=True):
+        size, known = held.stop - held.start, {one.neighbours: one for one in data.asserted or ()}
+        if data.asserted is None:
+            continue
+        named = [one.wrt for one in frame.obligations] + [one.wrt for one in frame.views]
+        same = len({one.function for one in data.asserted}) == len({one.norm for one in data.asserted}) == 1
+        joined = any(data.name in wrt and wrt != (data.name,) for wrt in named)
+        if held.cells or held.ball or data.party or not same or joined:
+            raise case.problem.wrong(f"reads {data.name} through a function in a way that nobody asserts")
+        for asked, some in zip(frame.obligations, block.differences, strict=True):
+            if data.name in asked.wrt:
+                _moves_as_said(case, known.get(asked.neighbours), held, step * held.width, size, some)
+        for view in frame.views:
+            if data.name in view.wrt and not view.difference.absent:
+                some = block.moved(view.difference, frame, view.wrt)
+                _moves_as_said(case, known.get(view.neighbours), held, step * held.width, size, some)
+        for one in data.asserted:
+            text = f"that {one.neighbours} of {data.name} moves {one.function} by at most {one.amount}"
+            text += f" ({NORMS[one.norm]}) is what the author says, line {one.line}, and nothing here proves it"
+            case.says("asserted", True, text)
+
+
+def _moves_as_said(
+    case: Case, said: Asserted | None, held: Held, step: Fraction, size: int, some: tuple[Difference, ...]
+) -> None:
+    parts = [part for one in some for part in one.parts]
+    if said is None or len(parts) != 1 or some[0].count != 1:
+        raise case.problem.wrong(f"moves {held.name} by a unit that nothing is asserted of")
+    (part,), shape = parts, {"linf": "box"}.get(said.norm, said.norm)
+    more = step * {"l1": Fraction(size), "l2": sqrt_up(Fraction(size))}.get(said.norm, Fraction(1))
+    whole = (part.start, part.stop, part.length, part.shape) == (held.start, held.stop, size, shape)
+    if not whole or part.dimension != (1 if shape == "box" else size) or part.amount < said.amount + more:
+        raise case.problem.wrong(f"moves {said.function} by less than what is asserted, or in another norm")
 
 
 def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...]) -> list[Fraction]:

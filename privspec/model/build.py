@@ -225,6 +225,10 @@ class _Builder:
             cost=cost or Fraction(0),
             computed=computed,
         )
+        if model.asserted:
+            from privspec.model.through import read_through
+
+            model = read_through(model)
         if model.models:
             from privspec.model.worlds import wrong_laws
 

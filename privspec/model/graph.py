@@ -287,6 +287,8 @@ class Model:
     chains: tuple[Chain, ...] = ()
     constraints: tuple[MechanismConstraint, ...] = ()
     asserted: tuple[AssertedSensitivity, ...] = ()
+    through: Mapping[str, str] = field(default_factory=dict)
+    """Inputs of which a function alone is read, whose sensitivity is asserted: its name."""
     accuracy: tuple[AccuracyTarget, ...] = ()
     fairness: tuple[IndependenceRequirement | Requirement, ...] = ()
     noise_at: tuple[str, ...] | None = None

@@ -292,6 +292,30 @@ class ReplacingOneOf(NeighbourRelation):
         return self.of(block).length(block)
 
 
+@dataclass(frozen=True, slots=True)
+class Asserted(NeighbourRelation):
+    """One unit of an input of which a function alone is read, which moves by at most so much, as the author says.
+
+    `inner`: the unit; `norm`: "l1", "l2" or "linf", that of the function's values.
+    """
+
+    inner: NeighbourRelation = field(default_factory=ReplacingEverything)
+    function: str = ""
+    norm: str = "l2"
+    amount: Fraction = Fraction(0)
+    line: int = 0
+
+    @property
+    def unit_name(self) -> str:
+        return self.inner.unit_name
+
+    def describe(self) -> str:
+        return self.inner.describe()
+
+    def length(self, block: InputBlock) -> int:
+        return block.size
+
+
 def default_relation(block: InputBlock | None, party: str | None) -> NeighbourRelation:
     """One party where the input is indexed, else one record of a power or table, else everything."""
     if party:

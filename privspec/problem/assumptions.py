@@ -10,12 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privspec.kernel.asserted import NORMS
 from privspec.language import syntax
 from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
-from privspec.model.neighbours import GivenTheModel, NeighbourRelation, ReplacingEverything
+from privspec.model.neighbours import Asserted, GivenTheModel, NeighbourRelation, ReplacingEverything
 from privspec.model.reports import listing
 from privspec.model.requirements import Chain
 from privspec.model.values import show
@@ -186,9 +187,12 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             )
             if left := unread_columns(model.spec, block.name, block.schema or ()):
                 text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
+        elif block.name in model.through:
+            text = f"Values of {model.through[block.name]} outside their declared domain are clipped to it first."
         else:
             text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
         yield _said(text, "proved", line=_line(model, block.span.start))
+    yield from _asserted(model)
     yield from _drawn(note)
     if note == "shares":
         text = "The secure sum shows the sum and nothing else, and every party adds the share that it is meant to add."
@@ -205,6 +209,19 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     if executed["reconstruction"]["of"] == "inputs":
         text = "Outputs are computed from noisy estimates of the inputs, which costs no privacy."
         yield _said(text, "proved", note="post-processing")
+
+
+def _asserted(model: Model) -> Iterator[Assumption]:
+    """Functions that nobody here can see into: by whose word they move so little."""
+    for one in (line.neighbours for line in model.requirements):
+        if isinstance(one, Asserted):
+            name = next(name for name, function in model.through.items() if function == one.function)
+            text = (
+                f"The values of {one.function} that a run is given are those of {name}, and {one.describe()} of {name} "
+                f"moves them by at most {show(one.amount)} ({NORMS[one.norm]}). Nothing checks it; if it is wrong, no "
+                f"guarantee about {name} holds."
+            )
+            yield _said(text, "asserted by the user", line=one.line)
 
 
 def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:

@@ -13,7 +13,7 @@ from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
 from privspec.model.measures import Measure as ModelMeasure
-from privspec.model.neighbours import NeighbourRelation, ReplacingOneOf, ReplacingVoter
+from privspec.model.neighbours import Asserted, NeighbourRelation, ReplacingOneOf, ReplacingVoter
 from privspec.model.observers import looks, units
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -21,6 +21,7 @@ from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,
     FORMAT,
+    AssertedMove,
     Block,
     ChosenAmount,
     ComputedOutput,
@@ -110,7 +111,13 @@ def data_of(model: Model, node: GraphNode) -> Data:
     rule = "clip" if block.layout == "entries" and block.domain.bounds != (None, None) else "map"
     if (block.layout == "cells" or voting(model) is not None) and _comes_and_goes(model, node.name):
         rule = "drop"
-    return Data(node.name, domain_words(block.domain), rule, node.index, model.source.position(node.span.start)[0])
+    line, function = model.source.position(node.span.start)[0], model.through.get(node.name)
+    said = {
+        relation.describe(): AssertedMove(function, relation.norm, relation.amount, relation.describe(), relation.line)
+        for relation in (requirement.neighbours for requirement in model.requirements if node.name in requirement.wrt)
+        if isinstance(relation, Asserted) and function is not None
+    }
+    return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()))
 
 
 def _comes_and_goes(model: Model, name: str) -> bool:
@@ -150,6 +157,8 @@ def obligation_of(model: Model, requirement: Requirement) -> Obligation:
 
 def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit, ...]:
     """What one difference may change: one of these units."""
+    if isinstance(relation, Asserted):
+        return units_of(relation.inner, inputs)
     if isinstance(relation, ReplacingOneOf):
         return tuple(unit for own, names in relation.joined for unit in units_of(own, names))
     party = relation.party if isinstance(relation, ReplacingVoter) else None

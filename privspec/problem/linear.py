@@ -21,6 +21,7 @@ from privspec.language.spelling import spell
 from privspec.model.domains import Between, Domain, IntegerRange
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
+    Asserted,
     BallGeometry,
     CellGeometry,
     InputBlock,
@@ -492,6 +493,8 @@ def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple
 
 
 def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
+    if isinstance(relation, Asserted):
+        return _units([_part(block, relation)], 1)
     if not isinstance(block.geometry, CellGeometry):
         return _units([_part(block, relation)], relation.group)
     block.check_size()
@@ -505,6 +508,10 @@ def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     return Difference((Part(block.start, block.stop, size, shape, size, Fraction(most)),), 1)
 
 
+ROUNDED_UP = 1 + Fraction(1, 2**22)
+"""Factor by which what is asserted of a function is enlarged, for the rounding of its values to a grid."""
+
+
 def _units(parts: list[Part], group: int) -> Difference:
     units = {(part.stop - part.start) // part.length for part in parts}
     return Difference(tuple(parts), min(group, *units) if len(units) == 1 else group)
@@ -512,6 +519,9 @@ def _units(parts: list[Part], group: int) -> Difference:
 
 def _part(block: InputBlock, relation: NeighbourRelation) -> Part:
     """What one unit changes in one input."""
+    if isinstance(relation, Asserted):
+        shape, most = {"linf": "box"}.get(relation.norm, relation.norm), relation.amount * ROUNDED_UP
+        return Part(block.start, block.stop, block.size, shape, 1 if shape == "box" else block.size, most)
     length = max(relation.length(block), 1)
     geometry = block.geometry
     amount = geometry.reach(block, adding=relation.adding)

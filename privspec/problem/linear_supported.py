@@ -116,7 +116,8 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for constraint in model.constraints:
         yield at(constraint.relation.span, "conditions on the mechanism")
     for claim in model.asserted:
-        yield at(claim.claim.span, "with functions it cannot see into")
+        if claim.subject not in model.through.values():
+            yield at(claim.claim.span, "with functions it cannot see into")
     for line in model.fairness:
         yield at(line.span, "fairness requirements")
     for target in model.accuracy:

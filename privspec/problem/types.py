@@ -27,11 +27,26 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True)
+class AssertedMove:
+    """That a unit, `neighbours` in words, moves the values of a function of an input by at most `amount` in a norm.
+
+    Nothing but the author's word says so.
+    """
+
+    function: str
+    norm: str
+    amount: Fraction
+    neighbours: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Data:
     """An input: its domain in words, who holds it, and the public rule by which a cell that does not fit is mapped.
 
     `party`: the index set whose members each hold a part of it, None where it is held whole.
-    `rule`: "clip", "drop", "map" (to a value of the domain).
+    `rule`: "clip", "drop", "map" (to a value of the domain). `asserted`: where a function of it alone is read, how far
+    units move that.
     """
 
     name: str
@@ -39,6 +54,7 @@ class Data:
     rule: str
     party: str | None
     line: int
+    asserted: tuple[AssertedMove, ...] = field(default=(), metadata={"left out": True})
 
 
 @dataclass(frozen=True, slots=True)

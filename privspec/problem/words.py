@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from privspec.kernel.asserted import NORMS
+
 if TYPE_CHECKING:
     from privspec.model.domains import Domain
-    from privspec.problem.types import Data, Measure, Obligation, Problem, PublicValue, Trust, Unit
+    from privspec.problem.types import AssertedMove, Data, Measure, Obligation, Problem, PublicValue, Trust, Unit
 
 
 def words(problem: Problem) -> Iterator[str]:
@@ -50,8 +52,26 @@ def trust_words(trust: Trust) -> str:
 
 def data_words(data: Data) -> str:
     """How an input is held."""
+    if data.asserted:
+        return " ".join(_asserted_words(data))
     held = f"each {data.party} holds a part of it" if data.party else "one keeper or person holds all of it"
     return f"Input {data.name} is in {data.domain}; {held}."
+
+
+def _asserted_words(data: Data) -> Iterator[str]:
+    function = data.asserted[0].function
+    known = f"Of input {data.name} nothing is read but the values of {function}, in {data.domain}"
+    yield f"{known}, which the keeper works out."
+    for one in data.asserted:
+        yield asserted_words(data.name, one)
+
+
+def asserted_words(name: str, one: AssertedMove) -> str:
+    """What the author says of a function, and that nothing checks it."""
+    return (
+        f"Line {one.line}: that {one.neighbours} of {name} moves {one.function} by at most {one.amount} "
+        f"({NORMS[one.norm]}) is the author's word, and nothing here checks it."
+    )
 
 
 def public_words(value: PublicValue) -> str:

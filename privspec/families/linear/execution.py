@@ -36,7 +36,7 @@ from privspec.families.linear.messages import PartyMechanism, combined
 from privspec.kernel.core.linear import Held, Matrix, Release, chosen_rows, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Frame, read_frame
+from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.quality.linear_figures import doubles
 from privspec.kernel.stepped import Noise
@@ -135,13 +135,18 @@ def read_executed(plan: Plan) -> Executed:
             raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
         return Executed(
             release,
-            tuple(Grid(held, step, data.rule == "drop", data.party) for held, step, data in inputs),
+            tuple(Grid(_given(held, data), step, data.rule == "drop", data.party) for held, step, data in inputs),
             _dyadic(release.strategy),
             _law(noise, release.grid),
             _dyadic(release.reconstruction),
             _floats(release.problem.target),
             np.array([value.numerator / value.denominator for value in release.problem.offset]),
         )
+
+
+def _given(held: Held, data: Data) -> Held:
+    """An input as it is given: one that is read through a function alone by the name of that."""
+    return replace(held, name=data.asserted[0].function) if data.asserted else held
 
 
 def _law(noise: Noise, grid: Fraction) -> NoiseLaw:
@@ -405,5 +410,6 @@ def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> 
         assert isinstance(held, Held)
         step = Fraction(1, 1 if block.whole else 2**INPUT_GRID_BITS)
         said = data_of(model, model.nodes[block.name])
-        found.append(Grid(held, step, said.rule == "drop", said.party))
+        name = model.through.get(block.name, block.name)
+        found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party))
     read_inputs(found, data, circumstances)

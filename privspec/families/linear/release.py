@@ -17,8 +17,10 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.families.linear.program import ProtectedView, amounts
+from privspec.model.neighbours import Asserted
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
+from privspec.problem.linear import ROUNDED_UP
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, DualPoint, Indices, largest_norm
 
@@ -191,6 +193,12 @@ def input_grid_bits(problem: Problem, release: LinearRelease) -> int:
     noisy = deviations > 0
     reach = (np.abs(system.target[noisy]) @ widths) / (2 * ROUNDED_SHARE * deviations[noisy])
     needed = ceil(log2(max(float(np.max(reach, initial=1.0)), 1.0)))
+    for line in problem.model.requirements:
+        if isinstance(line.neighbours, Asserted):
+            # what rounding adds to what is asserted is within the factor by which that was enlarged
+            at, share = layout.places[line.wrt[0]]
+            room = line.neighbours.amount * (ROUNDED_UP - 1) / (share.width + 1)
+            needed = max(needed, ceil(log2(max(widths[at : at + share.width])) - log2(room)))
     return min(max(needed, INPUT_GRID_BITS), FINEST_INPUT_GRID_BITS)
 
 

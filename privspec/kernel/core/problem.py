@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from privspec.kernel.asserted import Asserted
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.trust import Trust
 
@@ -73,6 +74,7 @@ class Data:
     rule: str
     party: str | None
     line: int
+    asserted: tuple[Asserted, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +171,8 @@ READERS = {
     "Amounts": _amounts,
     "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
 }
-WORDS = {
-    "Data.rule": ("clip", "drop", "map"),
-    "Frame.format": (FORMAT,),
-    "Unit.kind": ("entry", "record", "party", "everything", "entry given the model"),
-}
+WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
+WORDS["Unit.kind"] = ("entry", "record", "party", "everything", "entry given the model")
 
 
 @dataclass(frozen=True, slots=True)
