@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from math import prod
 
 from flint import ctx
@@ -49,7 +48,7 @@ class CellBlock:
     costs: Grid | None
 
     def __post_init__(self) -> None:
-        ordered = all(a < b for some in (self.values, self.ends) for a, b in pairwise(some))
+        ordered = all(list(some) == sorted(set(some)) for some in (self.values, self.ends))
         if not ordered or len(self.values) < 2 or len(self.ends) < 2 or not self.weight or self.power > 2:
             raise Refused("has values or cells that are not in order, or an error that is not known")
         known, (low, *_, high) = set(self.ends), self.ends
