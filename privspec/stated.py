@@ -567,6 +567,8 @@ class Points(Part):
     upper: Fraction | None = None
     radius: Fraction | None = None
     ball: str | None = None
+    least: Fraction | None = None
+    most: Fraction | None = None
 
 
 class TrustPart(Part):

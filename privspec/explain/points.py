@@ -87,11 +87,23 @@ class PointFact(AddedNoise):
 
     def drawn(self, facts: Facts) -> str:
         noise, _ = NOISE[self.norm]
-        return f"{noise} at {self.points.source} (scale {self.scale}){facts.context.place}"
+        return f"{noise} at {self.points.source} (scale {self.scale}){self._moved}{facts.context.place}"
+
+    @property
+    def _moved(self) -> str:
+        """Where reports are moved to, if anywhere."""
+        points = self.points
+        if points.least is None and points.most is None:
+            return ""
+        low, high = (
+            side if end is None else str(exact(end)) for side, end in (("-inf", points.least), ("inf", points.most))
+        )
+        return f", reports moved into [{low}, {high}]"
 
     def error(self, facts: Facts) -> tuple[str, str]:
         kind = "root mean square" if self.points.error.power == 2 else "mean"
-        return "Expected error", f"{self.error_size}  ({kind} of {self._what})"
+        most = "at most " if self._moved else ""
+        return "Expected error", f"{most}{self.error_size}  ({kind} of {self._what})"
 
     @property
     def _what(self) -> str:
@@ -106,6 +118,7 @@ class PointFact(AddedNoise):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         kind = "typically" if self.points.error.power == 2 else "on average"
+        kind += " at most" if self._moved else ""
         off = {
             "l1": f"The errors of the numbers of a report {kind} add up to {self.error_size}",
             "l2": f"A report is {kind} {self.error_size} away from the truth",

@@ -73,6 +73,8 @@ class PointBlock:
     upper: Fraction | None
     radius: Fraction | None
     ball: str | None
+    least: Fraction | None
+    most: Fraction | None
     error: Error
     expression: str
     kind: str
@@ -89,6 +91,17 @@ class PointBlock:
             raise Refused("has points that lie in no box, and in no ball")
         if self.radius is not None and self.radius <= 0:
             raise Refused("has points that cannot move")
+
+        low, high = (self.lower, self.upper) if self.radius is None else (-self.radius, self.radius)
+        if self.least is not None and (low is None or self.least > low):
+            raise Refused("has reports that cannot be every point")
+        if self.most is not None and (high is None or self.most < high):
+            raise Refused("has reports that cannot be every point")
+
+    @property
+    def moved(self) -> bool:
+        """Whether reports are moved to ends within which all points lie: that takes none farther from its point."""
+        return self.least is not None or self.most is not None
 
     def diameter_squared(self, norm: str) -> Fraction | None:
         """The largest distance of two points, squared; None where there is none."""
@@ -254,10 +267,15 @@ class PointRules(Rules):
         case.says("view", True, f"each report is of one point alone, under trust {trust.kind}")
         text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
         case.says("rounding", True, text)
+        if block.moved:
+            text = (
+                "reports beyond their ends are moved to them, and no point lies there: errors are at most those stated"
+            )
+            case.says("moved", True, text)
         guarantees = _guarantees(case, points)
         bounds = [self._guarantee(case, points, one) for one in guarantees]
         case.claims.fields()
-        derived = max((one for one in bounds if one is not None), default=None)
+        derived = None if block.moved else max((one for one in bounds if one is not None), default=None)
         exact = loss_of(points, block.error)
         if exact is None:
             raise case.block.wrong("has a loss that is not known for this noise")

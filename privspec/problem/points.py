@@ -16,7 +16,7 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
-from privspec.model.domains import Domain, Power, Real
+from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, Measure, MetricDP, Personalised
 from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
@@ -71,8 +71,8 @@ class PointBlock:
     """`count` points of `size` numbers each, of which `output` has a report each, drawn independently.
 
     A point lies in a box, each number between `lower` and `upper` (None: no end on that side), or in a `ball` of a norm
-    ("l1", "l2") and `radius` about the origin. `party`: whose points they are; None where there is one. `shape`: that
-    of the output.
+    ("l1", "l2") and `radius` about the origin. `least` and `most`: ends to which reports are moved, if any. `party`:
+    whose points they are; None where there is one. `shape`: that of the output.
     """
 
     FORM: ClassVar[str] = "points"
@@ -87,6 +87,8 @@ class PointBlock:
     upper: Fraction | None
     radius: Fraction | None
     ball: str | None
+    least: Fraction | None
+    most: Fraction | None
     error: PointError
     expression: str
     kind: str
@@ -101,8 +103,11 @@ class PointBlock:
         """The point, its report, and the loss."""
         size = f"a point of {self.size} numbers" if self.size > 1 else "a number"
         whose = f"{self.source} is {size}" if self.party is None else f"{self.source} is {size} for each {self.party}"
+        ends = (("at least", self.least), ("at most", self.most))
+        moved = " and ".join(f"{words} {show(end)}" for words, end in ends if end is not None)
+        moved = f", moved to what is {moved}" if moved else ""
         return (
-            f"{whose}, {self.limits()}; {self.output} is a report of it, the point with noise.",
+            f"{whose}, {self.limits()}; {self.output} is a report of it, the point with noise{moved}.",
             f"The loss is the mean of {self.error.words()}: {self.expression}.",
             *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         )
@@ -171,6 +176,11 @@ def _block(model: Model) -> PointBlock:
     geometry = model.block(source.name).geometry
     low, high = (geometry.low, geometry.high) if isinstance(geometry, BoxGeometry) else (None, None)
     ball, radius = (f"l{geometry.norm}", geometry.radius) if isinstance(geometry, BallGeometry) else (None, None)
+    least, most = (None, None) if output.domain is None else output.domain.bounds
+    reach = (low, high) if radius is None else (-radius, radius)
+    if not _holds(least, reach[0], below=True) or not _holds(most, reach[1], below=False):
+        message = f"{output.name} cannot be every point of {source.name}"
+        raise Failure("PS0501", output.span, message, help=f"write `output {output.name}`, or a wider domain")
     if (low is not None and low == high) or radius == 0:
         message = f"{source.name} has one value only: there is nothing to report"
         raise Failure("PS0501", source.span, message, help="give it a wider domain")
@@ -185,11 +195,18 @@ def _block(model: Model) -> PointBlock:
         upper=high,
         radius=radius,
         ball=ball,
+        least=least,
+        most=most,
         error=error,
         expression=spell(model.loss),
         kind=kind,
         accuracy=tuple(_accuracy(model, reader)),
     )
+
+
+def _holds(end: Fraction | None, reach: Fraction | None, *, below: bool) -> bool:
+    """Whether an end of the report lies beyond one of the point."""
+    return end is None or (reach is not None and (end <= reach if below else end >= reach))
 
 
 def _accuracy(model: Model, reader: ErrorReader) -> Iterator[PointAccuracy]:
@@ -320,10 +337,9 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         hint = f"release a report of {source.name} itself: whoever has it can compute the rest for free"
         yield output.span, f"metric-DP of {output.name}, which is no report of {source.name}", hint
         return
-    if not _unlimited(output.domain):
-        hint = f"write `output {output.name}`; whoever has it can round or clip it for free"
-        what = f"an output within a domain ({output.name} in {output.domain.describe()})" if output.domain else ""
-        yield output.span, what, hint
+    if output.domain is not None and not _box(output.domain):
+        hint = f"write `output {output.name}`; whoever has it can round it for free"
+        yield output.span, f"a report of a point in {output.domain.describe()}", hint
     size = source.type.size // (source.type.shape[0] if source.index else 1)
     if size > LARGEST_SIZE or source.type.size // size > LARGEST_COUNT:
         limits = f"up to {LARGEST_SIZE} numbers a point, and {LARGEST_COUNT:,} points"
@@ -390,7 +406,8 @@ def _about(model: Model, source: GraphNode, output: GraphNode) -> bool:
     return all(reader.named(syntax.Name(name, span=target.span), None) == source.name for name in named)
 
 
-def _unlimited(domain: Domain | None) -> bool:
+def _box(domain: Domain) -> bool:
+    """Whether numbers lie between two ends, or anywhere."""
     while isinstance(domain, Power):
         domain = domain.base
-    return domain is None or isinstance(domain, Real)
+    return isinstance(domain, Interval | Real) and domain.size is None

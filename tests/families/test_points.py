@@ -21,7 +21,7 @@ from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.vectors import VECTORS
 from privspec.plan import Plan
-from tests.plans import solved, solved_text
+from tests.plans import mutate, solved, solved_text
 
 ALARM = 1e-6
 SPEC = """spec point
@@ -96,6 +96,25 @@ def test_lines_of_accuracy():
     assert "1.2 times as large" in json.dumps(infeasible)
 
 
+def test_reports_that_stay_within_ends():
+    """Moving a report to the box takes it no farther from a point in it; no bound is known for that."""
+    plan = solved_text(spec().replace("output z", "output z in [0, 12]^2"))
+    assert plan["status"] == "feasible"
+    assert plan["loss"] | {"value": 2} == plan["loss"] | {"value": 2, "lower_bound": None, "among": ""}
+    assert Plan(plan).verify().ok
+    drawn = simulate(plan, 2000, 3, base={"x": [[0.1, 10.0]]})
+    assert (drawn.min(), drawn.max()) == (0, 12)
+    off = np.linalg.norm(drawn - [0.1, 10.0], axis=1)
+    assert off.mean() < 1.8
+    found = Plan(plan)
+    assert "on average at most 2 away from the truth" in found.explain("public")
+    assert "moved into" in found.explain("engineer")
+    inner = mutate(plan, ("problem", "blocks", 0, "most"), "9")
+    assert not Plan(inner).verify().ok
+    fast = simulate(plan, 2000, 3, base={"x": [[0.1, 10.0]]}, approximate=True)
+    assert (fast.min(), fast.max()) == (0, 12)
+
+
 def test_errors_are_small_so_often():
     text = spec(more="accuracy:\n  ||z - x|| <= 5 with probability 0.95\n", epsilon="2")
     plan = solved_text(text)
@@ -128,7 +147,12 @@ REFUSED = [
     ),
     (spec(parties="parties: p in 1..4\n", index="[p]", loss="E[ ||z - x||_inf ]"), "PS0502", "size of one error"),
     (spec(parties="parties: p in 1..4\n", index="[p]"), "PS0502", "size of one error"),
-    (spec().replace("output z", "output z in [0, 10]^2"), "PS0501", "within a domain"),
+    (spec().replace("output z", "output z in [0, 9]^2"), "PS0501", "cannot be every point"),
+    (
+        spec(loss="worst[ ||z - x|| ]").replace("output z", "output z in (0..10)^2"),
+        "PS0501",
+        "a report of a point in",
+    ),
 ]
 
 

@@ -32,7 +32,14 @@ def plan(domain="[0, 10]^2", loss="E[ ||z - x|| ]", epsilon="1", distance="eucli
 
 
 def block(size, error, **more):
-    given = {"lower": Fraction(0), "upper": Fraction(1), "radius": None, "ball": None} | more
+    given = {
+        "lower": Fraction(0),
+        "upper": Fraction(1),
+        "radius": None,
+        "ball": None,
+        "least": None,
+        "most": None,
+    } | more
     return PointBlock(
         "x", "z", None, 1, size, (size,), error=error, expression="", kind="expected", accuracy=(), **given
     )

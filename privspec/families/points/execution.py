@@ -79,6 +79,12 @@ def _drawn_in(point: list[Fraction], radius: Fraction, euclidean: bool) -> list[
     return [value * times / 2**FINE for value in point]
 
 
+def moved(block: PointBlock, number: Fraction) -> Fraction:
+    """A number of a report, or the end beyond which it lies."""
+    above = number if block.least is None else max(number, block.least)
+    return above if block.most is None else min(above, block.most)
+
+
 def _outside(point: Sequence[float], placed: Sequence[Fraction]) -> bool:
     return any(not isfinite(value) or Fraction(value) != exact for value, exact in zip(point, placed, strict=True))
 
@@ -106,8 +112,11 @@ class PointMechanism(Mechanism):
         return PointMechanism(replace(self.points, block=block), self.trust)
 
     def possible(self, report: Sequence[float]) -> bool:
-        """Whether a report lies on the grid."""
-        return all((Fraction(value) / self.points.step).denominator == 1 for value in report)
+        """Whether a report lies on the grid, or at an end."""
+        block, ends = self.held, {None if end is None else float(end) for end in (self.held.least, self.held.most)}
+        inside = all(moved(block, Fraction(value)) == value or value in ends for value in report)
+        on_grid = (value in ends or (Fraction(value) / self.points.step).denominator == 1 for value in report)
+        return inside and all(on_grid)
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         return OwnReport.of(self, party, keys)
@@ -141,7 +150,11 @@ class PointMechanism(Mechanism):
             at = np.array(placed, dtype=np.float64)
             noise = approximate(self.points.norm, block.size, asked.repetitions * len(at), generator)
             spread = noise.reshape(asked.repetitions, len(at), block.size) * float(self.points.scale)
-            return np.asarray((at + spread).reshape(asked.repetitions, -1))
+            ends = (
+                -inf if block.least is None else float(block.least),
+                inf if block.most is None else float(block.most),
+            )
+            return np.clip((at + spread).reshape(asked.repetitions, -1), *ends)
         count = asked.repetitions * len(placed) * block.size
         refuse_long_simulation(count, f"{count} exact draws", "take fewer")
         secret = PointSecret(self.points, placed, strict=False)
@@ -217,7 +230,7 @@ class PointSecret(Secret):
         points = self.points
         law, size, step = VECTORS[points.norm], points.block.size, points.step
         drawn = (law(size, points.scale, randomness).nearest(point, step) for point in self.placed)
-        return np.array([[float(step * one) for one in point] for point in drawn], dtype=np.float64)
+        return np.array([[float(moved(points.block, step * one)) for one in point] for point in drawn])
 
     def draw(self, randomness: Randomness) -> Drawn:
         block, values = self.points.block, self.numbers(randomness)
@@ -233,7 +246,7 @@ class PointSecret(Secret):
         """That of each number: noise of a norm has numbers of one variance."""
         block = self.points.block
         squares = moment(self.points.norm, block.size, Error("l2", 2, Fraction(1)))
-        if squares is None or block.party is None:
+        if squares is None or block.party is None or block.moved:
             return {}
         each = float(self.points.scale) * sqrt(float(squares) / block.size)
         return {block.output: np.full(block.shape, float(f"{each:.6g}"))}

@@ -182,9 +182,11 @@ class PointDecision:
         return nearest_double(self.found.loss)
 
     @property
-    def lower_bound(self) -> float:
-        """No noise of one law, whatever the point, has less."""
+    def lower_bound(self) -> float | None:
+        """No noise of one law, whatever the point, has less; None where reports are moved to ends."""
         block = self.points.block
+        if block.moved:
+            return None
         lines = [line.measure for line in self.model.requirements if isinstance(line.measure, MetricDP)]
         exact = max(least_loss(block, measure.metric, measure.epsilon) for measure in lines)
         near = nearest_double(exact)
@@ -193,10 +195,11 @@ class PointDecision:
     def document(self) -> dict[str, Any]:
         points, block = self.points, self.system.block
         accuracy = [(one, reached(points, one)) for one in points.block.accuracy]
+        among, units = CLASSES[not points.block.moved], units_of(points.block)
         return plan_document(
             self.model,
             {
-                **rated(self.model, self.loss, self.lower_bound, CLASSES[1], units_of(points.block), block.kind),
+                **rated(self.model, self.loss, self.lower_bound, among, units, block.kind),
                 "alternatives": list(self._alternatives()),
                 "mechanism": {
                     "family": "points",

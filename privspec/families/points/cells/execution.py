@@ -63,6 +63,8 @@ def _as_points(block: CellBlock) -> PointBlock:
         upper=high,
         radius=None,
         ball=None,
+        least=None,
+        most=None,
         error=Error("l2", block.power, block.weight),
         expression=block.expression,
         kind="",
