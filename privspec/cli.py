@@ -691,7 +691,12 @@ def data(document: Path, inputs: Sequence[str], no_header: bool, sets: Sequence[
 
 
 @app.command(epilog="Example: privspec keys --party 3 -o three.key > three.json")
-@click.option("--party", required=True, metavar="ID", help="The number of the party, from 1.")
+@click.option(
+    "--party",
+    required=True,
+    metavar="ID",
+    help="The party: its number from 1, or clinic:2 where there are several sets.",
+)
 @click.option("-o", "--output", type=PATH, required=True, metavar="FILE", help="Where the secret key goes.")
 def keys(party: str, output: Path) -> None:
     """Make a party's keys for one message of a secure sum; the public one, for the roster, goes to stdout."""

@@ -295,10 +295,9 @@ class Plan:
     @property
     def by_messages(self) -> bool:
         """Whether a release is made from messages of the parties: noisy or masked answers, randomised ballots."""
-        problem = self.document["problem"]
-        apart = problem["trust"]["kind"] != "curator" and any(one["party"] for one in problem["data"])
-        reports = apart and problem["blocks"][0]["form"] in ("linear", "points", "cells")
-        return reports or self.stated.mechanism.family in ("statistic", "local_dictator")
+        from privspec.execute.family import mechanism_of
+
+        return mechanism_of(self.document).by_messages
 
     def combine(self, messages: Sequence[Any], output: Path | str | None = None, *, mode: int = PRIVATE) -> Release:
         """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.

@@ -186,10 +186,16 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The files of a party's own key, and of the public keys of all: see `privspec keys`."""
+    """The files of a party's own key, and of the public keys of all: see `privspec keys`.
+
+    `called`: what stands before the names of parties in these files; `taken`: once the own key is used up, for which
+    parts of one message it was.
+    """
 
     key: Path
     roster: tuple[Path, ...]
+    called: str = ""
+    taken: dict[str, Any] = field(default_factory=dict, compare=False)
 
 
 class Mechanism(ABC):
@@ -211,19 +217,29 @@ class Mechanism(ABC):
         """What stands between a person's value and their report; None if a run is not one report a person."""
         return None
 
+    @property
+    def by_messages(self) -> bool:
+        """Whether a release is made from messages of parties, by `of_party` and `combine`."""
+        return False
+
+    @property
+    def masked(self) -> bool:
+        """Whether these messages are masked, with the keys of the parties."""
+        return False
+
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """What one party does by itself in a run; `keys`, where its message is masked.
 
         Raises: UsageError PS0844 if the plan is not one of parties that add noise of their own, or masks no messages.
         """
-        raise _no_messages()
+        raise no_messages()
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
         """A release from the messages of all parties, made under the plan with that digest.
 
         Raises: UsageError PS0844, DataError.
         """
-        raise _no_messages()
+        raise no_messages()
 
     @abstractmethod
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
@@ -291,10 +307,11 @@ def refuse_keys(keys: Keys | None) -> None:
         raise UsageError.of("PS0844", "no message is masked under this plan", help="leave out --key and --roster")
 
 
-def _no_messages() -> UsageError:
+def no_messages(why: str = "") -> UsageError:
+    """PS0844: parties make no messages under a plan."""
     return UsageError.of(
         "PS0844",
-        "parties make no messages under this plan",
+        "parties make no messages under this plan" + (f": {why}" if why else ""),
         help="with `options: trust nobody` every party adds noise of its own",
     )
 

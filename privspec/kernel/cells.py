@@ -173,11 +173,11 @@ class CellRules(Rules):
 
     def judge(self, case: Case) -> Cells:
         cells = read_cells(case.block, case.mechanism)
-        block, trust = cells.block, case.frame.trust.kind
+        block, trust = cells.block, case.frame.trust
         held = [(data.name, data.party) for data in case.frame.data]
-        if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
+        if held != [(block.source, block.party)] or trust.means.shared:
             raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one number alone, under trust {trust}")
+        case.says("view", True, f"each report is of one number alone, under trust {trust.kind}")
         case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
         text = "the cell of a number is a function of that number alone: it costs no privacy"
         case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")

@@ -35,11 +35,16 @@ def coalition(frame: Frame, held: list[tuple[tuple[int, ...], int, bool]], state
     """
     if not frame.trust.means.shared:
         return 1, 1
-    names, counts = {one.party for one in frame.data}, {shape[:1] for shape, *_ in held}
+    sets = dict[str | None, set[int]]()
+    for one, (shape, *_) in zip(frame.data, held, strict=True):
+        sets.setdefault(one.party, set()).add(shape[0] if shape else 0)
     fits = all(prod(shape) == size or (cells and not size % prod(shape)) for shape, size, cells in held)
-    if not fits or len(names) != 1 or None in names or len(counts) != 1:
-        raise Refused("does not have the parties of one set who hold all inputs of a secure sum")
-    parties = sum(min(counts))
+    # without an index set each record of the one input is a person's
+    plain = all(unit.kind != "party" for line in frame.obligations for unit in line.units)
+    records = None not in sets or (len(held) == 1 and not held[0][2] and not frame.data[0].asserted and plain)
+    parties = sum(max(sizes) for sizes in sets.values())
+    if not fits or not records or any(len(sizes) != 1 or 0 in sizes for sizes in sets.values()):
+        raise Refused("does not have the parties of a secure sum, who hold all of its inputs")
     if parties <= frame.trust.colluding:
         raise Refused("has no party that adds a share which no coalition knows")
     for item, count in zip(stated, found := (parties, parties - frame.trust.colluding), strict=True):

@@ -24,7 +24,7 @@ from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
 from privspec.model.neighbours import ReplacingEverything, ReplacingVoter
 from privspec.model.reports import Failure
-from privspec.model.requirements import Curator, DataModel, Nobody, Requirement
+from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
@@ -356,8 +356,8 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield fair.span, f"fairness requirements of {finite}", grid
     for target in model.accuracy:
         yield target.target.span, f"lines of accuracy of {finite}", grid
-    if not isinstance(model.trust, Curator | Nobody):
-        span = getattr(model.trust, "span", None) or model.spec.span
+    if not model.trust.drawn_whole:
+        span = model.trust.span or model.spec.span
         yield span, f"`trust {model.trust.name}` of {finite}", "each is drawn by itself: trust nobody"
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name != "table":

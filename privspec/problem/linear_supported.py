@@ -161,17 +161,15 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
         return Diagnostic.at(model.source, span, "PS0540", message, help=help_)
 
     span = trust.span or model.spec.span
-    indices = {node.index for node in model.inputs}
+    indices, alone = {node.index for node in model.inputs}, len(model.inputs) == 1 and not model.asserted
     for node in model.inputs:
-        if node.index is None:
+        if node.index is None and not (alone and node.type.shape and not isinstance(node.type.element, Tables)):
             help_ = f"write `{node.name}[party]` for parties declared under `parties:`, or `trust curator`"
             yield at(
                 node.span, f"under `trust secure_sum` every input is held by parties, and {node.name} is not", help_
             )
-    if None not in indices and len(indices) > 1:
-        sets = " and ".join(sorted(str(index) for index in indices))
-        yield at(span, f"the parties of a secure sum are of one set, not of {sets}", "use one index set")
-    for size in {model.parties[index].size for index in indices if index is not None}:
+    if (alone and model.inputs[0].type.shape) or None not in indices:
+        size = parties_of(model)
         if trust.colluding >= size:
             message = f"if {trust.colluding} of {size} parties collude, nobody is left to add noise"
             yield at(span, message, f"fewer than {size} may collude")
@@ -190,6 +188,12 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
         ):
             message = "noise of pure epsilon for vectors of an l2 ball has no shares"
             yield at(requirement.span, message, "ask for (epsilon, delta)-DP, or hold the vectors in a box")
+
+
+def parties_of(model: Model) -> int:
+    """How many parties hold the inputs of a secure sum: those of all index sets, or the people of the records."""
+    sizes = {node.index: node.type.shape[0] for node in model.inputs}
+    return sum(sizes.values())
 
 
 def _unlimited(domain: Domain) -> bool:

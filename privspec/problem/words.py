@@ -19,7 +19,7 @@ def words(problem: Problem) -> Iterator[str]:
             yield from block.words()
         return
     yield trust_words(problem.trust)
-    yield from map(data_words, problem.data)
+    yield from (data_words(data, problem) for data in problem.data)
     yield from map(public_words, problem.public)
     yield from map(obligation_words, problem.obligations)
     if not problem.obligations:
@@ -50,11 +50,21 @@ def trust_words(trust: Trust) -> str:
     return TRUST[trust.kind] + left_out
 
 
-def data_words(data: Data) -> str:
+def data_words(data: Data, problem: Problem) -> str:
     """How an input is held."""
     if data.asserted:
         return " ".join(_asserted_words(data))
-    held = f"each {data.party} holds a part of it" if data.party else "one keeper or person holds all of it"
+    (block,) = problem.blocks
+    parts = [part.problem for part in getattr(block, "parts", ())] or [problem]
+    under = {(one.trust.kind, one.blocks[0].FORM) for one in parts if data.name in {own.name for own in one.data}}
+    local = any("LDP" in line.measure.name and data.name in line.wrt for line in problem.obligations)
+    held = "one keeper or person holds all of it"
+    if data.party:
+        held = f"each {data.party} holds a part of it"
+    elif under == {("secure_sum", "linear")}:
+        held = "each record of it is held by a person, who adds a share of the noise"
+    elif under == {("nobody", "linear")} and not local:
+        held = "each number of it is held by a party of its own"
     return f"Input {data.name} is in {data.domain}; {held}."
 
 

@@ -118,7 +118,7 @@ def test_rosters_that_are_none(files: list[Any], words: str, tmp_path: Path) -> 
     for path, content in zip(paths, files, strict=True):
         path.write_text(json.dumps(content), "utf-8")
     with pytest.raises(UsageError, match=words) as caught:
-        Roster.read("plan", 2, paths)
+        Roster.read("plan", ("1", "2"), paths)
     assert caught.value.diagnostics[0].code == "PS0857"
 
 
@@ -284,3 +284,197 @@ def test_numbers_out_of_proportion(tmp_path: Path) -> None:
     for number in ("1" + "0" * 400, "-" + "9" * 4000, "1" * 5000, "0.5"):
         with pytest.raises(DataError, match="message 1 is not one of this plan"):
             plan.combine([changed(sent[0], "outputs", "message", "values", value=[number, "0"]), *sent[1:]])
+
+
+# --- several sets of parties, and parts of systems ------------------------------------------------
+
+SETS = """parties:
+  voter in 1..3
+  clinic in 1..2
+variables:
+  input x[voter] in [0, 1]
+  input beds[clinic] in [0, 2]
+  input visits[clinic] in table(age in {young, old})
+  intermediate counts
+  output A
+  output C
+background: counts = histogram(visits)
+loss: E[ (A - sum(x) - 10 * sum(beds))^2 ] + E[ ||C - counts||^2 ]
+privacy:
+  (A, C) is 60-GDP wrt x, replacing one voter
+  (A, C) is 60-GDP wrt beds, replacing one clinic
+  (A, C) is 60-GDP wrt visits, adding or removing one record
+options: trust TRUST
+"""
+
+
+def called(plan: Plan, data: dict[str, dict[str, Any]], folder: Path, *, masked: bool) -> list[Path]:
+    """The messages of parties with such names, each from its own data and with its own ledger."""
+    files = {name: folder / name.replace(":", "_") for name in data}
+    for name, path in files.items() if masked else ():
+        path.with_suffix(".pub").write_text(json.dumps(write_key(name, path.with_suffix(".key"))), "utf-8")
+    roster = [path.with_suffix(".pub") for path in files.values()]
+    for name, path in files.items():
+        more: dict[str, Any] = {"key": path.with_suffix(".key"), "roster": roster} if masked else {}
+        plan.run(data[name], path.with_suffix(".db"), path.with_suffix(".json"), new_ledger=True, party=name, **more)
+    return [path.with_suffix(".json") for path in files.values()]
+
+
+@pytest.mark.parametrize("trust", ["secure_sum(colluding = 3)", "nobody"])
+def test_parties_of_several_sets(trust: str, tmp_path: Path) -> None:
+    """Each sends what its own data add to the answers; a voter has no part in what clinics hold."""
+    plan = Problem(SETS.replace("TRUST", trust)).solve()
+    assert plan.by_messages
+    (tmp_path / "one.csv").write_text("age\nyoung\nold\nold\n", "utf-8")
+    (tmp_path / "two.csv").write_text("age\nyoung\n", "utf-8")
+    data: dict[str, dict[str, Any]] = {f"voter:{i}": {"x": np.array([i / 4])} for i in (1, 2, 3)}
+    data |= {
+        f"clinic:{i}": {"beds": np.array([i]), "visits": tmp_path / f"{w}.csv"} for i, w in ((1, "one"), (2, "two"))
+    }
+    sent = called(plan, data, tmp_path, masked="secure" in trust)
+    release = plan.combine(sent)
+    np.testing.assert_allclose(release.outputs["A"], 1.5 + 30, atol=3)
+    np.testing.assert_allclose(release.outputs["C"], [2, 2], atol=2)
+    with pytest.raises(DataError, match="1 of 5 messages are missing: of party clinic:1"):
+        plan.combine([*sent[:3], sent[4]])
+    with pytest.raises(DataError, match="message 4 is not one of this plan"):
+        plan.combine([*sent[:3], changed(sent[3], "outputs", "party", "values", value=["3"]), sent[4]])
+    for party in ("3", "voter:4", "nurse:1"):
+        with pytest.raises(UsageError, match=f"no party {party}"):
+            plan.run({"x": np.array([1])}, tmp_path / "n.db", party=party, new_ledger=True)
+
+
+def test_records_without_an_index_set_are_each_a_persons(tmp_path: Path) -> None:
+    text = """variables:
+  input x in [0, 1]^4
+  output O
+loss: E[ (O - sum(x))^2 ]
+privacy: O is 60-GDP wrt x, replacing one record
+options: trust TRUST
+"""
+    for most, trust in ((8, "secure_sum(colluding = 1)"), (4, "nobody")):
+        plan = Problem(text.replace("TRUST", trust)).solve()
+        folder = tmp_path / trust[:6]
+        folder.mkdir()
+        data = {str(i): {"x": np.array([i / most])} for i in (1, 2, 3, 4)}
+        sent = called(plan, data, folder, masked=trust != "nobody")
+        np.testing.assert_allclose(plan.combine(sent).outputs["O"], 10 / most, atol=0.6)
+
+
+PART = """parameters: epsilon = 20
+parties: owner in 1..3
+variables:
+  input x[owner] in [0, 1]
+  output O
+loss: E[ (O - sum(x))^2 ]
+privacy: O is epsilon-DP wrt x, replacing one owner
+"""
+REPORT = """parties: clinic in 1..2
+variables:
+  input choice[clinic] in {north, south}
+  intermediate winner
+  output O
+background: winner = random_dictator(choice)
+loss: worst[ total_variation(O, winner) ]
+privacy: O is 20-DP wrt choice, replacing one clinic
+"""
+SYSTEM = """parties:
+  owner in 1..3
+  clinic in 1..2
+components:
+  a = spec("part.priv", x = x, trust = nobody)
+  b = spec("part.priv", x = y, trust = secure_sum(colluding = 1))
+  v = spec("report.priv", trust = nobody)
+variables:
+  input x[owner] in [0, 1]
+  input y[owner] in [0, 1]
+loss: a.loss + b.loss + v.loss
+privacy:
+  all outputs are 40-DP wrt (x, y), replacing one owner
+  all outputs are 20-DP wrt choice, replacing one clinic
+"""
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    from privspec.api import load
+
+    folder = tmp_path_factory.mktemp("system")
+    for name, text in {"part.priv": PART, "report.priv": REPORT, "system.priv": SYSTEM}.items():
+        (folder / name).write_text(text, "utf-8")
+    return load(folder / "system.priv").solve()
+
+
+def test_one_message_says_what_a_party_says_in_all_parts(system: Plan, tmp_path: Path) -> None:
+    """Noise of its own, a masked share, a report of a vote: one message of each party, one key for all of it."""
+    assert system.by_messages
+    data: dict[str, dict[str, Any]] = {
+        f"owner:{i}": {"x": np.array([i / 4]), "y": np.array([1 - i / 4])} for i in (1, 2, 3)
+    }
+    data |= {f"clinic:{i}": {"choice": ["north"]} for i in (1, 2)}
+    files = {name: tmp_path / name.replace(":", "_") for name in data}
+    for name, path in files.items():
+        if "owner" in name:
+            path.with_suffix(".pub").write_text(json.dumps(write_key(name, path.with_suffix(".key"))), "utf-8")
+    roster = [path.with_suffix(".pub") for name, path in files.items() if "owner" in name]
+    for name, path in files.items():
+        more: dict[str, Any] = {"key": path.with_suffix(".key"), "roster": roster} if "owner" in name else {}
+        system.run(data[name], path.with_suffix(".db"), path.with_suffix(".json"), new_ledger=True, party=name, **more)
+    sent = [path.with_suffix(".json") for path in files.values()]
+    said = {name: json.loads(path.with_suffix(".json").read_text("utf-8"))["outputs"] for name, path in files.items()}
+    assert [*said["owner:1"]] == ["party", "message 1", "message 2", "roster 2"]
+    assert [*said["clinic:2"]] == ["party", "message 3"]
+    release = system.combine(sent)
+    assert release.private
+    np.testing.assert_allclose(release.outputs["a.O"], 1.5, atol=1)
+    np.testing.assert_allclose(release.outputs["b.O"], 1.5, atol=1)
+    assert str(np.ravel(release.values["v.O"])[0]) == "north"
+    with pytest.raises(DataError, match="missing: of owner 2"):
+        system.combine([sent[0], *sent[2:]])
+    with pytest.raises(DataError, match="sent one already"):
+        system.combine([*sent, sent[1]])
+    with pytest.raises(DataError, match="made under another plan"):
+        system.combine([changed(sent[0], "plan_sha256", value="0" * 64), *sent[1:]])
+    with pytest.raises(DataError, match="does not say what this party says"):
+        system.combine([changed(sent[0], "outputs", "party", "values", value=["clinic:1"]), *sent[1:]])
+    # what was said in one part is nothing in another: its masks are those of its part
+    swapped = json.loads(sent[0].read_text("utf-8"))
+    swapped["outputs"]["roster 2"]["values"] = ["0" * 64]
+    with pytest.raises(DataError, match="different rosters"):
+        system.combine([swapped, *sent[1:]])
+    with pytest.raises(UsageError, match="masked a message already"):
+        system.run(
+            data["owner:1"],
+            tmp_path / "owner_1.db",
+            party="owner:1",
+            key=tmp_path / "owner_1.key",
+            roster=roster,
+        )
+
+
+def test_a_key_masks_each_part_of_a_message_once(tmp_path: Path) -> None:
+    from privspec.execute.family import Keys
+    from privspec.families.linear.masks import take
+
+    write_key("1", tmp_path / "1.key")
+    keys = Keys(tmp_path / "1.key", ())
+    assert take("1", keys, "one").public == take("1", keys, "other").public
+    with pytest.raises(UsageError, match="masked this part of a message already"):
+        take("1", keys, "one")
+    with pytest.raises(UsageError, match="masked a message already"):
+        take("1", Keys(tmp_path / "1.key", ()), "one")
+
+
+def test_parts_that_a_keeper_makes_have_no_messages(system: Plan, tmp_path: Path) -> None:
+    from privspec.api import load
+
+    for name, text in {"part.priv": PART, "report.priv": REPORT, "system.priv": SYSTEM}.items():
+        (tmp_path / name).write_text(
+            text.replace('spec("report.priv", trust = nobody)', 'spec("report.priv")'), "utf-8"
+        )
+    kept = load(tmp_path / "system.priv").solve()
+    assert not kept.by_messages
+    with pytest.raises(UsageError, match="a keeper makes some of its parts"):
+        kept.run({"choice": ["north"]}, tmp_path / "n.db", party="clinic:1", new_ledger=True)
+    with pytest.raises(UsageError, match="no owner 7"):
+        system.run({"x": [0.5], "y": [0.5]}, tmp_path / "n.db", party="owner:7", new_ledger=True)

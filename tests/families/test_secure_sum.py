@@ -223,9 +223,9 @@ FORGERIES = {
     "more parties in the problem": (
         "1-GDP",
         at("problem", "blocks", 0, "held", 0, "shape")([200]),
-        "parties of one set",
+        "parties of a secure sum",
     ),
-    "parties of no set": ("1-GDP", at("problem", "data", 0, "party")(None), "parties of one set"),
+    "parties of no set": ("1-GDP", at("problem", "data", 0, "party")(None), "parties of a secure sum"),
     "a coarser lattice": ("1-GDP", at("mechanism", "executed", "grid")("2^-20"), "lattice"),
     "a lattice of noise": ("1-DP", at("mechanism", "executed", "grid")("2"), "lattice"),
     "the law of a curator": ("1-GDP", noise("shape")("gaussian"), "shape"),

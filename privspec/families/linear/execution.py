@@ -32,7 +32,7 @@ from privspec.execute.family import (
     readable_plan,
     refuse_long_simulation,
 )
-from privspec.families.linear.messages import PartyMechanism, combined
+from privspec.families.linear.messages import Parts, PartyMechanism, combined
 from privspec.kernel.core.linear import Held, Matrix, Release, chosen_rows, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
@@ -284,6 +284,15 @@ class LinearMechanism(Mechanism):
         """Raises: UsageError PS0820."""
         grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), str(plan["problem"]["trust"]["kind"])
         return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
+
+    @property
+    def by_messages(self) -> bool:
+        """Whether parties hold all data, and each adds noise by itself, or a share of it."""
+        return Parts(self.executed, self.trust).apart
+
+    @property
+    def masked(self) -> bool:
+        return Parts(self.executed, self.trust).sums
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """What one party sends: noisy answers of its own, or its masked part of a secure sum.

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.files import PRIVATE, write_atomically
+from privspec.execute.family import Keys
 
 KEY = 32
 """Bytes of a key."""
@@ -83,14 +84,16 @@ def stream(key: bytes, size: int, bits: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The public keys of all parties, by number from 1, for one message of each under one plan."""
+    """The public keys of all parties, in order, for one message of each under one plan."""
 
     plan: str
     keys: tuple[bytes, ...]
 
     @classmethod
-    def read(cls, plan: str, parties: int, files: Sequence[Path]) -> Roster:
+    def read(cls, plan: str, names: Sequence[str], files: Sequence[Path], called: str = "") -> Roster:
         """One from JSON files of public keys in hexadecimal digits by party.
+
+        Args: called, what stands before the names of these parties where the files hold keys of others as well.
 
         Raises: UsageError PS0857 for files that are none, for keys that are missing, or that stand twice.
         """
@@ -100,7 +103,8 @@ class Roster:
                 key = _bytes(text, path)
                 if found.setdefault(name, key) != key:
                     _refuse(f"the roster has two keys of party {name}")
-        names = [str(number) for number in range(1, parties + 1)]
+        found = {name.removeprefix(called): key for name, key in found.items() if name.startswith(called)}
+        parties = len(names)
         missing = [name for name in names if name not in found]
         if missing or len(found) > parties:
             some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
@@ -188,6 +192,20 @@ def use_up(path: Path) -> None:
     """Forget the secret key in a file: it masks one message, which is about to be made."""
     document = {**_object(path), "secret": ""}
     write_atomically(path, (json.dumps(document, indent=1) + "\n").encode(), PRIVATE)
+
+
+def take(party: str, keys: Keys, part: str) -> Pair:
+    """The keys of a party for a part of its one message: used up on disk at the first, and never given twice.
+
+    Raises: UsageError PS0857.
+    """
+    if part in keys.taken:
+        _refuse(f"the key in {keys.key} has masked this part of a message already")
+    pair: Pair = keys.taken[next(iter(keys.taken))] if keys.taken else read_key(keys.called + party, keys.key)
+    if not keys.taken:
+        use_up(keys.key)
+    keys.taken[part] = pair
+    return pair
 
 
 def _object(path: Path) -> dict[str, Any]:

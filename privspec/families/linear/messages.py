@@ -25,7 +25,7 @@ from privspec.execute.family import (
     messages_by_party,
 )
 from privspec.execute.keeper import refuse
-from privspec.families.linear.masks import WORD, Roster, added, read_key, use_up
+from privspec.families.linear.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import Alike, Held, Release
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
@@ -33,6 +33,8 @@ from privspec.noise.shares import Shares, on_points
 
 ROSTER = "roster"
 """The entry of a message that holds the digest of the keys that mask its numbers, which are in steps of the lattice."""
+RECORD, PARTY = "record", "party"
+"""What parties are called who are of no set, each with a record of its own, and those of several sets."""
 COUNTED = 2**40
 """Records up to which sums of counts have room."""
 DEVIATIONS = 2**10
@@ -73,18 +75,41 @@ class Whole(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Who holds which coordinates of the base vector, `index` the name of the set of parties."""
+    """Who holds which coordinates of the base vector: parties of one set or several, or each its record."""
 
     executed: Run
     trust: str
 
     @cached_property
+    def sets(self) -> Mapping[str, int]:
+        """The sets of parties, and how many there are of each.
+
+        Raises: UsageError PS0844 where data are not those of parties, or a keeper sees them.
+        """
+        if not self.apart:
+            _no_messages("one keeper sees all data, or they are not those of parties")
+        return {one.index or RECORD: one.held.shape[0] for one in self.executed.inputs}
+
+    @property
+    def apart(self) -> bool:
+        """Whether parties hold the data and nobody sees them all."""
+        inputs = self.executed.inputs
+        records = len(inputs) == 1 and len(inputs[0].held.shape) == 1 and not inputs[0].held.cells
+        return self.trust != "curator" and all(one.index is not None or records for one in inputs)
+
+    @cached_property
     def index(self) -> str:
-        """Raises: UsageError PS0844 where data are not of the parties of one set, or a keeper sees them."""
-        names = {one.index for one in self.executed.inputs}
-        if len(names) != 1 or None in names or self.trust == "curator":
-            _no_messages("one keeper sees all data, or they are not of the parties of one set")
-        return str(min(str(name) for name in names))
+        """What the parties are called."""
+        return min(self.sets) if len(self.sets) == 1 else PARTY
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Of all parties, in order: numbers, with the set before them where there are several."""
+        return tuple(
+            str(k + 1) if len(self.sets) == 1 else f"{name}:{k + 1}"
+            for name, size in self.sets.items()
+            for k in range(size)
+        )
 
     @property
     def sums(self) -> bool:
@@ -94,23 +119,35 @@ class Parts:
     @cached_property
     def parties(self) -> int:
         """How many there are."""
-        return self.executed.inputs[0].held.shape[0] if self.index else 0
+        return len(self.names)
 
     def number(self, party: str) -> int:
         """The place of a party, from 0.
 
         Raises: UsageError PS0844 if there is none.
         """
-        if not party.isdecimal() or not 1 <= int(party) <= self.parties:
-            _no_messages(f"there is no {self.index} {party}: they are numbered from 1 to {self.parties}")
-        return int(party) - 1
+        if party not in self._numbers:
+            _no_messages(f"there is no {self.index} {party}: they are {self.names[0]} to {self.names[-1]}")
+        return self._numbers[party]
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def held(self, number: int) -> tuple[int, list[Grid]]:
+        """The place of a party in its set, and the inputs of which it has a part."""
+        for name, size in self.sets.items():
+            if number < size:
+                return number, [one for one in self.executed.inputs if (one.index or RECORD) == name]
+            number -= size
+        raise IndexError
 
     def coordinates(self, number: int) -> NDArray[np.intp]:
         """What a party has a part in, input by input."""
-        found = []
-        for one in self.executed.inputs:
+        (number, inputs), found = self.held(number), []
+        for one in inputs:
             at, alike = self.executed.release.problem.places[one.held.start]
-            size = one.size // self.parties
+            size = one.size // one.held.shape[0]
             start = at + number * size if alike.counts == (1,) else at + _class(alike, number) * size
             found.append(np.arange(start, start + size, dtype=np.intp))
         return np.concatenate(found)
@@ -123,11 +160,11 @@ class Parts:
         owned = moved[:, self.coordinates(number)].any(axis=1)
         return np.flatnonzero(owned | (~moved.any(axis=1) & (number == 0)))
 
-    def inputs(self) -> tuple[Grid, ...]:
-        """What one party holds of each input."""
+    def inputs(self, number: int) -> tuple[Grid, ...]:
+        """What a party holds of each input."""
         found = []
-        for one in self.executed.inputs:
-            held, size = one.held, one.size // self.parties
+        for one in self.held(number)[1]:
+            held, size = one.held, one.size // one.held.shape[0]
             shape = held.shape[1:] if held.cells else (1, *held.shape[1:])
             columns = held.columns[1:] if held.cells else held.columns
             own = replace(held, start=0, stop=size, shape=shape, columns=columns, units=None)
@@ -179,8 +216,8 @@ class PartyMechanism(Mechanism):
         if parts.sums:
             if keys is None:
                 _no_messages("a message of a secure sum is masked: it takes --key FILE and --roster FILE")
-            roster = Roster.read(whole.digest, parts.parties, keys.roster)
-            if roster.place(read_key(party, keys.key)) != number:
+            roster = Roster.read(whole.digest, parts.names, keys.roster, keys.called)
+            if roster.place(read_key(keys.called + party, keys.key)) != number:
                 _no_messages(f"the key in {keys.key} is not that of {parts.index} {party} in the roster")
         elif keys is not None:
             _no_messages("no message is masked under `trust nobody`: leave out --key and --roster")
@@ -196,7 +233,8 @@ class PartyMechanism(Mechanism):
 
         Raises: DataError.
         """
-        inputs, number = self.parts.inputs(), self.parts.number(self.party)
+        number = self.parts.number(self.party)
+        inputs = self.parts.inputs(number)
         base, strategy = read_inputs(inputs, data, circumstances), self.parts.executed.strategy
         own = np.ascontiguousarray(strategy.integers[:, self.parts.coordinates(number)][self.parts.rows(number)])
         answers = multiply(DyadicMatrix(own, strategy.exponent), base)
@@ -222,8 +260,7 @@ class _Part(Secret):
             return Drawn({parts.index: who, MESSAGE: _texts(sent)})
         assert own.keys is not None
         assert own.roster is not None
-        pair = read_key(own.party, own.keys.key)
-        use_up(own.keys.key)
+        pair = take(own.party, own.keys, own.roster.digest)
         sent = on_points(self.answers, grid) + noise.share(len(self.answers), grid, randomness)
         masked = own.roster.masked(pair, sent, parts.bits)
         keys = np.array([own.roster.digest], dtype=object)
@@ -254,7 +291,7 @@ def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
 
     said = messages_by_party(whole.digest, messages, parts.index, read, flaw)
     found, rosters = {who: sent for who, (sent, _) in said.items()}, {roster for _, roster in said.values()}
-    missing = [str(number + 1) for number in range(parts.parties) if number not in found]
+    missing = [name for number, name in enumerate(parts.names) if number not in found]
     if missing:
         some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
         refuse(

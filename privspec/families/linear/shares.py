@@ -15,11 +15,11 @@ from privspec.families.linear.accuracy import within_limits
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits
 from privspec.kernel.shares import SMOOTHING
-from privspec.model.graph import Model
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
 from privspec.problem.linear import held_of
+from privspec.problem.linear_supported import parties_of
 
 AT_THE_CURATOR = ", at the curator"
 
@@ -58,12 +58,6 @@ def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Can
         # what would be accepted is said of the noise that is left
         return found if not trust.colluding else replace(found, relaxations=())
     return in_shares(problem, found)
-
-
-def parties_of(model: Model) -> int:
-    """How many parties hold the inputs of a secure sum."""
-    (parties,) = {model.parties[node.index].size for node in model.inputs if node.index is not None}
-    return parties
 
 
 def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int) -> LinearRelease | None:

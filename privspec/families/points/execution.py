@@ -118,6 +118,10 @@ class PointMechanism(Mechanism):
         on_grid = (value in ends or (Fraction(value) / self.points.step).denominator == 1 for value in report)
         return inside and all(on_grid)
 
+    @property
+    def by_messages(self) -> bool:
+        return self.trust != "curator" and self.held.party is not None
+
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         return OwnReport.of(self, party, keys)
 

@@ -352,6 +352,10 @@ class LotteryMechanism(Mechanism):
             refuse_number(found.form, self.voters, found.number)
         return Electorate(self, total_points(self.points, found), found.form.rules(strict=circumstances.strict))
 
+    @property
+    def by_messages(self) -> bool:
+        return isinstance(self.lottery, LocalPick)
+
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """One voter's part of a run: a report that is private by itself.
 

@@ -137,6 +137,10 @@ class StatisticMechanism(Mechanism):
             refuse_number(executed, gathered.parties)
         return gathered.secret(circumstances)
 
+    @property
+    def by_messages(self) -> bool:
+        return self.executed.each_party and self.executed.party is not None
+
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """One party's part of a run: a message that says nothing more of its records than its noise lets through.
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.family import Circumstances, Drawn, Exposure, Mechanism, Plan, Secret, Simulation, refuse_unknown
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    Exposure,
+    Keys,
+    Mechanism,
+    Plan,
+    Secret,
+    Simulation,
+    messages_by_party,
+    no_messages,
+    refuse_keys,
+    refuse_unknown,
+)
 from privspec.noise.samplers import Randomness
 from privspec.problem.systems import part_names, parts_of
 from privspec.registry import family_of_plan
@@ -24,23 +37,33 @@ def part_plans(plan: Plan) -> tuple[dict[str, Any], ...]:
     Raises: KeyError, ValueError if they are not of that form.
     """
     (block,) = plan["problem"]["blocks"]
-    found = []
+    found = list[dict[str, Any]]()
     for part, name in zip(block["parts"], part_names(plan), strict=True):
         made = plan["mechanism"]["components"][name]
         asked = zip(part["problem"]["obligations"], made["shares"], strict=True)
         problem = part["problem"] | {"obligations": [one | {"measure": share} for one, share in asked]}
         own = {key: value for key, value in made.items() if key != "shares"}
-        found.append({"format": plan["format"], "spec": plan["spec"], **own, "problem": problem})
+        digest = _digest_of_part(str(plan.get("digest", "")), len(found))
+        found.append({"format": plan["format"], "spec": plan["spec"], **own, "problem": problem, "digest": digest})
     return tuple(found)
+
+
+def _digest_of_part(digest: str, number: int) -> str:
+    """What messages of a part are made under: masks of parts that share keys are not alike."""
+    return f"{digest} part {number + 1}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SystemMechanism(Mechanism):
-    """The mechanisms of the parts, the inputs that each reads, how often each is drawn, and on what condition."""
+    """The mechanisms of the parts, the inputs that each reads, how often each is drawn, and on what condition.
+
+    `sets`: who holds the inputs of each part.
+    """
 
     parts: tuple[Mechanism, ...]
     inputs: tuple[tuple[str, ...], ...]
     runs: tuple[tuple[int, str | None], ...]
+    sets: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of_plan(cls, plan: Plan) -> SystemMechanism:
@@ -49,7 +72,8 @@ class SystemMechanism(Mechanism):
         read = tuple(tuple(str(one["name"]) for one in part["problem"]["data"]) for part in plans)
         (block,) = plan["problem"]["blocks"]
         runs = tuple((int(part["times"]), part["only_if"]) for part in block["parts"])
-        return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs)
+        sets = tuple(tuple(dict.fromkeys(str(one["party"]) for one in part["problem"]["data"])) for part in plans)
+        return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs, sets)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -73,6 +97,80 @@ class SystemMechanism(Mechanism):
             tuple(part.outputs for part in self.parts),
         )
 
+    @property
+    def by_messages(self) -> bool:
+        """Whether every part is, and is drawn just once."""
+        return all(part.by_messages for part in self.parts) and set(self.runs) == {(1, None)}
+
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        """What one party says in all parts of whose inputs it holds some; one key masks all of it.
+
+        Raises: UsageError PS0844 where a keeper makes a part, or there is no such party, PS0850, PS0857.
+        """
+        if not self.by_messages:
+            raise no_messages("a keeper makes some of its parts, or they are drawn several times, or on a condition")
+        own = [(i, name) for i in range(len(self.parts)) if (name := self._name_in(i, party)) is not None]
+        if not own:
+            raise no_messages(f"there is no party {party}: say which, as in {min(min(self.sets))}:1")
+        masked = [self.parts[i].masked for i, _ in own]
+        if keys is not None and not any(masked):
+            refuse_keys(keys)
+        made = tuple(
+            (i, self.parts[i].of_party(name, replace(keys, called=party.removesuffix(name)) if mask and keys else None))
+            for (i, name), mask in zip(own, masked, strict=True)
+        )
+        return PartySystem(made, self.inputs, self._index, party)
+
+    @property
+    def _index(self) -> str:
+        """What parties are called."""
+        every = {name for names in self.sets for name in names}
+        return min(every) if len(every) == 1 else "party"
+
+    def _name_in(self, number: int, party: str) -> str | None:
+        """What a party is called in a part; None where it holds nothing of it."""
+        index, _, own = party.rpartition(":")
+        sets = self.sets[number]
+        if self._index != "party":
+            return party
+        return None if index not in sets else own if len(sets) == 1 else party
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """The releases of all parts, from what all parties say in each.
+
+        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
+        """
+        if not self.by_messages:
+            raise no_messages("a keeper makes some of its parts, or they are drawn several times, or on a condition")
+
+        def read(outputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+            (who,) = outputs[self._index]
+            return str(who), outputs
+
+        def flaw(who: str, outputs: Mapping[str, Any]) -> str:
+            own = [i for i in range(len(self.parts)) if self._name_in(i, who) is not None]
+            said = {name.partition(" ")[2] for name in outputs if name != self._index}
+            return "" if own and said == {str(i + 1) for i in own} else f"does not say what this {self._index} says"
+
+        said = messages_by_party(digest, messages, self._index, read, flaw)
+        found: dict[str, NDArray[Any]] = {}
+        for i, part in enumerate(self.parts):
+            under = _digest_of_part(digest, i)
+            sent = [
+                {"plan_sha256": under, "outputs": self._said(i, name, outputs)}
+                for who, outputs in said.items()
+                if (name := self._name_in(i, who)) is not None
+            ]
+            found |= part.combine(under, sent).outputs
+        return Drawn(found)
+
+    def _said(self, number: int, name: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
+        """What a party says in one part."""
+        index = self.sets[number][0] if len(self.sets[number]) == 1 else "party"
+        tail = f" {number + 1}"
+        own = {key.removesuffix(tail): value for key, value in outputs.items() if key.endswith(tail)}
+        return {**own, index: [name]}
+
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws of every run from a seed of its own, side by side (repetitions, m); those on a condition as well."""
         given = asked.base if isinstance(asked.base, Mapping) else None
@@ -83,6 +181,60 @@ class SystemMechanism(Mechanism):
                 drawn = part.simulate(replace(asked, seed=asked.seed + len(found), base=own))
                 found.append(drawn.reshape(asked.repetitions, -1))
         return np.hstack(found)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PartySystem(Mechanism):
+    """The parts of which one party holds some, each by its number and for that party."""
+
+    parts: tuple[tuple[int, Mechanism], ...]
+    inputs: tuple[tuple[str, ...], ...]
+    index: str
+    party: str
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Who it is from, and what it says in each part."""
+        said = (f"{name} {i + 1}" for i, part in self.parts for name in part.outputs[1:])
+        return (self.index, *said)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The party's own data, part by part.
+
+        Raises: as the parts do; DataError PS0801 for data of no part.
+        """
+        refuse_unknown(data, tuple(dict.fromkeys(name for i, _ in self.parts for name in self.inputs[i])))
+        models = _models(circumstances.model, len(self.inputs))
+        return _OwnSecrets(
+            self,
+            tuple(
+                part.read(
+                    {name: data[name] for name in self.inputs[i] if name in data},
+                    replace(circumstances, model=models[i]),
+                )
+                for i, part in self.parts
+            ),
+        )
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        raise no_messages("a message is simulated as part of a run")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _OwnSecrets(Secret):
+    mechanism: PartySystem
+    parts: tuple[Secret, ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        found: dict[str, NDArray[Any]] = {self.mechanism.index: np.array([self.mechanism.party], dtype=object)}
+        for (i, made), secret in zip(self.mechanism.parts, self.parts, strict=True):
+            drawn = secret.draw(randomness).outputs
+            found |= {f"{name} {i + 1}": drawn[name] for name in made.outputs[1:]}
+        return Drawn(found)
 
 
 def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:

@@ -262,11 +262,14 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
 
 def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     """The step of the lattice for each answer that may lie between its points; 0 where all answers are points of it."""
-    rows, moduli = (release.strategy * rational(1 / release.grid)).tolist(), list[tuple[slice, fmpq]]()
+    answers, moduli = release.strategy * rational(1 / release.grid), list[tuple[slice, fmpq]]()
     for held, step in zip(release.problem.held, release.steps, strict=True):
         at, one = release.problem.places[held.start]
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         moduli += [(slice(at, at + len(one.numbers)), rational(point)) for point in points]
+    if all((answers * point).numer_denom()[1] == 1 for point in {point for _, point in moduli}):
+        return [Fraction(0)] * len(used)
+    rows = answers.tolist()
     off = (any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
     return [release.grid if one else Fraction(0) for one in off]
 

@@ -20,7 +20,7 @@ from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
-from privspec.kernel.core.numbers import fraction, nearest_double, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import fraction, nearest_double, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.parties import among, grams
@@ -161,12 +161,14 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     if not fits or (laplace and values != list(map(nearest_double, release.noise.scales))):
         return False
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
-    if laplace:
-        stated, noise = (beside([one.transpose(), identity(len(counts))]).transpose() for one in (stated, noise))
     executed = figures.covariance(noise, found.variances)
     sizes = [executed[i, i] for i in range(executed.nrows())]
-    rows = zip(sizes, (figures.covariance(stated, variances) - executed).tolist(), strict=True)
-    return all(v * v * CLOSE**2 <= a * b for a, row in rows for b, v in zip(sizes, row, strict=True))
+    rows = [*zip(sizes, (figures.covariance(stated, variances) - executed).tolist(), strict=True)]
+    close = all(v * v * CLOSE**2 <= a * b for a, row in rows for b, v in zip(sizes, row, strict=True))
+    if not laplace or not close:
+        return close
+    known, apart = [rational(v) for v in variances], zip(sizes, (stated - noise).tolist(), strict=True)
+    return all(v * v * w * CLOSE**2 <= a for a, row in apart for w, v in zip(known, row, strict=True))
 
 
 def listed(names: list[str]) -> str:

@@ -98,6 +98,10 @@ class CellMechanism(Mechanism):
         """Whether a report is one of the values."""
         return set(report) <= {float(value) for value in self.cells.block.values}
 
+    @property
+    def by_messages(self) -> bool:
+        return self.trust != "curator" and self.held.party is not None
+
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         return OwnReport.of(self, party, keys)
 
