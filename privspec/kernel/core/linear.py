@@ -25,8 +25,8 @@ NOISES = {
     "stepped": ("stepped", ("laws",), {"staircase"}, ("stepped",)),
 }
 """Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
-WORD = 64
-"""Binary digits of an entry of the largest array."""
+BITS = 16
+"""Binary digits of a unit of the largest array; smaller ones may be finer."""
 COUNTED = ("cell", "swap")
 """Shapes of whole records: no more than one or two of their coordinates move."""
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
@@ -85,7 +85,7 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
         listed, unit = values.array(len(at))
         for place, value in zip(at, listed, strict=True):
             flat[place] = value
-    if rows * columns * unit.denominator.bit_length() > WORD * ENTRIES:
+    if rows * columns * unit.denominator.bit_length() > BITS * ENTRIES:
         raise item.wrong("has a unit that is too fine for its size")
     return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(unit)
 
@@ -304,8 +304,12 @@ def read_linear(item: Item, frame: Frame) -> Linear:
         raise item.wrong("does not have the inputs of its problem")
     if len(found.differences) != len(lines):
         raise item.wrong(f"has {len(found.differences)} entries in place of {len(lines)} under differences")
+    names = {one.name for one in found.released}
     for asked, some in zip(lines, found.differences, strict=True):
         found.check(item, some, frame, asked.wrt)
+        seen = set(asked.seen)
+        if not set(asked.outputs) <= seen <= names or (frame.trust.means.public and seen != names):
+            raise item.wrong(f"hides, line {asked.line}, what an observer sees")
     return found
 
 
