@@ -1,10 +1,10 @@
 """Data models: the exact law of the values of a finite domain, or crowds that are drawn from one.
 
 `uniform`, `categorical`, `empirical`, `binomial`, `bernoulli` and `geometric` are rational as they are. The weights of
-`normal`, `laplace`, `exponential` and `poisson` are rounded to the nearest multiple of 2^-60 of the largest one. A data
-model serves the expected loss alone, so the rounding touches no guarantee; it makes the law exact, the same on every
-machine, and short enough to be written into a plan. Crowds that are drawn are never real data, and nothing a guarantee
-rests on.
+`normal`, `laplace`, `exponential`, `poisson`, `gamma`, `beta` and `lognormal` are rounded to the nearest multiple of
+2^-60 of the largest one. A data model serves the expected loss alone, so the rounding touches no guarantee; it makes
+the law exact, the same on every machine, and short enough to be written into a plan. Crowds that are drawn are never
+real data, and nothing a guarantee rests on.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel
-from privspec.model.values import Array, Value
+from privspec.model.values import Array, Value, show
 
 BITS = 60
 """Binary places of a weight."""
+DENSITY_BITS = 256
 NOTHING = 50
 """Weights below e^-50 of the largest are rounded to 0 (so are all below 2^-61)."""
 
@@ -252,6 +253,72 @@ def _poisson(values: Sequence[Value], arguments: Sequence[Value], span: Span) ->
     return poisson(mean, [int(n) if n >= 0 and n.denominator == 1 else None for n in numbers])
 
 
+def _densities(
+    values: Sequence[Value], span: Span, logarithm: Callable[[Any], Any | None], ends: Mapping[Fraction, Fraction]
+) -> list[Fraction]:
+    """Weights e^logarithm (None: 0) over the largest of them; `ends`: powers of the distance from ends of the range.
+
+    Raises: Failure PS0406 where a density is infinite.
+    """
+    import flint
+
+    found: list[Any] = []
+    with flint.ctx.workprec(DENSITY_BITS):
+        for value in values:
+            number = _number(value, span)
+            power = ends.get(number, Fraction(0))
+            if power < 0:
+                raise Failure("PS0406", span, f"the density of this law is infinite at {show(number)}")
+            known = None if power else logarithm(flint.arb(flint.fmpq(number.numerator, number.denominator)))
+            found.append(flint.arb(0) if known is None else known.exp())
+        largest = max(found, key=lambda one: float(one.mid()), default=flint.arb(1))
+        if not largest > 0:
+            return [Fraction(0)] * len(found)
+        return [Fraction(int((one / largest * 2**BITS + 0.5).mid().floor().unique_fmpz()), 1 << BITS) for one in found]
+
+
+def _gamma(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+    """Density x^(shape - 1) e^(-rate x) at each value."""
+    shape, rate = (_positive(a, "a shape or rate", span) for a in _some(arguments, 2, span))
+
+    def logarithm(x: Any) -> Any | None:
+        if x < 0 or (x == 0 and shape != 1):
+            return None
+        return -_ball(rate) * x + (_ball(shape - 1) * x.log() if x > 0 else 0)
+
+    return _densities(values, span, logarithm, {Fraction(0): shape - 1})
+
+
+def _beta(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+    """Density x^(a - 1) (1 - x)^(b - 1) at each value."""
+    a, b = (_positive(one, "a parameter of beta", span) for one in _some(arguments, 2, span))
+
+    def logarithm(x: Any) -> Any | None:
+        if x < 0 or x > 1:
+            return None
+        low, high = (_ball(p - 1) * t.log() if p != 1 else 0 for p, t in ((a, x), (b, 1 - x)))
+        return low + high + 0 * x
+
+    return _densities(values, span, logarithm, {Fraction(0): a - 1, Fraction(1): b - 1})
+
+
+def _lognormal(values: Sequence[Value], arguments: Sequence[Value], span: Span) -> list[Fraction]:
+    """Density e^(-(log x - mean)^2 / 2 sd^2) / x at each value."""
+    mean, deviation = _some(arguments, 2, span)
+    mu, sigma = _ball(_number(mean, span)), _ball(_positive(deviation, "a standard deviation", span))
+
+    def logarithm(x: Any) -> Any | None:
+        return -((((x.log() - mu) / sigma) ** 2) / 2) - x.log() if x > 0 else None
+
+    return _densities(values, span, logarithm, {})
+
+
+def _ball(value: Fraction) -> Any:
+    import flint
+
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
 RULES: Mapping[str, Callable[[Sequence[Value], Sequence[Value], Span], list[Fraction]]] = {
     "uniform": _uniform,
     "categorical": _categorical,
@@ -263,6 +330,9 @@ RULES: Mapping[str, Callable[[Sequence[Value], Sequence[Value], Span], list[Frac
     "laplace": _laplace,
     "exponential": _exponential,
     "poisson": _poisson,
+    "gamma": _gamma,
+    "beta": _beta,
+    "lognormal": _lognormal,
 }
 """Weights of listed values, by distribution."""
 

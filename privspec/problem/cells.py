@@ -303,6 +303,42 @@ def _beta(given: Sequence[Fraction], span: Span) -> Moments:
     return Moments(between, (Fraction(0), Fraction(1)))
 
 
+def _gamma(given: Sequence[Fraction], span: Span) -> Moments:
+    shape, rate = given
+    _positive(min(shape, rate), "a shape or rate", span)
+
+    def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
+        ends = [_ball(max(one, Fraction(0)) * rate) for one in (start, stop)]
+        found, factor = [], flint.arb(1)
+        for k in range(3):
+            below = [one.gamma_lower(_ball(shape + k), 1) for one in ends]
+            found.append(factor * (below[1] - below[0]))
+            factor *= _ball((shape + k) / rate)
+        return found
+
+    return Moments(between, (Fraction(0),))
+
+
+def _lognormal(given: Sequence[Fraction], span: Span) -> Moments:
+    mean, deviation = given
+    _positive(deviation, "a standard deviation", span)
+
+    def between(start: Fraction, stop: Fraction) -> Sequence[Any]:
+        mu, sigma, root = _ball(mean), _ball(deviation), flint.arb(2).sqrt()
+
+        def above(end: Fraction, k: int) -> Any:
+            return ((_ball(end).log() - mu) / sigma - k * sigma) / root if end > 0 else None
+
+        found = []
+        for k in range(3):
+            low, high = (above(max(end, Fraction(0)), k) for end in (start, stop))
+            tails = [flint.arb(2) if one is None else one.erfc() for one in (low, high)]
+            found.append((k * mu + k * k * sigma * sigma / 2).exp() * (tails[0] - tails[1]) / 2)
+        return found
+
+    return Moments(between, (Fraction(0),))
+
+
 def _positive(value: Fraction, what: str, span: Span) -> None:
     if value <= 0:
         raise Failure("PS0406", span, f"{what} is a positive number")
@@ -315,6 +351,8 @@ LAWS: Mapping[str, Rule] = {
     "laplace": _laplace,
     "exponential": _exponential,
     "beta": _beta,
+    "gamma": _gamma,
+    "lognormal": _lognormal,
 }
 """Laws of a real number, within its domain."""
 

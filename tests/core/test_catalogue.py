@@ -105,6 +105,7 @@ def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
         "statistics": "statistics of many parties",
         "systems": "outputs of several of these",
         "correlated": "sums over a sequence",
+        "points": "reports of one real point or number",
         "designs": "choices among finitely many values",
         "priced": "an amount of privacy at least cost",
     }

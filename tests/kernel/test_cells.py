@@ -45,6 +45,8 @@ CASES = [
     ({"loss": "2 * E[ (z - x)^2 ]", "law": "normal(0.3, 0.2)", "values": "0..1"}, stats.norm(0.3, 0.2).pdf),
     ({"loss": "E[ |z - x| ]", "law": "laplace(0.4, 0.3)"}, stats.laplace(0.4, 0.3).pdf),
     ({"loss": "E[ (z - x)^2 ]", "law": "exponential(3)"}, stats.expon(scale=1 / 3).pdf),
+    ({"loss": "E[ |z - x| ]", "law": "gamma(2, 3)"}, stats.gamma(2, scale=1 / 3).pdf),
+    ({"loss": "E[ (z - x)^2 ]", "law": "lognormal(-1, 0.5)"}, stats.lognorm(0.5, scale=np.exp(-1)).pdf),
     ({"loss": "E[ (z - x)^2 ]", "law": "uniform(0.2, 0.7)"}, lambda x: float(0.2 <= x <= 0.7)),
 ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from math import exp, factorial
+from math import exp, factorial, log
 from pathlib import Path
 
 import pytest
@@ -117,12 +117,34 @@ def test_wrong_laws_are_told_by_check(domain: str, law: str, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain", "law"), [("1..3", "gamma(1, 2)"), ("{0, 100000}", "poisson(2)"), ("{0, 9000}", "geometric(0.7)")]
+    ("domain", "law"), [("1..3", "dirichlet(1)"), ("{0, 100000}", "poisson(2)"), ("{0, 9000}", "geometric(0.7)")]
 )
 def test_laws_that_are_not_exact_are_left_to_solve(domain: str, law: str) -> None:
     with pytest.raises(Failure) as caught:
         prior(domain, law)
     assert caught.value.code == "PS0514"
+
+
+@pytest.mark.parametrize(
+    ("domain", "law", "density"),
+    [
+        ("0..6", "gamma(2, 0.5)", lambda x: x * exp(-x / 2)),
+        ("0..6", "gamma(1, 0.5)", lambda x: exp(-x / 2)),
+        ("grid(0, 1, 0.25)", "beta(2, 5)", lambda x: x * (1 - x) ** 4),
+        ("grid(0, 1, 0.25)", "beta(1, 1)", lambda x: 1.0),
+        ("-1..4", "lognormal(0, 1)", lambda x: exp(-(log(x) ** 2) / 2) / x if x > 0 else 0.0),
+    ],
+)
+def test_laws_by_their_density(domain: str, law: str, density: Callable[[float], float]) -> None:
+    found = prior(domain, law)
+    numbers = [float(k) / 4 for k in range(5)] if "grid" in domain else [float(k) for k in range(len(found))]
+    numbers = [k - 1 for k in numbers] if "lognormal" in law else numbers
+    weights = [density(number) for number in numbers]
+    assert [float(p) for p in found] == pytest.approx([w / sum(weights) for w in weights], abs=1e-15)
+
+
+def test_an_infinite_density_is_told() -> None:
+    assert "PS0406" in errors(SPEC.format(domain="grid(0, 1, 0.5)", law="beta(0.5, 1)"))
 
 
 @given(st.lists(st.fractions(0, 200, max_denominator=50), min_size=1, max_size=6))
