@@ -17,9 +17,12 @@ from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, Known
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""
 AMONG = "all splits of what parts share, with independent noise, pure parts counted as randomised response"
+APART = "all splits of what parts share, with independent noise, in which every part by itself keeps to the lines"
+"""What bounds are about: of plans that keep to lines counted so, and of those that do so by their own laws alone."""
 PLAIN_UNITS = ("entry", "record", "party", "everything")
 """Units of which the guarantees of independent parts compose: those that change, the rest as it is."""
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
+SPENT_IN = {"epsilon": "epsilon-DP", "mu": "mu-GDP"}
 """Measures in which parts spend."""
 Spent = tuple[str, dict[str, Fraction]]
 
@@ -236,7 +239,7 @@ def component_names(problems: list[Item]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """What parts of one line let through together: at most a delta, and surely some figures.
+    """What parts of one line let through together: at most a delta, and surely some figures; and each, so many times.
 
     `known`: each of them counts by what it executes, and one unit moves all of them at once, each as far as it can.
     """
@@ -244,6 +247,7 @@ class Composed:
     known: bool
     delta: Fraction
     least: dict[str, Fraction]
+    parts: list[tuple[Counted, int]]
 
     def because(self, figures: dict[str, Fraction]) -> tuple[str, ...]:
         """By what they satisfy these figures: exactly, where they do not satisfy smaller ones."""
@@ -285,7 +289,7 @@ def composed(
     }[asked.measure.name]
     moved = len(set(held)) == len(held) and [unit.kind in ("party", "everything") for unit in asked.units] == [True]
     known = moved and all(one.own for one, _ in found) and all(part.only_if is None for *_, part in parts)
-    return Composed(known, delta, least)
+    return Composed(known, delta, least, found)
 
 
 def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
@@ -357,16 +361,30 @@ def _share_words(name: str, figures: dict[str, Fraction]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What is to be shown of every split: the curves of the parts that share lines, what the others cost, and words."""
+    """What is to be shown of every split: the curves of the parts that share lines, what the others cost, and words.
+
+    `alone`: of splits in which each part is only known to keep to the lines by itself.
+    """
 
     boxes: Boxes
     curves: list[Curve]
     constant: Fraction
     among: str
+    alone: bool
+
+    @property
+    def sum_of_parts(self) -> Fraction:
+        """What all parts cost at the largest share that each may have."""
+        pairs = zip(self.curves, self.boxes.whole, strict=True)
+        return self.constant + sum((curve.at(most) for curve, most in pairs), NONE)
 
     def cost(self, least: Fraction, most: int = BOXES) -> int:
         """How many boxes show that no split costs less; refused where more than `most` are needed."""
-        return self.boxes.cost(self.curves, least - self.constant, most)
+        if not self.alone:
+            return self.boxes.cost(self.curves, least - self.constant, most)
+        if least > self.sum_of_parts:
+            raise Refused("the bound is more than what parts cost by themselves")
+        return 1
 
 
 def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = None) -> Shares:
@@ -409,7 +427,17 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
             raise given.wrong("are too many")
         found = [(amount.exact(0), claims) for amount, claims in pairs]
         curves.append(CURVES[one.case.block.form(*CURVES)](one, found, most))
-    return Shares(boxes, curves, constant, f"{AMONG} ({'; '.join(words)})")
+    alone = not all(
+        composed_proves(
+            one.measure,
+            one.asked,
+            [(SPENT_IN[sharing[k].kind], {sharing[k].kind: sharing[k].share}) for k in one.parts],
+        )
+        for one in shared_lines
+    )
+    if alone and any(one.share > most for one, most in zip(sharing, boxes.whole, strict=True)):
+        raise Refused("a part spends more than it may by itself")
+    return Shares(boxes, curves, constant, f"{APART if alone else AMONG} ({'; '.join(words)})", alone)
 
 
 def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:

@@ -332,6 +332,46 @@ privacy:
 """
 
 
+ANSWERS = """\
+spec answers
+variables:
+  input hours in [0, 1]^40
+  input first in {1, 2, 3, 4, 5, 6, 7, 8}
+  input second in {1, 2, 3, 4, 5, 6, 7, 8}
+  output spent
+  output one in {1, 2, 3, 4, 5, 6, 7, 8}
+  output two in {1, 2, 3, 4, 5, 6, 7, 8}
+loss: 0.002 * E[ ||spent - hours||^2 ] + 40 * worst[ mismatch(one, first) ] + 40 * worst[ mismatch(two, second) ]
+privacy: all outputs are (3, 1e-6)-DP wrt all inputs, replacing everything
+"""
+
+
+def test_what_laws_do_not_let_through_is_spent_where_it_is_worth_it() -> None:
+    """One answer of eight tells much less than randomised response of its epsilon: both get more than twice as much."""
+    plan = solve(Request(Source("answers.priv", ANSWERS)))
+    assert plan.verify().ok
+    (guarantee,) = plan.document["guarantees"]
+    assert guarantee["because"] == ["composition-exact"]
+    assert 0.97e-6 < float(guarantee["achieved"]["delta"]) <= 1e-6
+    (kind, mu), *others = shares_of_plan(plan)
+    assert kind == "mu-GDP"
+    line = Line("(epsilon, delta)-DP", {"epsilon": Fraction(3), "delta": Fraction(1, 10**6)})
+    assert not line.allows((GAUSSIAN, PURE, PURE), [mu, *(amount for _, amount in others)])
+    counted = {one["name"]: one["loss"] for one in plan.document["alternatives"]}
+    assert plan.loss.value < 0.99 * counted["the best shares with pure parts counted as randomised response"]
+    assert 0 < plan.loss.lower_bound < plan.loss.value
+    assert "every part by itself keeps to the lines" in plan.document["loss"]["among"]
+    for change in (
+        {"lower_bound": plan.loss.lower_bound * 1.01},  # more than the parts cost by themselves
+        {"among": plan.document["loss"]["among"].replace("every part by itself keeps", "all keep")},
+    ):
+        forged = json.loads(plan.to_json())
+        forged["loss"] |= change
+        value, bound = forged["loss"]["value"], forged["loss"]["lower_bound"]
+        forged["loss"]["relative_gap"] = (value - bound) / value
+        assert not Plan(sealed({k: v for k, v in forged.items() if k != "digest"})).verify().ok
+
+
 @pytest.mark.slow
 def test_gaussian_sums_a_table_and_a_vote_beside_a_thousand_splits() -> None:
     """No split of a thousand, and none of those that the plan lists, is better by more than 1e-4."""

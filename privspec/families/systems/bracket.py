@@ -84,7 +84,10 @@ def proved(
     except Refused:
         return {}
     loss = document["loss"]
-    best = _largest(shares, least, ENOUGH * (loss["value"] - least)) if found else float_down(shares.constant)
+    if shares.alone:
+        best: float | None = float_down(shares.sum_of_parts)
+    else:
+        best = _largest(shares, least, ENOUGH * (loss["value"] - least)) if found else float_down(shares.constant)
     if best is None or best > loss["value"]:
         return {}
     apart = (Fraction(loss["value"]) - Fraction(best)) / (Fraction(abs(loss["value"])) or 1)
@@ -113,6 +116,8 @@ def _largest(shares: Shares, least: float, enough: float) -> float | None:
         if gap * whole <= enough or boxes >= FILL * BOXES:
             return tried
         gap = max(enough / whole, gap * max(boxes / (AIM * BOXES), 1e-2) ** (1 / power))
+        if gap >= shown[-1][0]:
+            return tried
 
 
 def judged(document: Mapping[str, Any]) -> tuple[Case, list[Judged]]:

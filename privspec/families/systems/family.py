@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, isqrt
@@ -15,6 +15,7 @@ from privspec.families.document import guarantee_head, plan_document, rated, ver
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.systems.bracket import judged, proved
+from privspec.families.systems.room import WORTH, keeps, larger
 from privspec.families.systems.splits import (
     GAUSSIAN,
     KINDS,
@@ -31,7 +32,7 @@ from privspec.families.systems.splits import (
 )
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
-from privspec.kernel.systems import Composed, component_names, composed
+from privspec.kernel.systems import Composed, Judged, component_names, composed
 from privspec.language import syntax
 from privspec.model.graph import Model, give
 from privspec.model.values import show
@@ -52,6 +53,8 @@ from privspec.problem.types import Problem
 from privspec.solvers.programs import SolverError
 
 NOTE = "composition"
+TRIED = 4
+"""How many larger splits are solved at most."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -193,37 +196,84 @@ class Systems:
             for number in sharing:  # one that cannot be solved at all says why
                 solved.part(number, (PURE, Fraction(1)), replace(settings, alternatives=False))
             raise SpecError(_no_split(model, min(system.shared)))
-        amounts = [solved.capped(*one) for one in zip(sharing, split.kinds, split.amounts, strict=True)]
-        spent = dict(zip(sharing, zip(split.kinds, amounts, strict=True), strict=True))
-        made, chosen = [], dict[int, Fraction]()
-        for i, part in enumerate(system.parts):
-            chosen |= solved.chosen(i, spent.get(i), part.times)
-            found = solved.part(i, spent.get(i), settings)
-            if isinstance(found, Infeasible):
-                return found
-            made.append(found)
-        _within(model, chosen)
+        split = self._capped(solved, sharing, split)
+        found = self._at(solved, sharing, split)
+        if isinstance(found, Infeasible):
+            return found
+        first = found
+        if sharing:
+            split, found = self._larger(solved, sharing, lines, split, curves, found)
+        decision, parts = found
         once_each = sharing and all(system.parts[part].times == 1 for part in sharing)
         considered = tuple(compared(lines, split, curves)) if settings.alternatives and once_each else ()
-        documents = tuple(one.document() for one in made)
-        decision = SystemDecision(model, tuple(made), documents, chosen, considered, perf_counter() - begun)
+        if found is not first:
+            considered += (("the best shares with pure parts counted as randomised response", first[0].loss),)
 
         def claims_at(k: int, amount: Fraction) -> Mapping[str, Any] | None:
             return solved.witness(sharing[k], split.kinds[k], amount)
 
-        at = replace(split, amounts=tuple(amounts))
+        decision = replace(decision, considered=considered)
+        own = [found[kind] for found, kind in zip(curves, split.kinds, strict=True)]
+        stated = proved(decision.without_bound(), parts, lines, split, own, claims_at)
+        return replace(decision, stated=stated, seconds=perf_counter() - begun)
+
+    def _at(
+        self, solved: _Solver, sharing: tuple[int, ...], split: Split
+    ) -> tuple[SystemDecision, list[Judged]] | Infeasible:
+        """The parts at a split, and as the kernel judges them."""
+        model, spent = solved.model, dict(zip(sharing, zip(split.kinds, split.amounts, strict=True), strict=True))
+        made, chosen = [], dict[int, Fraction]()
+        for i, part in enumerate(solved.parts):
+            chosen |= solved.chosen(i, spent.get(i), part.times)
+            found = solved.part(i, spent.get(i), solved.settings)
+            if isinstance(found, Infeasible):
+                return found
+            made.append(found)
+        _within(model, chosen)
+        documents = tuple(one.document() for one in made)
+        decision = SystemDecision(model, tuple(made), documents, chosen, (), 0.0)
         case, parts = judged(decision.without_bound())
-        asked = dict(enumerate(case.frame.obligations))
-        runs = {number: sum(part.times for *_, part in parts if number in part.lines) for number in asked}
         together = {
             number: composed(line, number, parts, decision.asked(number))
-            for number, line in asked.items()
-            if runs[number] > 1
+            for number, line in enumerate(case.frame.obligations)
+            if sum(part.times for *_, part in parts if number in part.lines) > 1
         }
-        decision = replace(decision, together=together)
-        own = [found[kind] for found, kind in zip(curves, split.kinds, strict=True)]
-        stated = proved(decision.without_bound(), parts, lines, at, own, claims_at)
-        return replace(decision, stated=stated, seconds=perf_counter() - begun)
+        return replace(decision, together=together), parts
+
+    def _larger(
+        self,
+        solved: _Solver,
+        sharing: tuple[int, ...],
+        lines: Lines,
+        split: Split,
+        curves: Sequence[Mapping[Kind, Curve]],
+        found: tuple[SystemDecision, list[Judged]],
+    ) -> tuple[Split, tuple[SystemDecision, list[Judged]]]:
+        """The same with larger shares, where the laws that are executed leave room that is worth it."""
+        decision, _ = found
+        asked = {number: decision.asked(number) for number in solved.shared}
+        fitted = [own[kind].fitted() for own, kind in zip(curves, split.kinds, strict=True)]
+        together = {number: decision.together[number] for number in asked}
+        more = larger(lines, split, fitted, together, asked)
+        for _ in range(TRIED if more is not None else 0):
+            assert more is not None
+            more = self._capped(solved, sharing, more)
+            try:
+                other = self._at(solved, sharing, more)
+            except (SpecError, SolveError, SolverError):
+                break
+            if isinstance(other, Infeasible):
+                break
+            together = {number: other[0].together[number] for number in asked}
+            if keeps(together, asked):
+                return (more, other) if other[0].loss < (1 - WORTH / 2) * decision.loss else (split, found)
+            more = larger(lines, more, fitted, together, asked, along=True)
+        return split, found
+
+    def _capped(self, solved: _Solver, sharing: tuple[int, ...], split: Split) -> Split:
+        """The shares, but no more than numbers that are chosen allow."""
+        shares = zip(sharing, split.kinds, split.amounts, strict=True)
+        return replace(split, amounts=tuple(solved.capped(*one) for one in shares))
 
     def size(self, system: SystemParts) -> int:
         """That of the largest part is found when it is solved."""

@@ -174,7 +174,7 @@ class Line:
             total = (chances * near).sum(axis=1) / chances.sum(axis=1)
             return np.asarray(np.log(np.maximum(total, TINY) / max(asked["delta"], TINY)))
 
-        return _root(excess, asked.get("epsilon", asked.get("mu", 1.0)) / (float(pure.sum()) + 4 * mu))
+        return root(excess, asked.get("epsilon", asked.get("mu", 1.0)) / (float(pure.sum()) + 4 * mu))
 
 
 POINTS = np.linspace(0, 1, 17)[:, None]
@@ -182,7 +182,7 @@ REACH = 2.0**7
 """How many times a guess a root may be above it, or below."""
 
 
-def _root(excess: Callable[[Array], Array], guess: float) -> float:
+def root(excess: Callable[[Array], Array], guess: float) -> float:
     """Where a rising function of scales, all of them at once, is 0; 0 where that is nowhere near a guess."""
     low, high = guess / REACH, guess * REACH
     while high / low > 1 + 1e-4:
@@ -278,7 +278,7 @@ def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) ->
     most = [float(lines.largest(k, count, kind) or 0) for k, kind in enumerate(kinds)]
     scale = [(chosen[k].add(amount) or 0.0) * float(amount) ** 2 for k, amount in enumerate(split.amounts)]
     ways = {
-        "even shares, composed as here": lines.scaled(kinds, most),
+        "even shares": lines.scaled(kinds, most),
         "an even part of the amounts for each, added up (basic composition)": _basic(lines, kinds),
         "shares in proportion to cube roots of losses": lines.scaled(kinds, [max(c, TINY) ** (1 / 3) for c in scale]),
     }
