@@ -76,8 +76,8 @@ FAMILIES = (
     Family("priced", "priced", "priced", "LeastCost", "", ""),
     Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input", "", True),
-    Family("points.cells", "cells", "cells", "Reports", "CellMechanism", "CellExposure"),
-    Family("points", "points", "points", "Points", "PointMechanism", "PointExposure"),
+    Family("points.cells", "cells", "cells", "Reports", "CellMechanism", "ReportExposure"),
+    Family("points", "points", "points", "Points", "PointMechanism", "ReportExposure"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )

@@ -15,13 +15,13 @@ from flint import ctx
 
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import ball, end, exp_up
-from privspec.kernel.core.problem import Guarantee, View, read_guarantees
+from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
+from privspec.kernel.points import PURE, guarantees_of, judge_view, reach_of_reports
 from privspec.kernel.quality.stated import judge_loss
 
 NOTE = "real-cells"
 CLASSES = ("", "all mechanisms that see the number itself")
-MEASURES = ("epsilon-DP", "epsilon-LDP")
 PRECISION = 256
 
 
@@ -173,15 +173,12 @@ class CellRules(Rules):
 
     def judge(self, case: Case) -> Cells:
         cells = read_cells(case.block, case.mechanism)
-        block, trust = cells.block, case.frame.trust
-        held = [(data.name, data.party) for data in case.frame.data]
-        if held != [(block.source, block.party)] or trust.means.shared:
-            raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one number alone, under trust {trust.kind}")
+        block = cells.block
+        judge_view(case, block, "number")
         case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
         text = "the cell of a number is a function of that number alone: it costs no privacy"
         case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")
-        guarantees = _guarantees(case, block)
+        guarantees = guarantees_of(case, block, PURE)
         epsilon = cells.epsilon()
         for one in guarantees:
             said, asked = one.achieved.get("epsilon"), one.asked["epsilon"]
@@ -203,23 +200,4 @@ class CellRules(Rules):
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)
         assert isinstance(executed, Cells)
-        (unit,), epsilon = view.units, executed.epsilon()
-        kinds = ("party",) if executed.block.party is not None else ("entry", "record", "everything")
-        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds:
-            return None
-        return {"epsilon": epsilon, "delta": Fraction(0)} if outputs == executed.outputs else None
-
-
-def _guarantees(case: Case, block: CellBlock) -> list[Guarantee]:
-    """The guarantees; each is of pure epsilon, about the report, its number, and all of one number."""
-    found = read_guarantees(case.guarantees, case.frame)
-    for one in found:
-        asked = one.obligation
-        (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
-        about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
-        fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
-        if more or not about or not fits or asked.measure.each or asked.measure.name not in MEASURES:
-            raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
-    if not found:
-        raise Refused("no line asks for privacy")
-    return found
+        return reach_of_reports(executed.block, executed.epsilon(), view, outputs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from typing import Protocol
 
 from flint import arb, ctx
 
@@ -21,6 +22,7 @@ from privspec.kernel.quality.stated import judge_lines, judge_loss
 NORMS = ("l1", "l2", "linf")
 """From the largest to the least."""
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
+METRIC, PURE = "epsilon-metric-DP", ("epsilon-DP", "epsilon-LDP")
 NOTE = "real-points"
 CLASSES = ("", "noise of one law, whatever the point")
 PRECISION = 256
@@ -272,7 +274,7 @@ class PointRules(Rules):
                 "reports beyond their ends are moved to them, and no point lies there: errors are at most those stated"
             )
             case.says("moved", True, text)
-        guarantees = _guarantees(case, points)
+        guarantees = guarantees_of(case, block, (METRIC, *PURE))
         bounds = [self._guarantee(case, points, one) for one in guarantees]
         case.claims.fields()
         derived = None if block.moved else max((one for one in bounds if one is not None), default=None)
@@ -295,9 +297,9 @@ class PointRules(Rules):
         """Whether a line holds; the least loss under it, where it is one by distance."""
         asked, said, epsilon = guarantee.obligation, guarantee.achieved.get("epsilon"), guarantee.asked["epsilon"]
         metric = asked.measure.distance
-        by_distance = asked.measure.name == "epsilon-metric-DP" and metric in NORM_OF
+        by_distance = asked.measure.name == METRIC and metric in NORM_OF
         epsilon_of = rate(points, str(metric)) if by_distance else whole(points)
-        known = by_distance or (asked.measure.name in ("epsilon-DP", "epsilon-LDP") and metric is None)
+        known = by_distance or (asked.measure.name in PURE and metric is None)
         holds = epsilon_of is not None and said is not None and epsilon_of <= said <= epsilon
         holds = holds and known and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (NOTE,)
         figure = "no epsilon" if epsilon_of is None else f"epsilon {float(epsilon_of):.8g}"
@@ -310,24 +312,52 @@ class PointRules(Rules):
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)
         assert isinstance(executed, Points)
-        (unit,) = view.units
-        epsilon = whole(executed)
-        kinds = ("entry", "record", "party", "everything")
-        if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds:
-            return None
-        if (unit.kind == "party") != (executed.block.party is not None) or set(outputs) != {executed.block.output}:
-            return None
-        return {"epsilon": epsilon, "delta": Fraction(0)}
+        return reach_of_reports(executed.block, whole(executed), view, outputs)
 
 
-def _guarantees(case: Case, points: Points) -> list[Guarantee]:
-    """The guarantees; each is about the report, its point, and all of one point."""
-    found, block = read_guarantees(case.guarantees, case.frame), points.block
+# --- reports of any kind, each of one party's own ---------------------------------------------------------
+
+
+class Held(Protocol):
+    """A block of reports: of what, and whose."""
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def party(self) -> str | None: ...
+
+
+def judge_view(case: Case, block: Held, of: str) -> None:
+    """Each report is of one party's own, whoever is trusted with that."""
+    held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
+    if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
+        raise case.block.wrong("is about other data, or other trust, than the problem")
+    case.says("view", True, f"each report is of one {of} alone, under trust {trust}")
+
+
+def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs: tuple[str, ...]) -> Bound:
+    """What a report lets through of all that it is about, where that is what may move."""
+    (unit,) = view.units
+    kinds = ("party",) if block.party is not None else ("entry", "record", "everything")
+    if epsilon is None or unit.adding or unit.count > 1 or unit.kind not in kinds or outputs != (block.output,):
+        return None
+    return {"epsilon": epsilon, "delta": Fraction(0)}
+
+
+def guarantees_of(case: Case, block: Held, measures: tuple[str, ...]) -> list[Guarantee]:
+    """The guarantees; each is of an epsilon, about the report, what it is of, and all of that."""
+    found = read_guarantees(case.guarantees, case.frame)
     for one in found:
         asked = one.obligation
         (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
         about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
         fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
-        if more or not about or not fits or asked.measure.each or "epsilon" not in one.asked:
-            raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
+        if more or not about or not fits or asked.measure.each or asked.measure.name not in measures:
+            raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
+    if not found:
+        raise Refused("no line asks for privacy")
     return found

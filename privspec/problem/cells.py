@@ -22,13 +22,12 @@ from privspec.model.domains import Interval
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
-from privspec.model.neighbours import ReplacingEverything, ReplacingVoter
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.points import ErrorReader
+from privspec.problem.points import ErrorReader, besides, other_unit
 
 MEASURES = ("epsilon-DP", "epsilon-LDP")
 LARGEST_EPSILON = 30
@@ -369,11 +368,12 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield source.span, f"{finite}, which has no bounds", f"write `input {source.name} in [0, 1]`"
     if source.type.size > LARGEST_COUNT:
         yield source.span, f"with {source.name}: this takes up to {LARGEST_COUNT:,} numbers", None
+    yield from besides(model, finite, grid)
     if not model.requirements:
         yield output.span, f"{finite} without a line of privacy", grid
     for line in model.requirements:
-        measure, unit = line.measure, line.neighbours
-        whole = isinstance(unit, ReplacingVoter) if source.index else isinstance(unit, ReplacingEverything)
+        measure = line.measure
+        yield from other_unit(line, source, finite)
         if isinstance(measure, MetricDP):
             hint = f"write `output {output.name}`: noise is added to the number, and rounding it then is free"
             yield line.span, f"metric-DP of {finite}", hint
@@ -381,28 +381,10 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
             yield line.span, f"{measure.name} of {finite}", grid
         elif measure.amounts["epsilon"] > LARGEST_EPSILON:
             yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
-        if not whole or unit.group > 1 or unit.adding:
-            other = f"replacing one {source.index}" if source.index else "replacing everything"
-            yield line.span, f"{finite}, {unit.describe()},", f"write `{other}`, or leave the unit out"
-    for choice in model.choices:
-        yield choice.span, f"a value for {choice.name} with {finite}", grid
-    for constraint in model.constraints:
-        yield constraint.relation.span, f"conditions on {finite}", grid
-    for claim in model.asserted:
-        yield claim.claim.span, "with functions it cannot see into", None
-    for fair in model.fairness:
-        yield fair.span, f"fairness requirements of {finite}", grid
     for target in model.accuracy:
         yield target.target.span, f"lines of accuracy of {finite}", grid
-    if not model.trust.drawn_whole:
-        span = model.trust.span or model.spec.span
-        yield span, f"`trust {model.trust.name}` of {finite}", "each is drawn by itself: trust nobody"
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name != "table":
             yield span, f"the noise family {name} of {finite}", "a table can be computed: noise family table"
     if model.noise_at is not None:
         yield model.noise_at_spans[0], f"places for noise of {finite}", "the table says how they are drawn"
-    read = {line.line for line in model.requirements}
-    for written in model.spec.privacy:
-        if model.source.position(written.span.start)[0] not in read:
-            yield written.span, "this requirement: its amounts have no value", None

@@ -324,8 +324,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     lines = [line for line in model.requirements if isinstance(_each(line.measure)[0], MetricDP)]
     first = lines[0].span
-    for choice in model.choices:
-        yield choice.span, f"a value for {choice.name} beside a line of metric-DP of real values", None
+    yield from besides(model, "a report of a real point", None)
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         yield first, "metric-DP of more than one input and one output", "write a spec for each point, with its report"
         return
@@ -346,37 +345,49 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield source.span, f"with {source.name}: this takes {limits}", None
     for line in model.requirements:
         yield from _line(line, source)
-    for constraint in model.constraints:
-        yield constraint.relation.span, "conditions on a report of a point", None
-    for claim in model.asserted:
-        yield claim.claim.span, "with functions it cannot see into", None
-    for fair in model.fairness:
-        yield fair.span, "fairness requirements of a report of a point", None
     for target in model.accuracy:
         if target.target.variable is not None:
             hint = f"write E[ ||{output.name} - {source.name}|| ] <= 4"
             yield target.target.span, "such a line of accuracy of a report of a point", hint
-    if not model.trust.drawn_whole:
-        span = model.trust.span or model.spec.span
-        yield span, f"`trust {model.trust.name}` of reports of points", "each is noisy by itself: trust nobody"
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
             yield span, f"the noise family {name} for metric-DP of real values", f"it knows {', '.join(FAMILIES)}"
     if model.noise_at is not None and set(model.noise_at) - {source.name, output.name}:
         yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {output.name}`, or leave it out"
+
+
+def besides(model: Model, what: str, hint: str | None) -> Iterator[tuple[Span, str, str | None]]:
+    """Constructs that stand beside no report of one party's own: where, what, and what to write in their place."""
+    for choice in model.choices:
+        yield choice.span, f"a value for {choice.name} with {what}", hint
+    for constraint in model.constraints:
+        yield constraint.relation.span, f"conditions on {what}", hint
+    for claim in model.asserted:
+        yield claim.claim.span, "with functions it cannot see into", None
+    for fair in model.fairness:
+        yield fair.span, f"fairness requirements of {what}", hint
+    if not model.trust.drawn_whole:
+        span = model.trust.span or model.spec.span
+        yield span, f"`trust {model.trust.name}` of {what}", "each is drawn by itself: trust nobody"
     read = {line.line for line in model.requirements}
     for written in model.spec.privacy:
         if model.source.position(written.span.start)[0] not in read:
             yield written.span, "this requirement: its amounts have no value", None
 
 
-def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str | None]]:
-    """What a line asks for that is not known here."""
-    measure, unit = line.measure, line.neighbours
+def other_unit(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Span, str, str | None]]:
+    """A line about another unit than all that one report is about."""
+    unit = line.neighbours
     whole = isinstance(unit, ReplacingVoter) if source.index else isinstance(unit, ReplacingEverything)
     if not whole or unit.group > 1 or unit.adding:
         other = f"replacing one {source.index}" if source.index else "replacing everything"
-        yield line.span, f"metric-DP of a real point, {unit.describe()},", f"write `{other}`, or leave the unit out"
+        yield line.span, f"{what}, {unit.describe()},", f"write `{other}`, or leave the unit out"
+
+
+def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str | None]]:
+    """What a line asks for that is not known here."""
+    measure = line.measure
+    yield from other_unit(line, source, "metric-DP of a real point")
     if isinstance(measure, Personalised):
         yield line.span, "metric-DP of real values with a figure for each party", "give all parties the strictest one"
     elif isinstance(measure, MetricDP):

@@ -15,9 +15,6 @@ from privspec.execute.data import located
 from privspec.execute.family import (
     Circumstances,
     Drawn,
-    Exposure,
-    Keys,
-    Mechanism,
     Plan,
     Secret,
     Simulation,
@@ -27,11 +24,13 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
-from privspec.families.points.messages import OwnReport, together
+from privspec.families.points.messages import ReportExposure, Reports
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.vectors import VECTORS, approximate
+
+__all__ = ["PointMechanism", "ReportExposure", "fit"]
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -90,7 +89,7 @@ def _outside(point: Sequence[float], placed: Sequence[Fraction]) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class PointMechanism(Mechanism):
+class PointMechanism(Reports):
     """Each point gets noise of its own; every record is one person's where points have no index."""
 
     points: Points
@@ -103,11 +102,9 @@ class PointMechanism(Mechanism):
 
     @property
     def held(self) -> PointBlock:
-        """What the parties hold."""
         return self.points.block
 
     def alone(self) -> PointMechanism:
-        """The same for one party."""
         block = replace(self.points.block, count=1, shape=(1, *self.points.block.shape[1:]))
         return PointMechanism(replace(self.points, block=block), self.trust)
 
@@ -117,20 +114,6 @@ class PointMechanism(Mechanism):
         inside = all(moved(block, Fraction(value)) == value or value in ends for value in report)
         on_grid = (value in ends or (Fraction(value) / self.points.step).denominator == 1 for value in report)
         return inside and all(on_grid)
-
-    @property
-    def by_messages(self) -> bool:
-        return self.trust != "curator" and self.held.party is not None
-
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
-        return OwnReport.of(self, party, keys)
-
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
-        return together(self, digest, messages)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.points.outputs
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The points, as exact numbers within their domain.
@@ -254,14 +237,6 @@ class PointSecret(Secret):
             return {}
         each = float(self.points.scale) * sqrt(float(squares) / block.size)
         return {block.output: np.full(block.shape, float(f"{each:.6g}"))}
-
-
-class PointExposure(Exposure):
-    """The report is all that is released. Each person's own budget is spent, of all the same amount: one debit."""
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(points_of_plan(self.plan).outputs)
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:

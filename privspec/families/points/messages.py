@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -11,7 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
-from privspec.execute.family import Circumstances, Drawn, Keys, Mechanism, Secret, Simulation, messages_by_party
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    Exposure,
+    Keys,
+    Mechanism,
+    Secret,
+    Simulation,
+    messages_by_party,
+)
 from privspec.execute.keeper import refuse
 from privspec.noise.samplers import Randomness
 
@@ -35,18 +45,45 @@ class Held(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
-class Reports(Protocol):
-    """A mechanism of independent reports: what is held, who is trusted, and the same mechanism for one party."""
+class Reports(Mechanism):
+    """Independent reports, each of one party's or one record's own; `trust`: who is trusted."""
+
+    trust: str
 
     @property
-    def held(self) -> Held: ...
+    @abstractmethod
+    def held(self) -> Held:
+        """What the parties hold."""
+
+    @abstractmethod
+    def alone(self) -> Mechanism:
+        """The same for one party."""
+
+    @abstractmethod
+    def possible(self, report: Sequence[float]) -> bool:
+        """Whether these numbers may be a report."""
 
     @property
-    def trust(self) -> str: ...
+    def outputs(self) -> tuple[str, ...]:
+        return (self.held.output,)
 
-    def alone(self) -> Mechanism: ...
+    @property
+    def by_messages(self) -> bool:
+        return self.trust != "curator" and self.held.party is not None
 
-    def possible(self, report: Sequence[float]) -> bool: ...
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        return OwnReport.of(self, party, keys)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        return together(self, digest, messages)
+
+
+class ReportExposure(Exposure):
+    """The report is all that is released. Each person's own budget is spent, of all the same amount: one debit."""
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset((str(self.plan["problem"]["blocks"][0]["output"]),))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

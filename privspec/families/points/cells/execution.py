@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 from privspec.execute.family import (
     Circumstances,
     Drawn,
-    Exposure,
-    Keys,
-    Mechanism,
     Plan,
     Secret,
     Simulation,
@@ -27,11 +24,13 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE
 from privspec.families.points.execution import read_points_of
-from privspec.families.points.messages import OwnReport, together
+from privspec.families.points.messages import ReportExposure, Reports
 from privspec.kernel.cells import CellBlock, Cells, read_cells
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock
 from privspec.noise.samplers import Randomness, SimulationRandomness
+
+__all__ = ["CellMechanism", "ReportExposure", "fit"]
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -73,7 +72,7 @@ def _as_points(block: CellBlock) -> PointBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class CellMechanism(Mechanism):
+class CellMechanism(Reports):
     """Each number picks the row of its cell, and gets a draw of its own."""
 
     cells: Cells
@@ -86,31 +85,15 @@ class CellMechanism(Mechanism):
 
     @property
     def held(self) -> CellBlock:
-        """What the parties hold."""
         return self.cells.block
 
     def alone(self) -> CellMechanism:
-        """The same for one party."""
         block = replace(self.cells.block, count=1, shape=(1, *self.cells.block.shape[1:]))
         return CellMechanism(replace(self.cells, block=block), self.trust)
 
     def possible(self, report: Sequence[float]) -> bool:
         """Whether a report is one of the values."""
         return set(report) <= {float(value) for value in self.cells.block.values}
-
-    @property
-    def by_messages(self) -> bool:
-        return self.trust != "curator" and self.held.party is not None
-
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
-        return OwnReport.of(self, party, keys)
-
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
-        return together(self, digest, messages)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.cells.outputs
 
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The cells of the numbers.
@@ -162,14 +145,6 @@ class CellSecret(Secret):
         if block.party is not None:
             return Drawn({block.output: values.reshape(block.shape)})
         return Drawn({block.output: values}, reports=True)
-
-
-class CellExposure(Exposure):
-    """The report is all that is released; each person's own budget is spent, of all the same amount."""
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(cells_of_plan(self.plan).outputs)
 
 
 def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
