@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.numbers import nearest_double
@@ -14,12 +13,6 @@ Line = tuple[int, str, Fraction, Fraction]
 SAID = ("expression", "units", "kind")
 CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
-
-
-def whole_numbers(values: list[Fraction]) -> tuple[list[int], Fraction]:
-    """Exact numbers as whole multiples of one unit."""
-    below = lcm(*(value.denominator for value in values))
-    return [value.numerator * (below // value.denominator) for value in values], Fraction(1, below)
 
 
 def judge_loss(

@@ -18,7 +18,7 @@ from privspec.kernel.core.problem import Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
 from privspec.kernel.divergences import MEASURES, support
-from privspec.kernel.quality.stated import judge_lines, judge_loss, whole_numbers
+from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.quality.tables_forms import NONE, Amount, Contrast, Rounds, Task, Variation
 
 GRID = 160
@@ -163,7 +163,7 @@ def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
 
 def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Contrast]:
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
-    found, rows = [], [{row: 1} for row in range(len(task.rows))]
+    found, rows = [], [{row: Fraction(1)} for row in range(len(task.rows))]
     for compared, one in zip(task.compared, guarantees, strict=True):
         name, atoms = one.obligation.measure.name, "per-atom" in one.obligation.measure.name
         epsilon = one.asked.get("epsilon", NONE)
@@ -172,7 +172,7 @@ def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Con
         bends = (name, one.asked) if name in MEASURES else None
         limits = [(0, Fraction(1)) if bends else (int(exp_up(q) * (1 << BITS)), slack) for q in exponents]
         pairs = {pair: limits[level] for a, b, level in compared.every() for pair in ((a, b), (b, a))}
-        found.append(Contrast(table.view(list(one.obligation.seen)), rows, 1, pairs, atoms, bends=bends))
+        found.append(Contrast(table.view(list(one.obligation.seen)), rows, pairs, atoms, bends=bends))
     found += [votes.contrast() for votes in task.manipulation]
     for line in task.fairness:
         found.append(line.contrast(table.view(line.outputs), task.weights(), list(map(sqrt_up, line.squares))))
@@ -249,10 +249,9 @@ class Lagrangian:
             ratio, slack = one.pairs[a, b]
             if slack or one.above:
                 found.setdefault((k, a, b), {})[seen] = z
-            below = one.whole << BITS
             for mixture, factor in ((one.mixtures[a], z << BITS), (one.mixtures[b], -z * ratio)):
-                for row, weight in mixture.items():
-                    change, own = factor * weight // below, self.reduced[row]
+                for row, share in mixture.items():
+                    change, own = factor * share.numerator // (share.denominator << BITS), self.reduced[row]
                     for column in members[k][seen]:
                         own[column] += change
         for (k, *pair), paid in found.items():
@@ -334,9 +333,9 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
         means, *terms = item.fields("means", *TERMS, optional=("supports",))
         cut = Lagrangian(task, asked)
         for weight, (g, _, _) in zip(weights, moments, strict=True):
-            squares, unit = whole_numbers([value * value for value in g])
             for row, p in enumerate(prior):
-                cut.costs(row, squares, weight * p * unit)
+                pairs = zip(cut.reduced[row], g, strict=True)
+                cut.reduced[row] = [old + floor(weight * p * value**2 * ONE) for old, value in pairs]
         cut.add(*terms)
         for k, z in entries(means, len(moments), signed=True):
             if k not in free:

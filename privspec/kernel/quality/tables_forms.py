@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
 
 from privspec.kernel.core.numbers import BITS
 from privspec.kernel.core.reading import Grid, Refused
@@ -40,14 +39,13 @@ READERS = {
 class Contrast:
     """Mixtures (a, b) of rows with a(S) <= ratio b(S) + slack for every set S of what is seen of columns.
 
-    `mixtures`: whole numbers by row, over `whole`; `pairs`: ratios times 2^BITS, rounded up, and slacks. `atoms`: S is
+    `mixtures`: shares by row; `pairs`: ratios times 2^BITS, rounded up, and slacks. `atoms`: S is
     a single value. `above`: S holds a value of a pair only with another, which stands before it. `bends`: a
     measure that the pairs satisfy both ways, with its amounts.
     """
 
     view: list[int]
-    mixtures: list[dict[int, int]]
-    whole: int
+    mixtures: list[dict[int, Fraction]]
     pairs: dict[Pair, tuple[int, Fraction]]
     atoms: bool = False
     above: dict[Pair, dict[int, int | None]] = field(default_factory=dict)
@@ -60,13 +58,13 @@ class Contrast:
             parts = [[weight * n for n in seen[row]] for row, weight in mixture.items()]
             laws.append(list(map(sum, zip(*parts, strict=True))))
         for a, b in self.pairs:
-            gains, most = [x - y for x, y in zip(laws[a], laws[b], strict=True)], 0
+            gains, most = [x - y for x, y in zip(laws[a], laws[b], strict=True)], NONE
             for v, first in reversed(self.above.get((a, b), dict.fromkeys(range(len(gains)))).items()):
                 if first is None:
                     most += max(0, gains[v])
                 else:
                     gains[first] += max(0, gains[v])
-            found[a, b] = Fraction(most, self.whole * table.denominator)
+            found[a, b] = Fraction(most, table.denominator)
         return found
 
     def fits(self, pair: Pair, multipliers: dict[int, int]) -> bool:
@@ -152,8 +150,8 @@ class Votes:
         for counts, true in place.items():
             for i, j in ((i, j) for i in kinds for j in kinds if counts[i] and i != j):
                 orders[place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))], true] = above[i]
-        mixtures = [{row: 1} for row in range(len(place))]
-        return Contrast(self.winners, mixtures, 1, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
+        mixtures = [{row: Fraction(1)} for row in range(len(place))]
+        return Contrast(self.winners, mixtures, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +172,10 @@ class Fairness:
         for rows in self.groups:
             shares = [prior[row] for row in rows] if len(rows) > 1 else [Fraction(1)]
             laws.append({row: share / sum(shares) for row, share in zip(rows, shares, strict=True)})
-        whole = lcm(*(share.denominator for law in laws for share in law.values()))
-        mixtures = [{row: int(share * whole) for row, share in law.items()} for law in laws]
         pairs = {(a, b): (1 << BITS, slacks[level]) for a, b, level in triples(self.pairs, len(slacks))}
         if len(pairs) < len(self.pairs.rows):
             raise Refused(f"line {self.line} compares two groups twice")
-        return Contrast(view, mixtures, whole, pairs)
+        return Contrast(view, laws, pairs)
 
     def largest(self, table: Table, prior: list[Fraction]) -> tuple[Fraction, Fraction, bool]:
         """The largest total variation, what is asked of its pair, and whether all pairs are within what is asked."""
