@@ -187,7 +187,7 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
             isinstance(one, BallGeometry) and one.norm == 2 for one in whole
         ):
             message = "noise of pure epsilon for vectors of an l2 ball has no shares"
-            yield at(requirement.span, message, "ask for (epsilon, delta)-DP, or hold the vectors in a box")
+            yield at(requirement.span, message, "ask for (epsilon, delta)-DP or rho-zCDP, or hold the vectors in a box")
 
 
 def parties_of(model: Model) -> int:

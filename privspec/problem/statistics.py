@@ -280,7 +280,9 @@ def _all_answered(model: Model) -> None:
         text = "solve takes no asserted functions where statistics are made noisy"
         raise Failure("PS0501", model.spec.span, text)
     if not model.trust.drawn_whole:
-        raise Failure("PS0501", model.spec.span, f"solve cannot compute `trust {model.trust.name}` here yet")
+        hint = "write `trust nobody`, where each party's estimate is noisy by itself, or `trust curator`"
+        span, text = model.trust.span or model.spec.span, f"`trust {model.trust.name}` of estimates of parties"
+        raise Failure("PS0501", span, f"solve cannot compute {text} yet", help=hint)
 
 
 def records_of(source: GraphNode) -> Records:

@@ -152,7 +152,7 @@ def _rounds(model: Model) -> Rounds | None:
 # --- what tables do not know yet ------------------------------------------------------------------
 
 
-NO_SHARES = "leave out the finite domain of the output: noise of linear answers can be drawn in shares"
+NO_SHARES = "shares add up to the noise of a sum: release sums without a finite domain, or write `trust curator`"
 
 
 def _refuse_unsupported(model: Model) -> None:
@@ -172,7 +172,11 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for claim in model.asserted:
         yield claim.claim.span, "with functions it cannot see into", None
     if not model.trust.drawn_whole:
-        yield model.trust.span or model.spec.span, f"`trust {model.trust.name}` for tables", NO_SHARES
+        yield (
+            model.trust.span or model.spec.span,
+            f"`trust {model.trust.name}` for values drawn from a table",
+            NO_SHARES,
+        )
     if model.trust.alone and model.parties:
         party = next(iter(model.parties.values()))
         way_out = "write the spec of one report, without parties: input answer in {yes, no}; a run takes one row each"

@@ -318,7 +318,8 @@ class _Reader:
             )
         if not model.trust.drawn_whole:
             span = model.trust.span or model.spec.span
-            raise Failure("PS0501", span, f"solve cannot compute `trust {model.trust.name}` for votes")
+            hint = "a winner is no sum of shares: write `trust nobody`, where each voter reports, or `trust curator`"
+            raise Failure("PS0501", span, f"solve cannot compute `trust {model.trust.name}` for votes", help=hint)
 
     def _ballot_law(self) -> BallotLaw | None:
         """The law of the points of one ballot, None without a data model.
