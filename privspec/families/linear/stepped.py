@@ -38,7 +38,7 @@ from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.shifts import SCOPE, reach, shown
 from privspec.kernel.stepped import Stepped
-from privspec.model.measures import EpsilonDelta, PureDP
+from privspec.model.measures import EpsilonDelta, Personalised, PureDP
 from privspec.model.requirements import Curator
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.stepped import SteppedNoise
@@ -84,6 +84,8 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         return
     if any(isinstance(view.exact, BallDifferences) for view in system.views) or not system.target.any():
         return
+    if any(isinstance(line.measure, Personalised) for line in problem.model.requirements):
+        return  # a law is for one epsilon, and each person has their own
     known = [one for one in measures if isinstance(one, KNOWN)]
     epsilon = min((one.epsilon for one in known), default=Fraction(0))
     delta = min((one.amounts.get("delta", Fraction(0)) for one in known), default=Fraction(0))
