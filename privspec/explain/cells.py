@@ -139,7 +139,12 @@ class CellFact(MechanismFact):
         return executed(facts, items, proved(text, _NOTE))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
-        return (f"{run_command(plan, (self.block.source,))} -o reports.csv",)
+        run = f"{run_command(plan, (self.block.source,))} -o reports.csv"
+        return (run, f"privspec aggregate {plan} reports.csv") if self.block.party is None else (run,)
+
+    def next_commands(self) -> tuple[str, ...]:
+        local = ("aggregate",) if self.block.party is None else ()
+        return ("run", *local, "explain", "verify")
 
 
 def cell_fact(plan: Stated, context: Context) -> CellFact:

@@ -120,6 +120,26 @@ def test_draws_have_the_law_of_their_cell():
     assert release.values["z"].shape == (5,)
 
 
+def test_shares_of_cells_from_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cells of one law are one value, and what the reports leave open is said; forged reports are refused."""
+    path, plan, out = (tmp_path / name for name in ("answers.priv", "answers.plan.json", "reports.csv"))
+    path.write_text(template_text("rounded_answers"), "utf-8")
+    assert run_command_line(["solve", str(path), "-o", str(plan), "--set", "epsilon=3", "-q"]) == 0
+    hours = np.repeat([0.5, 4.5, 9.5], [600, 300, 100])
+    (tmp_path / "hours.csv").write_text("hours\n" + "\n".join(map(str, hours)) + "\n", "utf-8")
+    asked = ["run", str(plan), "--input", f"hours={tmp_path / 'hours.csv'}", "--new-ledger", "-q", "-o", str(out)]
+    assert run_command_line(asked) == 0
+    capsys.readouterr()
+    assert run_command_line(["aggregate", str(plan), str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    shares = {row["value"]: row["share"] for row in found["shares"]}
+    assert sum(shares.values()) == pytest.approx(1)
+    low = sum(share for value, share in shares.items() if float(value.split(" to ")[1]) <= 2)
+    assert low == pytest.approx(0.6, abs=0.12)
+    out.write_text("answer\n3\n", "utf-8")
+    assert run_command_line(["aggregate", str(plan), str(out)]) != 0
+
+
 def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, plan = tmp_path / "answers.priv", tmp_path / "answers.plan.json"
     path.write_text(template_text("rounded_answers"), "utf-8")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import accumulate
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.execute.drawing import Labels, RowLaw, TableLaw
 from privspec.execute.family import (
     Circumstances,
     Drawn,
+    LocalReports,
     Plan,
     Secret,
     Simulation,
@@ -28,6 +29,7 @@ from privspec.families.points.messages import ReportExposure, Reports
 from privspec.kernel.cells import CellBlock, Cells, read_cells
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock
+from privspec.model.values import show
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 __all__ = ["CellMechanism", "ReportExposure", "fit"]
@@ -39,6 +41,10 @@ RULE = (
     "each number by itself: one outside its limits moves to the nearer one, and what is missing or cannot be read "
     "becomes the number nearest to zero; a number at the end of a cell belongs to the cell above it"
 )
+
+
+ALIKE = 10**12
+"""Inverse of the difference of chances that tells two cells apart in what many reports say."""
 
 
 def cells_of_plan(plan: Plan) -> Cells:
@@ -95,6 +101,22 @@ class CellMechanism(Reports):
         """Whether a report is one of the values."""
         return set(report) <= {float(value) for value in self.cells.block.values}
 
+    def local_reports(self, model: Model | None) -> LocalReports | None:
+        """The rows that differ, each with the cells that have it; where every record is one person's."""
+        block = self.cells.block
+        if block.party is not None:
+            return None
+        ends, rows = [show(end) for end in block.ends], self.cells.rows
+        # neighbours whose chances differ by what rounding leaves are one value
+        same = [
+            max(abs(a - b) for a, b in zip(*pair, strict=True)) * ALIKE <= self.cells.total for pair in pairwise(rows)
+        ]
+        starts = [0, *(cell for cell, alike in enumerate(same, 1) if not alike)]
+        names = [f"{ends[cell]} to {ends[after]}" for cell, after in pairwise((*starts, block.cells))]
+        laws = tuple(RowLaw.of(rows[cell], self.cells.total) for cell in starts)
+        values = Labels.read([block.output], [show(value) for value in block.values])
+        return LocalReports(TableLaw(Labels.read([block.source], names), values, laws), tuple(names))
+
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The cells of the numbers.
 
@@ -136,9 +158,9 @@ class CellSecret(Secret):
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The reports: a uniform whole number below the sum of a row, found among its running sums."""
         cells = self.cells
-        sums = [list(accumulate(row)) for row in cells.rows]
+        laws = [RowLaw.of(row, cells.total) for row in cells.rows]
         values = [float(value) for value in cells.block.values]
-        return np.array([values[bisect_right(sums[place], randomness.below(cells.total))] for place in self.places])
+        return np.array([values[laws[place].draw(randomness)] for place in self.places])
 
     def draw(self, randomness: Randomness) -> Drawn:
         block, values = self.cells.block, self.numbers(randomness)
