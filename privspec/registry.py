@@ -8,7 +8,7 @@ named, not imported, so that only those of the family at hand are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -22,15 +22,16 @@ class Family:
     `jointly`: the module whose `JointMechanism` draws together with the voters themselves, where a family has one.
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
     says, `blocks(model)`, which may raise PS05xx, and `difference_of(model, line)`: what one unit of a line changes, in
-    the numbers of its block; None where it has no limit or is not known.
+    the numbers of its block; None where it has no limit or is not known. One without a mechanism also has
+    `inner(model)`: a spec of another family that holds the same data.
     """
 
     folder: str
     form: str
     reading: str
     compiler: str
-    mechanism: str
-    exposure: str
+    mechanism: str = ""
+    exposure: str = ""
     together: str = "never"
     jointly: str = ""
     each_share: bool = False
@@ -45,19 +46,23 @@ class Family:
         return self._part("family", self.compiler)()
 
     def executes(self) -> Any:
-        """The class of its mechanisms: an `execute.family.Mechanism`."""
+        """The class of its mechanisms: an `execute.family.FamilyMechanism`."""
         return self._part("execution", self.mechanism)
 
     def exposes(self) -> Any:
-        """The class that says what a run shows: an `execute.family.Exposure`."""
-        return self._part("execution", self.exposure)
+        """The class that says what a run shows: an `execute.family.Exposure`; None where it needs no own one."""
+        return self._part("execution", self.exposure) if self.exposure else None
 
     def fits(self, model: Any, data: Mapping[str, Any], circumstances: Any) -> None:
         """Tells the keeper of the circumstances how data fit a spec, as a run of its plan will read them.
 
         Raises: DataError.
         """
-        self._part("execution", "fit")(model, data, circumstances)
+        if self.mechanism:
+            self.executes().fit(model, data, circumstances)
+            return
+        inner = self.reads.inner(model)
+        family_of(inner).fits(inner, data, replace(circumstances, model=inner))
 
     def draws_jointly(self) -> Any:
         """The class of its mechanisms that draw by a protocol between the voters; None if it has none."""
@@ -68,17 +73,17 @@ class Family:
 
 
 FAMILIES = (
-    Family("designs", "design", "designs", "Designs", "", ""),
-    Family("systems", "system", "systems", "Systems", "SystemMechanism", "SystemExposure"),
+    Family("designs", "design", "designs", "Designs"),
+    Family("systems", "system", "systems", "Systems", "SystemMechanism"),
     Family(
         "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
     ),
-    Family("priced", "priced", "priced", "LeastCost", "", ""),
+    Family("priced", "priced", "priced", "LeastCost"),
     Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
     Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input", "", True),
-    Family("points.cells", "cells", "cells", "Reports", "CellMechanism", "ReportExposure"),
-    Family("points", "points", "points", "Points", "PointMechanism", "ReportExposure"),
-    Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism", "StatisticExposure"),
+    Family("points.cells", "cells", "cells", "Reports", "CellMechanism"),
+    Family("points", "points", "points", "Points", "PointMechanism"),
+    Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""

@@ -125,15 +125,15 @@ class Secret(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Exposure(ABC):
-    """What a run of a plan shows to an observer of everything, for the ledger."""
+class Exposure:
+    """What a run of a plan shows to an observer of everything, for the ledger: what guarantees of all outputs cover."""
 
     plan: Plan
 
     @property
-    @abstractmethod
     def outputs(self) -> frozenset[str]:
         """All that is released."""
+        return frozenset(mechanism_of(self.plan).outputs)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """Whether a guarantee for these outputs holds for everything released: where it names all of them."""
@@ -244,6 +244,23 @@ class Mechanism(ABC):
     @abstractmethod
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Many seeded draws at one value of the secret (asked.repetitions, m): never a release."""
+
+
+class FamilyMechanism(Mechanism):
+    """The mechanism of a family's plans, as against that of one party alone."""
+
+    @classmethod
+    @abstractmethod
+    def of_plan(cls, plan: Plan) -> FamilyMechanism:
+        """Raises: UsageError PS0820, or what `readable_plan` says as one, if this version cannot execute the plan."""
+
+    @staticmethod
+    @abstractmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        """How data fit a spec, told to the keeper as a run will read them; nothing is solved and nothing released.
+
+        Raises: DataError where their structure does not fit, as a run does.
+        """
 
 
 MESSAGE = "message"
@@ -360,7 +377,8 @@ def simulate(
 
 def exposure_of(plan: Plan) -> Exposure:
     """What a run of a plan shows."""
-    found: Exposure = family_of_plan(plan).exposes()(plan)
+    exposes = family_of_plan(plan).exposes()
+    found: Exposure = Exposure(plan) if exposes is None else exposes(plan)
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privspec.core.diagnostics import PrivspecError, SpecError
+from privspec.core.diagnostics import DataError, PrivspecError, SpecError
 from privspec.core.rounding import show
 from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text
@@ -107,6 +107,22 @@ def _alternative(model: Model) -> Alternative:
 def reason(error: PrivspecError) -> str:
     """Why an alternative cannot be computed, in a line."""
     return "; ".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+
+
+def inner(model: Model) -> Model:
+    """A spec that holds the same data: the first alternative, as others hold the same.
+
+    Raises: DataError PS0801 where which data fit depends on what is chosen.
+    """
+    design = model.design
+    assert design is not None
+    models = [design.at(values) for values in design.alternatives()]
+    held = {tuple((block.name, block.domain.describe(), block.index) for block in one.blocks) for one in models}
+    if len(held) > 1:
+        text = f"which data fit depends on {' or '.join(choice.name for choice in design.choices)}"
+        raise DataError.of("PS0801", text, help="solve the spec, and give its plan")
+    found: Model = models[0]
+    return found
 
 
 def difference_of(_model: Model, _moved: Requirement) -> None:

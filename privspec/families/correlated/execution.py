@@ -17,7 +17,7 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
-    Mechanism,
+    FamilyMechanism,
     Plan,
     Secret,
     Simulation,
@@ -50,15 +50,22 @@ def chain_of_plan(plan: Plan) -> Chain:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainMechanism(Mechanism):
+class ChainMechanism(FamilyMechanism):
     """What entries add is summed up in whole steps; noise in whole steps is added to each number."""
 
     chain: Chain
 
     @classmethod
     def of_plan(cls, plan: Plan) -> ChainMechanism:
-        """Raises: UsageError PS0820."""
         return cls(chain_of_plan(plan))
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.problem.chains import chain_of
+
+        chain = chain_of(model)
+        atom = atom_of(tuple(model.block(chain.subject).base_domain.elements()))
+        _places(chain.subject, chain.length, atom, data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -141,10 +148,6 @@ class ChainExposure(Exposure):
     entry, which the ledger is charged for a line that counts on the model.
     """
 
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(chain_of_plan(self.plan).outputs)
-
     def charged(self, guarantee: Mapping[str, Any]) -> Mapping[str, Any]:
         """For a line that counts on the model, what holds of one entry without it."""
         if int(guarantee["requirement"]) not in self.plan["problem"]["blocks"][0]["lines"]:
@@ -153,15 +156,3 @@ class ChainExposure(Exposure):
         kept = {key: value for key, value in guarantee.items() if key != "delta"}
         unit = {"neighbours": ReplacingEntry().describe(), "epsilon": epsilon, "achieved": {"epsilon": epsilon}}
         return kept | unit
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.problem.chains import chain_of
-
-    chain = chain_of(model)
-    atom = atom_of(tuple(model.block(chain.subject).base_domain.elements()))
-    _places(chain.subject, chain.length, atom, data, circumstances)

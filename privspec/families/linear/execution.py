@@ -24,6 +24,7 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    FamilyMechanism,
     Keys,
     Mechanism,
     Plan,
@@ -271,7 +272,7 @@ def origin(executed: Executed) -> ExactVector:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LinearMechanism(Mechanism):
+class LinearMechanism(FamilyMechanism):
     """Exact strategy answers, exact noise, then post-processing."""
 
     executed: Executed
@@ -281,7 +282,6 @@ class LinearMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> LinearMechanism:
-        """Raises: UsageError PS0820."""
         grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), str(plan["problem"]["trust"]["kind"])
         return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
 
@@ -293,6 +293,23 @@ class LinearMechanism(Mechanism):
     @property
     def masked(self) -> bool:
         return Parts(self.executed, self.trust).sums
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.families.linear.release import INPUT_GRID_BITS
+        from privspec.problem.elaborate import data_of
+        from privspec.problem.form import document
+        from privspec.problem.linear import held_of
+
+        found = []
+        for block in model.blocks:
+            held = read(Held, Item(document(held_of(block)), block.name))
+            assert isinstance(held, Held)
+            step = Fraction(1, 1 if block.whole else 2**INPUT_GRID_BITS)
+            said = data_of(model, model.nodes[block.name])
+            name = model.through.get(block.name, block.name)
+            found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party))
+        read_inputs(found, data, circumstances)
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         """What one party sends: noisy answers of its own, or its masked part of a secure sum.
@@ -401,24 +418,3 @@ class LinearExposure(Exposure):
             epsilon = release.noise.laws[0].epsilon
             return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
         return Spend(mu=sqrt_up(found)) if release.noise.gaussian else Spend(pure=found)
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.families.linear.release import INPUT_GRID_BITS
-    from privspec.problem.elaborate import data_of
-    from privspec.problem.form import document
-    from privspec.problem.linear import held_of
-
-    found = []
-    for block in model.blocks:
-        held = read(Held, Item(document(held_of(block)), block.name))
-        assert isinstance(held, Held)
-        step = Fraction(1, 1 if block.whole else 2**INPUT_GRID_BITS)
-        said = data_of(model, model.nodes[block.name])
-        name = model.through.get(block.name, block.name)
-        found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party))
-    read_inputs(found, data, circumstances)

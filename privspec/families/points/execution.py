@@ -24,13 +24,11 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
-from privspec.families.points.messages import ReportExposure, Reports
+from privspec.families.points.messages import Reports
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
 from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.vectors import VECTORS, approximate
-
-__all__ = ["PointMechanism", "ReportExposure", "fit"]
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -97,8 +95,17 @@ class PointMechanism(Reports):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> PointMechanism:
-        """Raises: UsageError PS0820."""
         return cls(points_of_plan(plan), str(plan["problem"]["trust"]["kind"]))
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.kernel.core.reading import read
+        from privspec.problem.form import document
+        from privspec.problem.points import block_of
+
+        block = read(PointBlock, Item(document(block_of(model)), "block"))
+        assert isinstance(block, PointBlock)
+        read_points_of(block, data, circumstances)
 
     @property
     def held(self) -> PointBlock:
@@ -237,17 +244,3 @@ class PointSecret(Secret):
             return {}
         each = float(self.points.scale) * sqrt(float(squares) / block.size)
         return {block.output: np.full(block.shape, float(f"{each:.6g}"))}
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.kernel.core.reading import read
-    from privspec.problem.form import document
-    from privspec.problem.points import block_of
-
-    block = read(PointBlock, Item(document(block_of(model)), "block"))
-    assert isinstance(block, PointBlock)
-    read_points_of(block, data, circumstances)

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import UsageError
 from privspec.execute.family import (
     Circumstances,
     Drawn,
-    Exposure,
+    FamilyMechanism,
     Keys,
     Mechanism,
     Secret,
@@ -45,7 +45,7 @@ class Held(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
-class Reports(Mechanism):
+class Reports(FamilyMechanism):
     """Independent reports, each of one party's or one record's own; `trust`: who is trusted."""
 
     trust: str
@@ -76,14 +76,6 @@ class Reports(Mechanism):
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
         return together(self, digest, messages)
-
-
-class ReportExposure(Exposure):
-    """The report is all that is released. Each person's own budget is spent, of all the same amount: one debit."""
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset((str(self.plan["problem"]["blocks"][0]["output"]),))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

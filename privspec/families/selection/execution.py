@@ -28,6 +28,7 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    FamilyMechanism,
     Keys,
     Mechanism,
     Plan,
@@ -284,7 +285,7 @@ def executed_of(plan: Plan) -> Executed:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LotteryMechanism(Mechanism):
+class LotteryMechanism(FamilyMechanism):
     """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret."""
 
     form: Form
@@ -296,7 +297,6 @@ class LotteryMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> LotteryMechanism:
-        """Raises: UsageError PS0820; ValueError if this version cannot execute the plan."""
         found = executed_of(plan)
         vote, ballots, rule = found.vote, found.vote.ballots, found.rule
         alternatives = tuple(symbol(word) for word in ballots.alternatives)
@@ -311,6 +311,19 @@ class LotteryMechanism(Mechanism):
             vote.output,
             Labels.read([vote.output], ballots.alternatives),
         )
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.problem.elaborate import data_of
+
+        (block,) = model.blocks
+        form = Form.of_block(block, drops=data_of(model, model.nodes[block.name]).rule == "drop")
+        assert form is not None
+        source = given_for(form.name, data)
+        found = read_ballots(form, source, header=circumstances.header, keeper=circumstances.keeper)
+        secret = any(requirement.neighbours.adding for requirement in model.requirements)
+        if not secret and found.number != block.type.size:
+            refuse_number(form, block.type.size, found.number)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -411,10 +424,6 @@ class Electorate(Secret):
 
 class LotteryExposure(Exposure):
     """One output, the winner, whose guarantees hold for all that is released."""
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset((executed_of(self.plan).vote.output,))
 
     @property
     def rounds(self) -> Rounds | None:
@@ -518,20 +527,3 @@ def _no_messages() -> NoReturn:
         "parties make no messages under this plan: chance enters once, where all ballots are counted",
         help="with `options: trust nobody` every voter sends a report that is private by itself",
     )
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.problem.elaborate import data_of
-
-    (block,) = model.blocks
-    form = Form.of_block(block, drops=data_of(model, model.nodes[block.name]).rule == "drop")
-    assert form is not None
-    source = given_for(form.name, data)
-    found = read_ballots(form, source, header=circumstances.header, keeper=circumstances.keeper)
-    secret = any(requirement.neighbours.adding for requirement in model.requirements)
-    if not secret and found.number != block.type.size:
-        refuse_number(form, block.type.size, found.number)

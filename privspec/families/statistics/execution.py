@@ -18,7 +18,7 @@ from privspec.execute.family import (
     MESSAGE,
     Circumstances,
     Drawn,
-    Exposure,
+    FamilyMechanism,
     Keys,
     Mechanism,
     Plan,
@@ -110,15 +110,24 @@ DRAWN = 4096
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class StatisticMechanism(Mechanism):
+class StatisticMechanism(FamilyMechanism):
     """The statistic of every party is exact and an integer in steps; only noise and what follows it are released."""
 
     executed: Executed
 
     @classmethod
     def of_plan(cls, plan: Plan) -> StatisticMechanism:
-        """Raises: UsageError PS0820."""
         return cls(executed_of(plan))
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.problem.statistics import records_of, routed_call
+
+        call = routed_call(model)
+        assert call is not None
+        source = model.nodes[call.source]
+        for _ in bounded(source.name, source.index, records_of(source), given_for(source.name, data), circumstances):
+            pass
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -382,14 +391,6 @@ def pooled_value(executed: Executed, parts: Iterable[NDArray[np.float64]]) -> ND
     return pooled if executed.finish_first else executed.route.finish(pooled[None])[0]
 
 
-class StatisticExposure(Exposure):
-    """One output, a function of the noisy statistics, whose guarantees hold for all that is released."""
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset((str(self.plan["problem"]["blocks"][0]["output"]),))
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class PartyMechanism(Mechanism):
     """The plan for one party: its own records, its own noise; `executed` is that of a single party."""
@@ -480,17 +481,3 @@ def _no_messages(executed: Executed) -> NoReturn:
 
 def _refuse_usage(message: str) -> NoReturn:
     raise UsageError.of("PS0844", message, help="with `options: trust nobody` every party adds noise of its own")
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.problem.statistics import records_of, routed_call
-
-    call = routed_call(model)
-    assert call is not None
-    source = model.nodes[call.source]
-    for _ in bounded(source.name, source.index, records_of(source), given_for(source.name, data), circumstances):
-        pass

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privspec.execute.family import (
     Circumstances,
     Drawn,
-    Exposure,
+    FamilyMechanism,
     Keys,
     Mechanism,
     Plan,
@@ -54,7 +54,7 @@ def _digest_of_part(digest: str, number: int) -> str:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SystemMechanism(Mechanism):
+class SystemMechanism(FamilyMechanism):
     """The mechanisms of the parts, the inputs that each reads, how often each is drawn, and on what condition.
 
     `sets`: who holds the inputs of each part.
@@ -67,13 +67,19 @@ class SystemMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> SystemMechanism:
-        """Raises: KeyError, TypeError, ValueError, UsageError if this version cannot execute a part."""
         plans = part_plans(plan)
         read = tuple(tuple(str(one["name"]) for one in part["problem"]["data"]) for part in plans)
         (block,) = plan["problem"]["blocks"]
         runs = tuple((int(part["times"]), part["only_if"]) for part in block["parts"])
         sets = tuple(tuple(dict.fromkeys(str(one["party"]) for one in part["problem"]["data"])) for part in plans)
         return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs, sets)
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        for part in parts_of(model):
+            names = [node.name for node in part.model.inputs]
+            own = {name: data[name] for name in names if name in data}
+            part.family.fits(part.model, own, replace(circumstances, model=part.model))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -280,22 +286,3 @@ class _Secrets(Secret):
 def _stacked(values: list[NDArray[Any]]) -> NDArray[Any]:
     """What several runs gave, one after another; of one run, what it gave."""
     return values[0] if len(values) == 1 else np.stack([np.squeeze(one) for one in values])
-
-
-class SystemExposure(Exposure):
-    """All parts are released together."""
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset().union(*(family_of_plan(part).exposes()(part).outputs for part in part_plans(self.plan)))
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    for part in parts_of(model):
-        names = [node.name for node in part.model.inputs]
-        own = {name: data[name] for name in names if name in data}
-        part.family.fits(part.model, own, replace(circumstances, model=part.model))

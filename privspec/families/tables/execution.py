@@ -21,8 +21,8 @@ from privspec.execute.family import (
     Circumstances,
     Drawn,
     Exposure,
+    FamilyMechanism,
     LocalReports,
-    Mechanism,
     Plan,
     Rounds,
     Secret,
@@ -184,7 +184,7 @@ def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class FiniteMechanism(Mechanism):
+class FiniteMechanism(FamilyMechanism):
     """A table, and the measures of its guarantees."""
 
     law: TableLaw
@@ -195,7 +195,6 @@ class FiniteMechanism(Mechanism):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> FiniteMechanism:
-        """Raises: KeyError, TypeError, ValueError if the plan has no table that can be drawn from."""
         mechanism, guarantees = plan["mechanism"], plan.get("guarantees", ())
         return cls(
             TableLaw.of_plan(plan),
@@ -204,6 +203,16 @@ class FiniteMechanism(Mechanism):
             frozenset(name for g in guarantees for name in names_of(g.get("wrt", ()))),
             tuple(str(g["measure"]) for g in guarantees),
         )
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.families.tables.rows import ModelRows, encode
+
+        rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
+        if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):
+            encode(rows, data, circumstances)
+        else:
+            read_values(rows, data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -256,17 +265,3 @@ class FiniteMechanism(Mechanism):
         drawn = self.law.draw(np.full(asked.repetitions, row, dtype=np.intp), SimulationRandomness(asked.seed))
         figures = self.law.columns.figures()
         return np.take(figures, drawn, axis=0)
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.families.tables.rows import ModelRows, encode
-
-    rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
-    if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):
-        encode(rows, data, circumstances)
-    else:
-        read_values(rows, data, circumstances)

@@ -25,14 +25,12 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE
 from privspec.families.points.execution import read_points_of
-from privspec.families.points.messages import ReportExposure, Reports
+from privspec.families.points.messages import Reports
 from privspec.kernel.cells import CellBlock, Cells, read_cells
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import Error, PointBlock
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness, SimulationRandomness
-
-__all__ = ["CellMechanism", "ReportExposure", "fit"]
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -86,8 +84,17 @@ class CellMechanism(Reports):
 
     @classmethod
     def of_plan(cls, plan: Plan) -> CellMechanism:
-        """Raises: UsageError PS0820."""
         return cls(cells_of_plan(plan), str(plan["problem"]["trust"]["kind"]))
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.kernel.core.reading import read
+        from privspec.problem.cells import block_of
+        from privspec.problem.form import document
+
+        block = read(CellBlock, Item(document(block_of(model)), "block"))
+        assert isinstance(block, CellBlock)
+        read_points_of(_as_points(block), data, circumstances)
 
     @property
     def held(self) -> CellBlock:
@@ -167,17 +174,3 @@ class CellSecret(Secret):
         if block.party is not None:
             return Drawn({block.output: values.reshape(block.shape)})
         return Drawn({block.output: values}, reports=True)
-
-
-def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-    """How data fit the spec, told to the keeper; nothing is solved and nothing released.
-
-    Raises: DataError where their structure does not fit, as a run does.
-    """
-    from privspec.kernel.core.reading import read
-    from privspec.problem.cells import block_of
-    from privspec.problem.form import document
-
-    block = read(CellBlock, Item(document(block_of(model)), "block"))
-    assert isinstance(block, CellBlock)
-    read_points_of(_as_points(block), data, circumstances)
