@@ -53,7 +53,6 @@ class Piece:
     amount: Fraction
 
 
-Rows = list[list[fmpq]]
 Unit = tuple[tuple[Piece, ...], int]
 """What a unit moves, and how many units move the same."""
 Moves = tuple[list[Unit], int]
@@ -136,7 +135,7 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
     return max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
 
 
-def _unit(columns: Rows, unit: tuple[Piece, ...], scaling: Item) -> Fraction:
+def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
     """The largest squared length of one unit.
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
@@ -265,10 +264,9 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
         at, one = release.problem.places[held.start]
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         moduli += [(slice(at, at + len(one.numbers)), rational(point)) for point in points]
-    if all((answers * point).numer_denom()[1] == 1 for point in {point for _, point in moduli}):
-        return [Fraction(0)] * len(used)
+    whole = all((answers * point).numer_denom()[1] == 1 for point in {point for _, point in moduli})
     rows = answers.tolist()
-    off = (any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
+    off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
     return [release.grid if one else Fraction(0) for one in off]
 
 
@@ -318,7 +316,7 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         group = ("group-privacy",) if any(unit.count > 1 for unit in asked.units) else ()
         if guarantee.because != (*release.noise.notes, *group):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
-        mixed = ", mixed" if seen.mixture else ""
+        mixed = "" if seen.mixture is None else ", mixed"
         shown = case.frame.trust.shown(seen=len(seen.used), answers=answers, mixed=mixed)
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
         if not asked.measure.each:

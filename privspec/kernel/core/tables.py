@@ -180,6 +180,5 @@ def _within(guarantee: Guarantee, asked: Compared) -> bool:
     own = {(one.figures({})["epsilon"] / limits["epsilon"]) ** 2 for one in measure.each if len(limits) == 1}
     fits = set(limits) - {"delta"} <= set(reached) <= set(limits) and (not measure.each or set(asked.squares) <= own)
     free = {"delta"} if "per-atom" in measure.name else set[str]()
-    return (
-        fits and limits.get("order") == reached.get("order") and all(reached[k] <= limits[k] for k in {*reached} - free)
-    )
+    fits = fits and limits.get("order") == reached.get("order")
+    return fits and all(reached[k] <= limits[k] for k in {*reached} - free)
