@@ -17,7 +17,7 @@ from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
-from privspec.kernel.points import PURE, guarantees_of, judge_view, reach_of_reports
+from privspec.kernel.points import PURE, Held, guarantees_of, judge_view, reach_of_reports
 from privspec.kernel.quality.stated import judge_loss
 
 NOTE = "real-cells"
@@ -26,7 +26,7 @@ PRECISION = 256
 
 
 @dataclass(frozen=True, slots=True)
-class CellBlock:
+class CellBlock(Held):
     """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
 
     `ends`: those of the cells, in order. `costs` (cells, values): the mean over the law of the number of what a report

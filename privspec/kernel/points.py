@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
-from typing import Protocol
 
 from flint import arb, ctx
 
@@ -28,6 +27,15 @@ CLASSES = ("", "noise of one law, whatever the point")
 PRECISION = 256
 LARGEST_SIZE = 64
 QUANTILE_BITS = 60
+
+
+class Held:
+    """A block of reports: of what, and whose."""
+
+    __slots__ = ()
+    source: str
+    output: str
+    party: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class PointBlock:
+class PointBlock(Held):
     """As the problem states it: where a point lies, what is a report of it, and what an error costs."""
 
     FORM = "points"
@@ -316,19 +324,6 @@ class PointRules(Rules):
 
 
 # --- reports of any kind, each of one party's own ---------------------------------------------------------
-
-
-class Held(Protocol):
-    """A block of reports: of what, and whose."""
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def output(self) -> str: ...
-
-    @property
-    def party(self) -> str | None: ...
 
 
 def judge_view(case: Case, block: Held, of: str) -> None:
