@@ -181,13 +181,13 @@ def test_a_run_takes_the_chosen_alternative(tmp_path: Path) -> None:
 
 
 def test_a_price_that_all_pay_makes_nothing_optimal() -> None:
-    """Laplace noise on a mean is not proved the best: no cost that is added makes its gap small."""
+    """Laplace noise on several numbers is not proved the best: no cost that is added makes its gap small."""
     text = """\
 variables:
   input x in [0, 1]^4
   choose k in {1, 2}
   output O
-loss: E[ (O - sum(x))^2 ] + 10^9 + k
+loss: E[ ||O - x||^2 ] + 10^9 + k
 privacy: O is 1-DP wrt x, replacing everything
 """
     plan = Problem(text).solve()
