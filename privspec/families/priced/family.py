@@ -17,9 +17,11 @@ class LeastCost:
 
         Raises: SpecError PS0501 where the family of the spec cannot price amounts, PS0524, PS0504.
         """
-        if not hasattr(inner_family(model).compiles(), "priced"):
+        compiler = inner_family(model).compiles()
+        if not hasattr(compiler, "priced"):
             node = parsed(model).node
-            text = f"solve cannot pick {node.name} for specs of this kind yet"
+            why = getattr(compiler, "unpriced", "what is lost at each amount has no bound here yet")
+            text = f"solve cannot pick {node.name}: {why}"
             hint = f"give {node.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
             raise SpecError.at(model.source, node.span, "PS0501", text, help=hint)
         return model

@@ -37,6 +37,8 @@ NUMBERS_COMPARED = 2**22
 class Statistics:
     """Takes specs with a function that offers routes."""
 
+    unpriced = "errors of a fitted statistic are known by simulation, and none shows that a smaller amount would not do"
+
     def lower(self, model: Model) -> StatisticSystem:
         """Records, function, pool.
 
