@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from privspec.kernel.core.linear import Linear, Matrix, chosen_rows
+from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, chosen_rows
+from privspec.kernel.core.linear_privacy import Moves, pieces, units_of
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.shares import owners
@@ -15,6 +16,13 @@ def among(scope: str, frame: Frame, words: tuple[str, ...], pure: bool) -> tuple
     if scope == "parties":
         return (APART,)
     return (f"shares of {words[-1 if pure else 0]}",) if frame.trust.means.shared else words
+
+
+def hulls(differences: tuple[Difference, ...], places: Places) -> list[Moves]:
+    """Sets of differences with the hull of each: units, or every choice of units that are held apart by itself."""
+    plain = [units_of(one, places) for one in differences if one.apart is None]
+    apart = [pieces(one, places)[0] for one in differences if one.apart is not None]
+    return plain + [([unit], 1) for units in apart for unit in units]
 
 
 def grams(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix, moved: Matrix) -> list[Matrix]:

@@ -18,13 +18,13 @@ from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
-from privspec.kernel.core.linear_privacy import units_of
 from privspec.kernel.core.numbers import ball, exp_down, exp_up, rational
 from privspec.kernel.core.problem import Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes import Total, bounds
+from privspec.kernel.parties import hulls
 from privspec.kernel.quality.linear import mass
 from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task
@@ -194,7 +194,7 @@ class LinearCurve(Curve):
         alone, block = all(number.integer() in self.part.shared for _, number, *_ in lines), release.problem
         self.mass, self.rest = Fraction(alone), NONE
         for one, number, mu, given in [] if alone else lines:
-            moves = [units_of(unit, block.places) for unit in block.differences[number.integer()]]
+            moves = hulls(block.differences[number.integer()], block.places)
             size = mass(moves, read_matrix(given, given.extents(2)[0], block.inputs), one)
             if number.integer() in self.part.shared:
                 self.mass += size

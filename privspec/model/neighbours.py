@@ -293,6 +293,25 @@ class ReplacingOneOf(NeighbourRelation):
 
 
 @dataclass(frozen=True, slots=True)
+class Spaced(NeighbourRelation):
+    """Up to `group` entries or records of one person change, at least or `exactly` so many places `apart`."""
+
+    inner: NeighbourRelation = field(default_factory=ReplacingEntry)
+    apart: int = 1
+    exactly: bool = False
+
+    @property
+    def unit_name(self) -> str:
+        return self.inner.unit_name
+
+    def describe(self) -> str:
+        return f"{self.inner.describe()}, {'exactly' if self.exactly else 'at least'} {self.apart} apart"
+
+    def length(self, block: InputBlock) -> int:
+        return self.inner.length(block)
+
+
+@dataclass(frozen=True, slots=True)
 class Asserted(NeighbourRelation):
     """One unit of an input of which a function alone is read, which moves by at most so much, as the author says.
 

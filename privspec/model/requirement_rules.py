@@ -115,6 +115,8 @@ class RequirementReader:
         measure = self._measure(line, metric or Metric(""))
         relation, default = self._neighbours(line, clauses, wrt)
         self._refuse_participation(clauses)
+        if clauses.apart is not None and relation is not None:
+            relation = self._spaced(clauses.apart, relation, wrt)
         if clauses.model is not None:
             relation, default = self._given_the_model(line, clauses.model, relation, wrt), False
         else:
@@ -323,13 +325,30 @@ class RequirementReader:
             return (nb.ReplacingVoter(party=party) if party else nb.ReplacingEverything()), True
         return self.relation(clause, wrt), clause is None
 
+    def _spaced(
+        self, clause: syntax.Apart, relation: nb.NeighbourRelation, wrt: tuple[str, ...]
+    ) -> nb.NeighbourRelation | None:
+        """The relation whose units lie apart; None after a complaint."""
+        known = [self.blocks[name] for name in wrt if name in self.blocks]
+        numbers = isinstance(relation, nb.ReplacingEntry | nb.ReplacingRecord)
+        if relation.adding or not numbers or len(known) != 1 or known[0].layout == "cells" or known[0].index:
+            message = "a distance is one between entries, or records, of one sequence that are replaced"
+            hint = "write O is 1-GDP wrt x, replacing up to 4 entries, at least 16 apart"
+            self.report.error("PS0230", clause.span, message, help=hint)
+            return None
+        if len(clause.amount.items) != 1:
+            self.report.error("PS0230", clause.span, "a distance is one number")
+            return None
+
+        def read() -> nb.NeighbourRelation:
+            apart = whole(clause.amount.items[0], self.environment, "a distance")
+            return nb.Spaced(relation.group, inner=relation, apart=apart, exactly=clause.exactly)
+
+        return self.report.told(read)
+
     def _refuse_participation(self, clauses: Clauses) -> None:
         """What says how often, and how far apart, one person takes part: read, and not computed yet."""
         unit = None if clauses.unit is None else clauses.unit.unit
-        if clauses.apart is not None:
-            message = "no mechanism is known here for what one person changes at several distances yet"
-            hint = "leave the distance out: `replacing up to 4 entries` protects them wherever they are"
-            self.report.error("PS0501", clauses.apart.span, message, help=hint)
         if isinstance(unit, syntax.OneUnit) and unit.most is not None:
             message = "the records that are kept of each person are not drawn yet, so no unit holds several of them"
             told = spell(unit.most)

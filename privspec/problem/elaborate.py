@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from privspec.language.walk import names_used
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
 from privspec.model.measures import Measure as ModelMeasure
-from privspec.model.neighbours import Asserted, NeighbourRelation, ReplacingOneOf, ReplacingVoter
+from privspec.model.neighbours import Asserted, NeighbourRelation, ReplacingOneOf, ReplacingVoter, Spaced
 from privspec.model.observers import looks, units
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -93,7 +94,13 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
 
     Raises: SpecError PS05xx.
     """
-    found: tuple[Block, ...] = family_of(model).reads.blocks(model)
+    family = family_of(model)
+    for line in model.requirements:
+        if isinstance(line.neighbours, Asserted | Spaced) and family.form not in ("linear", "priced"):
+            text = f"solve computes {line.neighbours.describe()} of sums and counts in one block of noise only"
+            hint = "release it by a spec of its own"
+            raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)
+    found: tuple[Block, ...] = family.reads.blocks(model)
     return found
 
 
@@ -159,6 +166,9 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     """What one difference may change: one of these units."""
     if isinstance(relation, Asserted):
         return units_of(relation.inner, inputs)
+    if isinstance(relation, Spaced):
+        (unit,) = units_of(relation.inner, inputs)
+        return (replace(unit, apart=relation.apart, exactly=relation.exactly),)
     if isinstance(relation, ReplacingOneOf):
         return tuple(unit for own, names in relation.joined for unit in units_of(own, names))
     party = relation.party if isinstance(relation, ReplacingVoter) else None

@@ -30,6 +30,7 @@ from privspec.model.neighbours import (
     ReplacingOneOf,
     ReplacingRecord,
     ReplacingVoter,
+    Spaced,
     UnboundedError,
 )
 from privspec.model.reports import Failure
@@ -312,6 +313,9 @@ class Linear:
                 each += " (Euclidean length)" if part.shape == "l2" else " (sum of absolute values)"
             told.append(f"in {name} {each} by at most {part.amount}")
         unit = "one unit changes" if difference.count == 1 else f"up to {difference.count} units change at once, each"
+        if difference.apart is not None:
+            spacing = "exactly" if difference.exactly else "at least"
+            unit = f"up to {difference.count} units, {spacing} {difference.apart} apart, change at once, each"
         return f"{unit} {', and '.join(told)}{', all together' if len(told) > 1 else ''}"
 
 
@@ -495,6 +499,9 @@ def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple
 def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     if isinstance(relation, Asserted):
         return _units([_part(block, relation)], 1)
+    if isinstance(relation, Spaced):
+        whole = _units([_part(block, relation.inner)], relation.group)
+        return replace(whole, apart=relation.apart, exactly=relation.exactly)
     if not isinstance(block.geometry, CellGeometry):
         return _units([_part(block, relation)], relation.group)
     block.check_size()

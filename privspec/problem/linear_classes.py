@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privspec.kernel.core.linear import Alike, Places
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
-from privspec.model.neighbours import InputBlock
+from privspec.model.neighbours import InputBlock, Spaced
 
 Whole = NDArray[np.int64]
 
@@ -137,7 +137,9 @@ class Layout:
     @classmethod
     def of(cls, model: Model) -> Layout:
         """Every large input of numbers in one class; laid out where each party's message is seen or has its figure."""
-        told_apart = model.trust.alone or any(isinstance(r.measure, Personalised) for r in model.requirements)
+        told_apart = model.trust.alone or any(
+            isinstance(r.measure, Personalised) or isinstance(r.neighbours, Spaced) for r in model.requirements
+        )
         found = []
         for block in model.blocks:
             shape, whole = block.type.shape, told_apart or block.layout == "cells"

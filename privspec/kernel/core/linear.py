@@ -154,10 +154,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Up to `count` units change at once, each of them in all `parts` together; parts have the same number of runs."""
+    """Up to `count` units change at once, in all `parts`, at least or `exactly` `apart`; parts have as many runs."""
 
     parts: tuple[Part, ...]
     count: Positive
+    apart: Positive | None = field(default=None, metadata={"left out": True})
+    exactly: bool | None = field(default=None, metadata={"left out": True})
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import end, rational, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.participation import groups, spaced
 from privspec.kernel.stepped import Noise
 
 SQUARES: dict[tuple[tuple[int, ...], ...], int] = {}
@@ -99,20 +100,17 @@ def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[U
 def pieces(difference: Difference, places: Places | None = None) -> Moves:
     """The same; groups of units stand for units where there are few of them, and all their pieces are numbers."""
     found, count = units_of(difference, places)
+    if difference.apart is not None:
+        some = spaced(len(found), count, difference.apart, exactly=bool(difference.exactly), most=GROUPS)
+        if some is None or len(difference.parts) > 1 or any(copies > 1 for _, copies in found):
+            raise Refused("has units that change at distances from each other in too many ways, or are not laid out")
+        return [(tuple(piece for k in group for piece in found[k][0]), 1) for group in some], 1
     listed = count > 1 and all(part.shape == "box" for part in difference.parts)
     if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > GROUPS:
         return found, count
-    groups = ([(piece, n) for k, n in some for piece in found[k][0]] for some in _groups(found, count))
-    return [(tuple(Piece(p.at, p.shape, p.amount * n) for p, n in group), 1) for group in groups], 1
-
-
-def _groups(units: list[Unit], count: int) -> list[list[tuple[int, int]]]:
-    """Every choice of `count` units, as the places of those that move the same and how many of them."""
-    if not units or not count:
-        return [] if count else [[]]
-    *rest, (_, copies) = units
-    some = [(k, group) for k in range(min(copies, count) + 1) for group in _groups(rest, count - k)]
-    return [[*group, (len(rest), k)] if k else group for k, group in some]
+    chosen = groups([copies for _, copies in found], count)
+    units = ([(piece, n) for k, n in some for piece in found[k][0]] for some in chosen)
+    return [(tuple(Piece(p.at, p.shape, p.amount * n) for p, n in unit), 1) for unit in units], 1
 
 
 def _largest(found: list[Fraction], units: list[Unit], count: int) -> Fraction:

@@ -19,11 +19,11 @@ from fractions import Fraction
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
-from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through, units_of
+from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through
 from privspec.kernel.core.numbers import fraction, nearest_double, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
-from privspec.kernel.parties import among, grams
+from privspec.kernel.parties import among, grams, hulls
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
@@ -277,7 +277,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         if o in spans:
             raise number.wrong("stands twice")
         part = read_matrix(given, given.extents(2)[0], block.inputs)
-        moves = [units_of(one, block.places) for one in block.differences[o]]
+        moves = hulls(block.differences[o], block.places)
         masses.append((o, mass(moves, part, given), mu))
         size = sum(one.nrows() for one in parts)
         spans[o] = range(size, size + part.nrows())
