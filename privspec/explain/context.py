@@ -122,8 +122,8 @@ class Context:
         return self.input_lines.get(name) or self.line(0)
 
 
-def context(plan: Stated) -> Context:
-    """The context of a plan, from the syntax tree of the source that the plan carries.
+def context(plan: Stated, loss: syntax.Expr | None = None) -> Context:
+    """The context of a plan, from the syntax tree of the source that the plan carries; `loss` that of a part of it.
 
     A source that does not parse (a plan that was tampered with) gives a context without lines.
     """
@@ -165,8 +165,8 @@ def context(plan: Stated) -> Context:
         input_lines={name: at(variable) for name, variable in inputs.items()},
         loss_because=at(tree.loss) if tree.loss is not None else Note("placement"),
         sites_because=at(sites) if sites else because,
-        squared_error_of=_squared_error_of(tree.loss),
-        loss_terms=loss_terms(tree.loss, known.parameters),
+        squared_error_of=_squared_error_of(loss or tree.loss),
+        loss_terms=loss_terms(loss or tree.loss, known.parameters),
         formulas=known,
         distances={at(r).number: distance for r in tree.privacy if (distance := _distance(r))},
         input_domains={name: spell(v.domain) for name, v in inputs.items() if v.domain is not None},

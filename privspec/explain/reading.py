@@ -45,6 +45,7 @@ from privspec.registry import block_of
 from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated, parse_exact
 
 if TYPE_CHECKING:
+    from privspec.language.syntax import Expr
     from privspec.model.graph import Model
 
 _READERS = {
@@ -64,17 +65,22 @@ REPEATS = GROUPS = (1, 2, 5, 10)
 PRIORS = (Fraction(1, 100), Fraction(10, 100), Fraction(50, 100))
 
 
-def facts(document: Mapping[str, Any], model: Model | None = None, judgement: Judgement | None = None) -> Facts:
+def facts(
+    document: Mapping[str, Any],
+    model: Model | None = None,
+    judgement: Judgement | None = None,
+    of_part: Expr | None = None,
+) -> Facts:
     """Everything an explanation may say about a plan.
 
     Args: a plan of the form `privspec-plan/2.0`; its model where the caller has it; what the kernel derived again of
-        it in this run, without which nothing is called proved.
+        it in this run, without which nothing is called proved; `of_part`, the loss of a part of a system.
     Raises: ValueError, TypeError, KeyError if the plan is not of that form.
     """
     design = design_of(document)
     document = inside(document)
     plan = Stated.of(document)
-    spec, solver, where = plan.spec, plan.remarks.solver, context(plan)
+    spec, solver, where = plan.spec, plan.remarks.solver, context(plan, of_part)
     form = block_of(document)["form"] if plan.problem.blocks else ""
     module, name = _READERS.get(form, ("additive", "additive_noise"))
     reader = getattr(import_module(f"privspec.explain.{module}"), name)

@@ -103,7 +103,8 @@ class SystemFact(MechanismFact):
         return (proved(words, _COMPOSED), *line_sentences(facts, self._by_line()), *said, *dict.fromkeys(every))
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return (self._picture(facts), *self._each(lambda part: part.mechanism.auditor_tables(part)))
+        every = self._each(lambda part: part.mechanism.auditor_tables(part))
+        return (self._picture(facts), *_other_splits(facts), *every)
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         return tuple(dict.fromkeys(one for part in self.parts for one in part.mechanism.data(part)))
@@ -156,6 +157,14 @@ class SystemFact(MechanismFact):
         )
 
 
+def _other_splits(facts: Facts) -> Iterator[Table]:
+    """What other ways to split the budget would cost, where some were compared."""
+    rows = [(one.name, one.loss, one.times) for one in facts.alternatives if one.admissible]
+    if rows:
+        caption = "What other splits would cost under the same lines, as the compiler reports it"
+        yield table(caption, "Split | Loss | Times this plan", rows, 1, 2)
+
+
 def _names(part: Facts) -> str:
     return listing(sorted(part.mechanism.released))
 
@@ -174,7 +183,10 @@ def system_fact(
     plans, listed = part_plans(document), plan.problem.blocks[0]["parts"]
     shares = [plan.mechanism.components[name].shares for name in part_names(document)]
     models = [None] * len(plans) if model is None else [part.model for part in parts_of(model)]
-    read = tuple(facts(one | {"digest": ""}, own, judgement) for one, own in zip(plans, models, strict=True))
+    read = tuple(
+        facts(one | {"digest": ""}, own, judgement, None if own is None else own.loss)
+        for one, own in zip(plans, models, strict=True)
+    )
     return SystemFact(
         family=plan.mechanism.family,
         released=frozenset().union(*(part.mechanism.released for part in read)),

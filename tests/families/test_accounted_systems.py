@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from privspec.core.matrices import DyadicMatrix
 from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.systems import family
@@ -50,6 +51,13 @@ def spec_of(random: np.random.Generator) -> str:
             f"{weights[3]:.4f} * worst[ mismatch(shown, rating) ]",
         ),
     }
+    if random.random() < 0.5:  # so many numbers that Gaussian noise is better than Laplace noise
+        kinds = [kind for kind in kinds if kind != "rating"] or ["works"]
+        weights[0] *= 1e-3
+        high, pay = 48, "input hours[person] in [0, 1]^48\n  output total"
+        mean = "E[ ||total - sum(hours)||^2 ]"
+    else:
+        pay, mean = f"input pay[person] in [0, {high}]\n  output mean_pay", "E[ (mean_pay - mean(pay))^2 ]"
     texts = [parts[kind] for kind in kinds]
     lines = "\n  ".join(filter(None, (text for _, text, _ in texts)))
     unit = "everything" if "rating" in kinds else "one person"
@@ -57,10 +65,10 @@ def spec_of(random: np.random.Generator) -> str:
         [
             "spec drawn\nparties: person in 1..N",
             f"parameters: N = {people}",
-            f"variables:\n  input pay[person] in [0, {high}]\n  output mean_pay",
+            f"variables:\n  {pay}",
             *(f"  {text}" for text, _, _ in texts),
             f"background:\n  {lines}" if lines else "",
-            f"loss: {weights[0]:.4f} * E[ (mean_pay - mean(pay))^2 ] + " + " + ".join(text for _, _, text in texts),
+            f"loss: {weights[0]:.6f} * {mean} + " + " + ".join(text for _, _, text in texts),
             f"privacy: all outputs are ({epsilon}, {delta})-DP wrt all inputs, replacing {unit}",
         ]
     )
@@ -126,16 +134,18 @@ def worlds(part: Document, block: Document) -> Iterator[list[dict[float, float] 
         return
     executed = part["mechanism"]["executed"]
     strategy, noise = executed["strategy"], executed["noise"]
-    rows, _ = strategy["shape"]
-    assert rows == 1
+    if noise["shape"] == "gaussian":
+        matrix = DyadicMatrix.from_json(strategy).integers.astype(float) * float(parse_exact(strategy["unit"]))
+        people = block["held"][0]["shape"][0]
+        moved = matrix[:, : matrix.shape[1] // people]  # of the first person, as of all others
+        assert np.allclose(moved.T @ moved, np.diag(np.diag(moved.T @ moved)), atol=1e-9)
+        mu = float(np.linalg.norm(moved) / float(parse_exact(noise["standard_deviation"])))
+        yield [lambda at: norm.cdf(at, mu * mu / 2, mu)]
+        return
     width = Fraction(block["held"][0]["upper"]) - Fraction(block["held"][0]["lower"])
     entries = [abs(entry) * parse_exact(strategy["unit"]) * width for entry in strategy["rows"]]
     everything = part["whole"]
     move = sum(entries) if everything else max(entries)
-    if noise["shape"] == "gaussian":
-        mu = float(move / parse_exact(noise["standard_deviation"]))
-        yield [lambda at: norm.cdf(at, mu * mu / 2, mu)]
-        return
     (scale,) = noise["scale"]
     q = float(move / parse_exact(scale))
     # loss l in (-q, q) has density e^((l - q) / 2) / 4, its ends e^-q / 2 and 1 / 2

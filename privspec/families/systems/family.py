@@ -114,7 +114,7 @@ class SystemDecision:
                 "claims": {},
                 "remarks": {
                     "binding": [],
-                    "solver": {"name": "parts", "seconds": 0.0, "notes": [], "versions": versions()},
+                    "solver": {"name": "parts", "seconds": self.seconds, "notes": [], "versions": versions()},
                 },
             },
         )
