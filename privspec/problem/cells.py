@@ -87,7 +87,7 @@ class CellBlock:
 
 def reads(model: Model) -> bool:
     """Whether a spec is of one real number and of one report of it that has finitely many numbers as values."""
-    if len(model.inputs) != 1 or len(model.outputs) != 1 or model.components or model.loss is None:
+    if len(model.inputs) != 1 or len(model.outputs) != 1 or model.loss is None:
         return False
     (source,), (output,) = model.inputs, model.outputs
     own = source.type.shape[1:] if source.index else source.type.shape

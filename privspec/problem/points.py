@@ -129,7 +129,7 @@ class PointBlock:
 def reads(model: Model) -> bool:
     """Whether a line asks for privacy by the distance of points, in a spec that is no table and has no parts."""
     lines = (one for line in model.requirements for one in _each(line.measure))
-    return any(isinstance(one, MetricDP) for one in lines) and not model.components and not finite(model)
+    return any(isinstance(one, MetricDP) for one in lines) and not finite(model)
 
 
 def _each(measure: Measure) -> tuple[Measure, ...]:

@@ -168,3 +168,37 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run_command_line(["sweep", str(path), "--over", "epsilon=1:4:lin:2", "--json"]) == 0
     losses = [row["loss"] for row in json.loads(capsys.readouterr().out)["rows"] if row]
     assert losses[0] > losses[1]
+
+
+def test_parts_of_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A point and a number as components; a finite report beside Laplace noise under one line."""
+    for name in ("location_reports", "rounded_answers"):
+        (tmp_path / f"{name}.priv").write_text(template_text(name), "utf-8")
+    whole, plan = tmp_path / "whole.priv", tmp_path / "whole.plan.json"
+    whole.write_text(
+        """spec whole
+components:
+  where = spec("location_reports.priv", place = place)
+  screen = spec("rounded_answers.priv", hours = hours)
+variables:
+  input place in [0, 12]^2
+  input hours in [0, 10]
+loss: where.loss + screen.loss
+privacy:
+""",
+        "utf-8",
+    )
+    assert run_command_line(["solve", str(whole), "-o", str(plan)]) == 0
+    assert "optimal" in capsys.readouterr().out
+    assert run_command_line(["verify", str(plan)]) == 0
+    (tmp_path / "place.csv").write_text("place_1,place_2\n3,4\n", "utf-8")
+    (tmp_path / "hours.csv").write_text("hours\n5\n", "utf-8")
+    data = [f"--input={name}={tmp_path / name}.csv" for name in ("place", "hours")]
+    assert run_command_line(["run", str(plan), *data, "--seed", "1"]) == 0
+    both = SPEC.format(
+        parties="", index="", domain="[0, 10]", values="{0, 5, 10}\n  output O", model="", more="", options="",
+        loss="20 * worst[ (z - x)^2 ] + E[ (O - x)^2 ]", line="all outputs are 3-DP wrt x",
+    )  # fmt: skip
+    found = Plan(solved_text(both))
+    assert found.verify().ok
+    assert "z is drawn from one of 3 values" in found.explain("engineer")
