@@ -67,8 +67,7 @@ def proved(
             # tables cost what the search says, and their bounds are next to that where there are witnesses
             pairs = zip(shares.curves, curves, strict=True)
             fitted = [curve.fitted() if isinstance(own, TableCurve) else own.near for own, curve in pairs]
-            starts += corners(len(fitted))
-            logs = minimised(lines, split.kinds, fitted, starts)[1]
+            logs = minimised(lines, split.kinds, fitted, [*starts, *corners(len(fitted))])[1]
             for k, amount in enumerate(directed(lines, split.kinds, logs)):
                 found[k] += _around(k, amount, lines, split, claims_at)
             shares, starts = _shares(document, parts, found, known), [logs, *starts]

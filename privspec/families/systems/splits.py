@@ -7,6 +7,7 @@ Losses between the shares that were solved are read off curves; the kernel's own
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,7 +16,6 @@ from math import ceil, exp, inf, log, log10
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 Amounts: TypeAlias = dict[str, Fraction]
 GRID = 5
 """Shares of each part that are solved at first, each a third of the one before."""
-WIDTHS = (0.15, 0.05, 0.02, 0.0)
+WIDTHS = (0.15, 0.05, 0.015, 0.004, 0.0)
 """How far beside the split of each round, as a share of each amount, curves are solved as well."""
 DIGITS = 7
 """Significant digits of a share."""
@@ -100,15 +100,25 @@ class Curve:
         known = sorted(self.points.items())
         shares = np.array([log(share) for share, _ in known])
         values = np.array([log(max(value, TINY)) for _, value in known])
-        curve = PchipInterpolator(shares, values, extrapolate=False)
-        slopes = np.diff(values)[[0, -1]] / np.diff(shares)[[0, -1]]
+        steps, secants = np.diff(shares), np.diff(values) / np.diff(shares)
+        # monotone cubics (Fritsch & Butland 1984): weighted harmonic means of secants, 0 where these change sign
+        weights = 2 * steps[1:] + steps[:-1], steps[1:] + 2 * steps[:-1]
+        same = secants[:-1] * secants[1:] > 0
+        firsts, seconds = (np.where(same, part, 1.0) for part in (secants[:-1], secants[1:]))
+        inner = np.where(same, (weights[0] + weights[1]) / (weights[0] / firsts + weights[1] / seconds), 0.0)
+        slopes = [float(secants[0]), *inner.tolist(), float(secants[-1])]
+        places, heights = shares.tolist(), values.tolist()
 
         def at(amount: float) -> float:
             x = log(max(amount, TINY))
-            if shares[0] < x < shares[-1]:
-                return exp(float(curve(x)))
-            end = 0 if x <= shares[0] else -1
-            return exp(min(float(values[end] + slopes[end] * (x - shares[end])), 700.0))
+            k = bisect(places, x)
+            if not 0 < k < len(places):
+                end = -1 if k else 0
+                return exp(min(heights[end] + slopes[end] * (x - places[end]), 700.0))
+            step, t = places[k] - places[k - 1], (x - places[k - 1]) / (places[k] - places[k - 1])
+            rest = 1 - t
+            ends = heights[k - 1] * (1 + 2 * t) * rest * rest + heights[k] * t * t * (3 - 2 * t)
+            return exp(ends + step * t * rest * (slopes[k - 1] * rest - slopes[k] * t))
 
         return at
 
@@ -144,8 +154,8 @@ class Line:
         own = [pair for pair in zip(self.some(kinds), self.some(amounts), strict=True) if pair[1]]
         return composed_proves(self.measure, self.asked, [(kind.measure, {kind.amount: a}) for kind, a in own])
 
-    def about(self, kinds: Sequence[Kind], direction: Sequence[float]) -> float:
-        """The largest multiple of a direction in doubles, for the search."""
+    def about(self, kinds: Sequence[Kind], direction: Sequence[float], near: float | None = None) -> float:
+        """The largest multiple of a direction in doubles, for the search; `near`, that of a direction nearby."""
         own = list(zip(self.some(kinds), self.some(direction), strict=True))
         pure = np.array([d for kind, d in own if kind is PURE])
         mu = sum(d * d for kind, d in own if kind is GAUSSIAN) ** 0.5
@@ -174,25 +184,31 @@ class Line:
             total = (chances * near).sum(axis=1) / chances.sum(axis=1)
             return np.asarray(np.log(np.maximum(total, TINY) / max(asked["delta"], TINY)))
 
+        if near and mu:
+            return root(excess, near, NEAR)
+        # without Gaussian noise nothing is let through up to this guess, where the curve bends
         return root(excess, asked.get("epsilon", asked.get("mu", 1.0)) / (float(pure.sum()) + 4 * mu))
 
 
-POINTS = np.linspace(0, 1, 17)[:, None]
-REACH = 2.0**7
-"""How many times a guess a root may be above it, or below."""
+POINTS = np.linspace(0, 1, 33)[:, None]
+REACH, NEAR = 2.0**7, 1.25
+"""How many times a guess a root may be above it, or below: any guess, and the root of a direction nearby."""
+NARROW = 1e-4
+"""Relative width at which values at both ends tell where a root is."""
 
 
-def root(excess: Callable[[Array], Array], guess: float) -> float:
+def root(excess: Callable[[Array], Array], guess: float, reach: float = REACH) -> float:
     """Where a rising function of scales, all of them at once, is 0; 0 where that is nowhere near a guess."""
-    low, high = guess / REACH, guess * REACH
-    while high / low > 1 + 1e-4:
+    low, high = guess / reach, guess * reach
+    while True:
         scales = low * (high / low) ** POINTS
         values = excess(scales)
         k = int(np.searchsorted(values, 0.0))
         if not 0 < k < len(values):
-            return 0.0
-        low, high, ends = float(scales[k - 1, 0]), float(scales[k, 0]), values[k - 1 : k + 1]
-    return low + (high - low) * float(ends[0] / (ends[0] - ends[1]))
+            return root(excess, guess) if reach < REACH else 0.0
+        low, high, (below, above) = float(scales[k - 1, 0]), float(scales[k, 0]), values[k - 1 : k + 1]
+        if high < low * (1 + NARROW):
+            return low + (high - low) * float(below / (below - above))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -205,9 +221,9 @@ class Lines:
         """Whether all of them hold."""
         return all(line.allows(kinds, amounts) for line in self.each)
 
-    def about(self, kinds: Sequence[Kind], direction: Sequence[float]) -> float:
-        """The largest multiple of a direction that all lines allow, in doubles."""
-        return min(line.about(kinds, direction) for line in self.each)
+    def about(self, kinds: Sequence[Kind], direction: Sequence[float], near: float | None = None) -> float:
+        """The largest multiple of a direction that all lines allow, in doubles; `near`, that of a direction nearby."""
+        return min(line.about(kinds, direction, near) for line in self.each)
 
     def scaled(self, kinds: Sequence[Kind], direction: Sequence[float]) -> tuple[Fraction, ...]:
         """The largest multiple of a direction that all lines allow, in exact numbers, each rounded down."""
@@ -326,10 +342,12 @@ def minimised(
     digits: float = 1e-6,
 ) -> tuple[float, np.ndarray]:
     """The least sum of fitted losses, and its direction in logarithms."""
+    last: float | None = None
 
     def loss(logs: np.ndarray) -> float:
+        nonlocal last
         direction = _direction(logs)
-        scale = lines.about(kinds, direction)
+        last = scale = lines.about(kinds, direction, last)
         return sum(at(d * scale) for at, d in zip(fitted, direction, strict=True)) if scale > 0 else inf
 
     if len(kinds) == 1:
