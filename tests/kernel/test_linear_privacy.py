@@ -27,6 +27,7 @@ from privspec.kernel.core.linear import (
     Part,
     Release,
     Released,
+    read_matrix,
 )
 from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, pieces, reached, seen_by
 from privspec.kernel.core.reading import Item, Refused
@@ -288,6 +289,30 @@ def test_mixed_answers(seed: int) -> None:
         seen_by(
             one, ("O0", "O1"), public=False, inverse=Item({**inverse, "unit": str(2 * F(inverse["unit"]))}, "inverse")
         )
+
+
+def test_matrices_are_of_their_shape_and_no_finer_than_fits() -> None:
+    """Entries are exact: each has its own denominator, which many of them cannot all have at any length."""
+
+    def sparse(places: list[int], unit: str, size: int = 2) -> Item:
+        values = {"shape": [len(places)], "unit": unit, "rows": [1] * len(places)}
+        listed = {"shape": [len(places)], "unit": "1", "rows": places}
+        return Item({"form": "sparse", "shape": [size, size], "places": listed, "values": values}, "matrix")
+
+    assert read_matrix(sparse([0, 3], "1/3"), 2, 2) == fmpq_mat([[1, 0], [0, 1]]) / 3
+    assert read_matrix(sparse([], "2^-300", 1024), 1024, 1024) == fmpq_mat(1024, 1024)
+    for wrong, why in (
+        (sparse([3, 0], "1"), "in order"),
+        (sparse([0, 0], "1"), "in order"),
+        (sparse([0, 4], "1"), "in order"),
+        (sparse([-1], "1"), "in order"),
+        (sparse([0], "0"), "not positive"),
+        (sparse([0], "1", 3), "shape"),
+    ):
+        with pytest.raises(Refused, match=why):
+            read_matrix(wrong, 2, 2)
+    with pytest.raises(Refused, match="too fine"):
+        read_matrix(sparse([], "2^-4096", 1024), 1024, 1024)
 
 
 # --- forgeries ------------------------------------------------------------------------------------------

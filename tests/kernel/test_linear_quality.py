@@ -209,6 +209,7 @@ ATTACKS: list[tuple[str, Attack, str]] = [
     ("records", higher_bound, "bound"),
     ("prefix", set_at("loss", "relative_gap", value=0.0), "relative_gap"),
     ("pure", set_at("status", value="optimal"), "bound: the loss is within"),
+    ("prefix", set_at("status", value="feasible"), "bound: the loss is within"),
     ("prefix", set_at("claims", "bound", value=None), "loss.lower_bound|loss.among"),
     ("prefix", scaled_vectors, "bound"),
     ("at inputs", turned_vectors, "points away"),
