@@ -18,6 +18,7 @@ from scipy.special import ndtr
 
 from privspec.families.systems.splits import (
     GAUSSIAN,
+    NEAR,
     TINY,
     Kind,
     Line,
@@ -45,7 +46,7 @@ class ExecutedLine(Line):
 
     laws: tuple[tuple[Array, Array] | None, ...] = ()
 
-    def about(self, kinds: Sequence[Kind], direction: Sequence[float]) -> float:
+    def about(self, kinds: Sequence[Kind], direction: Sequence[float], near: float | None = None) -> float:
         """The largest multiple of a direction in doubles, if laws are the same at all shares."""
         losses, chances = np.zeros(1), np.ones(1)
         own = list(zip(self.some(kinds), self.some(direction), self.laws, strict=True))
@@ -61,7 +62,7 @@ class ExecutedLine(Line):
             near = ndtr(spread / 2 - rest / spread) - over * ndtr(-spread / 2 - rest / spread)
             return np.asarray(np.log(np.maximum((chances * near).sum(axis=1), TINY) / delta))
 
-        return root(excess, epsilon / (float(np.abs(losses).max()) + 4 * mu))
+        return root(excess, near, NEAR) if near else root(excess, epsilon / (float(np.abs(losses).max()) + 4 * mu))
 
 
 def keeps(found: Mapping[int, Composed], asked: Asked) -> bool:
