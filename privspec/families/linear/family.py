@@ -35,7 +35,10 @@ class LinearDecision:
 
     @property
     def lower_bound(self) -> float | None:
-        """No mechanism that the plan names has less."""
+        """No mechanism that the plan names has less; of sizes of errors what the plan's witness shows."""
+        if self.problem.sizes and self.choice.chosen.lower_bound is None:
+            bound: float | None = self.document()["loss"]["lower_bound"]
+            return bound
         return self.choice.chosen.lower_bound
 
     def document(self) -> dict[str, Any]:

@@ -1,0 +1,101 @@
+"""Absolute losses from the spec to its pages: under every trust, for several observers, priced, and along a sweep."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+from tests.plans import solved_text
+
+PARTIES = """\
+parties: owner in 1..6
+variables:
+  input x[owner] in [0, 1]^2
+  output O
+  output S
+loss: E[ ||O - mean(x)||_1 ] + 2 * E[ |S - sum(x[owner][1] for owner)| ]
+privacy: all outputs are 1-GDP wrt x, replacing one owner
+options: trust """
+STREAM = """\
+variables:
+  input x in [0, 1]^6
+  intermediate y
+  output O
+background: y = prefix_sums(x)
+loss: LOSS
+privacy: O is MEASURE wrt x, replacing one entry
+"""
+
+
+def stream(loss: str = "E[ ||O - y||_1 ]", measure: str = "1-GDP", more: str = "") -> str:
+    return STREAM.replace("LOSS", loss).replace("MEASURE", measure) + more
+
+
+@pytest.mark.parametrize("trust", ["curator", "nobody", "secure_sum", "secure_sum(colluding = 2)"])
+def test_trusts(trust: str) -> None:
+    """With k of N shares left out deviations, and not variances, grow by sqrt(N / (N - k))."""
+    plan, alone = solved_text(PARTIES + trust), solved_text(PARTIES + "curator")
+    factor = sqrt(6 / 4) if "colluding" in trust else 1.0
+    if trust == "nobody":
+        assert plan["loss"]["value"] > alone["loss"]["value"]
+    else:
+        assert plan["status"] == "optimal"
+        assert plan["loss"]["value"] == pytest.approx(factor * alone["loss"]["value"], rel=1e-6)
+
+
+def test_several_observers() -> None:
+    text = stream("E[ ||O - y||_1 ] + 3 * E[ |P - sum(x)| ]").replace("output O", "output O\n  output P")
+    lines = "O is 1-GDP wrt x, replacing one entry, seen by a\n  (O, P) is 2-GDP wrt x, replacing one entry, seen by b"
+    plan = solved_text(text.replace("privacy: O is 1-GDP wrt x, replacing one entry", f"privacy:\n  {lines}"))
+    assert plan["status"] == "optimal"
+
+
+def test_the_largest_is_the_root_of_the_largest_square() -> None:
+    sizes = solved_text(stream("max(E[ |O[j] - y[j]| ] for j in 1..6)"))
+    squares = solved_text(stream("max(E[ (O[j] - y[j])^2 ] for j in 1..6)"))
+    assert sizes["status"] == "optimal"
+    assert sizes["loss"]["value"] == pytest.approx(sqrt(2 / pi * squares["loss"]["value"]), rel=1e-6)
+
+
+@pytest.mark.parametrize("measure", ["2-GDP", "0.5-zCDP", "(1, 1e-6)-DP", "(3, 2)-RDP"])
+def test_measures(measure: str) -> None:
+    """Deviations go with one over mu; where pure noise is better it is chosen, and has no bound."""
+    plan = solved_text(stream(measure=measure, more="options: noise family gaussian\n"))
+    assert plan["status"] == "optimal"
+    one = solved_text(stream(more="options: noise family gaussian\n"))
+    mu = float(plan["guarantees"][0]["achieved"]["mu"])
+    assert plan["loss"]["value"] * mu == pytest.approx(one["loss"]["value"], rel=1e-5)
+
+
+def test_the_least_amount_for_sizes_and_tails() -> None:
+    text = stream("mu", "mu-GDP").replace("output O", "output O\n  choose mu in [0, 10]")
+    lines = "E[ |O[j] - y[j]| ] <= 2 for j in 1..6\n  |O[6] - y[6]| <= 3 with probability 0.9"
+    plan = solved_text(text.replace("privacy", f"accuracy:\n  {lines}\nprivacy"))
+    assert plan["status"] == "optimal"
+    assert max(line["value"] / line["bound"] for line in plan["accuracy"]) == pytest.approx(1, rel=1e-6)
+
+
+def test_pages_and_sweeps_are_of_sizes() -> None:
+    problem = Problem(stream(measure="(1, 1e-6)-DP", more="options: noise family gaussian\n"), {})
+    page = problem.solve().explain("engineer")
+    assert "the loss goes with one over μ(ε, δ)" in page
+    assert "the loss goes with one over μ(ε, δ) squared" not in page
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        ("E[ ||O - x||_inf ]", "has no closed form"),
+        ("E[ ||O - x||_1 ] + E[ (O[1] - x[1])^2 ]", "not both in one sum"),
+        ("max(E[ |O[1] - x[1]| ], E[ (O[2] - x[2])^2 ])", "not both in one sum"),
+        ("E[ ||O - x||_1 ]\naccuracy: E[ ||O - x||_1 ] <= 4", "one error at a time"),
+    ],
+)
+def test_what_is_refused(loss: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(stream(loss), {}).solve()
+    found = caught.value.diagnostics[0]
+    assert (found.code, words in found.message) == ("PS0502", True)
