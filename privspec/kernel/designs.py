@@ -213,26 +213,14 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
     mine, best = figures[number], figures[number].total
     if best is None:
         raise case.loss.wrong("is that of an alternative without a plan")
-    value, low, gap, said, units, among, kind = case.loss.fields(
-        "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"
-    )
     total = nearest_double(best)
-    for item, known in ((value, total), (said, design.expression), (units, mine.words[0]), (kind, mine.words[2])):
-        item.same(known)
-    others = [
-        {
-            "name": design.name(one),
-            "loss": None if figure.total is None else nearest_double(figure.total),
-            "admissible": figure.total is not None,
-        }
-        for i, (one, figure) in enumerate(zip(design.alternatives, figures, strict=True))
-        if i != number
-    ]
-    for stated, other in zip(case.alternatives.items(len(others)), others, strict=True):
-        *parts, why = stated.fields("name", "loss", "admissible", "reason")
-        why.text()
-        for item, expected in zip(parts, other.values(), strict=True):
-            item.same(expected)
+    known = {"value": total, "expression": design.expression, "units": mine.words[0], "kind": mine.words[2]}
+    low, gap, among = case.loss.stating(known, "lower_bound", "relative_gap", "among")
+    others = [pair for i, pair in enumerate(zip(design.alternatives, figures, strict=True)) if i != number]
+    for stated, (one, figure) in zip(case.alternatives.items(len(others)), others, strict=True):
+        loss = None if figure.total is None else nearest_double(figure.total)
+        said: dict[str, object] = {"name": design.name(one), "loss": loss, "admissible": loss is not None}
+        stated.stating(said, "reason")[0].text()
     name = design.name(design.alternatives[number])
     case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].cost):.10g}, {total:.10g}")
     better = [one for one in figures if one.total is not None and one.total < best]
