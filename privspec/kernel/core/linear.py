@@ -76,9 +76,7 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
     if not isinstance(item.value, dict) or "form" not in item.value:
         flat, unit = item.array(rows, columns)
     else:
-        form, shape, places, values = item.fields("form", "shape", "places", "values")
-        form.one_of("sparse")
-        shape.same([rows, columns])
+        places, values = item.stating({"form": "sparse", "shape": [rows, columns]}, "places", "values")
         at, flat = _wholes(places), [0] * (rows * columns)
         if any(a >= b for a, b in zip((-1, *at), (*at, rows * columns), strict=True)):
             raise places.wrong("are not places in order")
@@ -340,11 +338,10 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     known, keys, words, notes = kinds[family.one_of(*kinds)]
     if problem.families and not words & set(problem.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    (shape, scale, *among), (of, matrix) = noise.fields("shape", *keys), reconstruction.fields("of", "matrix")
+    (scale, *among), (of, matrix) = noise.stating({"shape": known}, *keys), reconstruction.fields("of", "matrix")
     rows, local = strategy.extents(2)[0], frame.trust.means.alone
     held = [(one.shape, one.stop - one.start, one.cells) for one in problem.held]
     counted = coalition(frame, held, among)
-    shape.same(known)
     laws = read_laws(scale, rows) if known == "stepped" else ()
     each = [grid] * len(laws) or (scale.items(rows) if family.value == "laplace" else [scale])
     scales = tuple(one.exact() for one in each)
@@ -374,8 +371,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
 
 def _step(item: Item, held: Held) -> Fraction:
     """The grid of an input: one over a whole number, so that both ends of an interval lie on it; counts are whole."""
-    name, grid = item.fields("name", "grid")
-    name.same(held.name)
+    (grid,) = item.stating({"name": held.name}, "grid")
     step = grid.exact()
     if step <= 0 or step.numerator != 1 or (held.cells and step != 1 and not any(one[-1] for one in held.columns)):
         raise grid.wrong("is not one over a whole number, or not the one of counts")

@@ -176,9 +176,9 @@ class Item:
         base64 of little-endian integers of 64 bits.
         """
         packed = isinstance(self.value, dict) and "data" in self.value
-        dims, unit, body, *digest = self.fields("shape", "unit", *(("data", "sha256") if packed else ("rows",)))
+        keys = ("data", "sha256") if packed else ("rows",)
+        unit, body, *digest = self.stating({"shape": list(shape)}, "unit", *keys)
         size, step = prod(shape), unit.exact()
-        dims.same(list(shape))
         if size > ENTRIES or step <= 0:
             raise self.wrong("is too large, or has a unit that is not positive")
         if not packed:
