@@ -1,13 +1,13 @@
 """Laws of noise for one number, in steps, and the multipliers that bound what any law can be worth: linear programs.
 
-The unknown is the chance of each cell of a grid, with the same chance for d and -d; neighbours are up to `steps` cells
+The unknown is the chance of each cell of a grid, with the same chance for d and -d; neighbours are up to so many cells
 apart, and what (f(d) - e^eps f(d + s))+ adds up to is at most delta for each shift s. Chances are solved for in units
 that fall as the law does, since they are compared with a delta far below them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, log1p
 from typing import TypeAlias
@@ -21,7 +21,7 @@ Array: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Callable[[Array], Array]
 """Of an error, in units of the sensitivity."""
 FALL = 0.9
-"""Share of the fastest fall that the units follow."""
+"""Share of the fastest fall that the units follow, and half of it where no delta is compared with."""
 DECAYS = 18.0
 """Tails of laws of pure epsilon are left out of bounds after they fell by e^-18."""
 BEYOND = 1.3
@@ -52,26 +52,31 @@ def end_of_law(epsilon: float, delta: float) -> float:
 
 
 def solve(
-    epsilon: float, delta: float, steps: int, parts: int, loss: Loss, *, smear: Loss | None = None, ends: bool = False
+    epsilon: float,
+    delta: float,
+    cells: int,
+    shifts: Sequence[int],
+    loss: Loss,
+    *,
+    smear: Loss | None = None,
+    ends: bool = False,
 ) -> Solved | None:
-    """The best law on a grid of `steps` times `parts` cells in a sensitivity, for shifts of whole multiples of `parts`.
+    """The best law on a grid of so many cells in a sensitivity, whose neighbours are some numbers of cells apart.
 
     Args: loss, of errors on the grid; smear, what a cell adds to it that errors are spread over (then a law may have
         a point that is not spread); ends, whether the law has to be one that ends with the grid, delta > 0. Otherwise
         the last cells stand for all that is beyond them: no law has less loss.
     Returns: None if the solver finds none.
     """
-    cells = steps * parts
     beyond = BEYOND / 2 if ends else BEYOND + (FREE / epsilon if delta else 0.0)
-    last, grown = ceil(cells * (end_of_law(epsilon, delta) + beyond)), exp(epsilon)
+    last, grown, steps = ceil(cells * (end_of_law(epsilon, delta) + beyond)), exp(epsilon), len(shifts)
     k = np.arange(last + 1)
-    fall = np.exp(-FALL * epsilon / cells * k)
+    fall = np.exp(-(FALL if delta else FALL / 2) * epsilon / cells * k)
     copies = np.where(k == 0, 1.0, 2.0)
     cost = copies * fall * (loss(k / cells) + (0.0 if smear is None else smear(k / cells)))
     rows, columns, values, stops = list[Array](), list[Array](), list[Array](), [0]
     over: list[tuple[int, Array, Array]] = []
-    for number in range(1, steps + 1):
-        shift = number * parts
+    for shift in shifts:
         d = np.arange(-(shift // 2), last + 1)
         d = d[np.abs(d + shift) > np.abs(d)]
         if not ends:

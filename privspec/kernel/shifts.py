@@ -1,8 +1,8 @@
 """One number: no mechanism has less loss than multipliers of shifts show (noise/notes/shift-bound.md).
 
-Let neighbours move the answer by every multiple of 1 / m of its sensitivity up to all of it. A law f of the error d, or
-an average of any mechanism's laws over data of any size, has (f(d) - e^eps f(d + s))+ add up to at most delta for each
-of these shifts s and for -s. So for multipliers z_s(d) from 0 to most_s, linear between the points of a grid of errors,
+Let neighbours move the answer by any part of its sensitivity, or by all of it only. A law f of the error d, or an
+average of any mechanism's laws over data of any size, has (f(d) - e^eps f(d + s))+ add up to at most delta for each of
+these shifts s and for -s. So for multipliers z_s(d) from 0 to most_s, linear between the points of a grid of errors,
 
     E[loss] >= min over d of { loss(d) + C(d) } - delta sum most_s,    C(d) = sum over s of z_s(d) - e^eps z_s(d - s).
 """
@@ -104,32 +104,35 @@ def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple
 
 def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str, ...]]:
     """The same; nothing that is executed matters."""
-    _, number, chain, fine, *given = item.fields("scope", "requirement", "steps", "fine", "start", "multipliers")
+    _, number, fine, some, *given = item.fields("scope", "requirement", "cells", "shifts", "start", "multipliers")
     found = reach(frame, block, number.integer(0, len(frame.obligations) - 1))
-    steps, parts = chain.integer(1, LARGEST), fine.integer(1, LARGEST)
-    if steps > 1 and not found.divided:
-        raise chain.wrong("divides what neighbours move as a whole")
-    own, paid = combined(found, steps, parts, *given)
-    power, step = 1 if block.errors.sizes else 2, found.sensitivity / (steps * parts)
+    cells = fine.integer(1, LARGEST)
+    shifts = [one.integer(1, cells) for one in some.items()]
+    if any(a >= b for a, b in zip([0, *shifts], shifts, strict=False)) or not shifts:
+        raise some.wrong("are not shifts in order")
+    if shifts != [cells] and not found.divided:
+        raise some.wrong("divide what neighbours move as a whole")
+    own, paid = combined(found, shifts, *given)
+    power, step = 1 if block.errors.sizes else 2, found.sensitivity / cells
     terms = zip(block.errors.weights, block.errors.rows.tolist(), strict=True)
     each = [w * abs(fraction(own) * step) ** power for w, (own,) in terms]
     weight = max(each) if block.worst else sum(each, NONE)
     return weight * (least(own, power) - paid), (found.among,)
 
 
-def combined(found: Reach, steps: int, parts: int, start: Item, multipliers: Item) -> tuple[list[Fraction], Fraction]:
+def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) -> tuple[list[Fraction], Fraction]:
     """C at the points 0, 1, .. of the grid, up to one at which it is 0 for good, and delta sum most_s."""
     first, width = start.integer(-LARGEST, 0), multipliers.extents(2)[1]
-    if steps * width > LARGEST or width * parts > LARGEST:
+    if not 0 < len(shifts) * width <= LARGEST:
         raise multipliers.wrong("are too many")
-    given, plus, minus = read_matrix(multipliers, steps, width), dict[int, Fraction](), dict[int, Fraction]()
-    for number, row in enumerate(given.tolist(), 1):
+    given, plus, minus = read_matrix(multipliers, len(shifts), width), dict[int, Fraction](), dict[int, Fraction]()
+    for shift, row in zip(shifts, given.tolist(), strict=True):
         if min(row) < 0:
             raise multipliers.wrong("are below 0")
         for k, entry in enumerate(row, first):
             if entry:
                 plus[abs(k)] = plus.get(abs(k), NONE) + fraction(entry)
-                minus[abs(k + number * parts)] = minus.get(abs(k + number * parts), NONE) + fraction(entry)
+                minus[abs(k + shift)] = minus.get(abs(k + shift), NONE) + fraction(entry)
     paid = sum((fraction(max(row)) for row in given.tolist()), NONE)
     grown, last = exp_up(found.epsilon), max([0, *plus, *minus])
     own = [plus.get(k, NONE) - grown * minus.get(k, NONE) for k in range(last + 2)]

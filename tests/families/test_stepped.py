@@ -53,7 +53,7 @@ def test_staircases_are_the_best_of_all_on_their_grid(power: int) -> None:
 
 
 def test_the_program_finds_the_staircase() -> None:
-    solved = solve(1.0, 0.0, 12, 1, np.square)
+    solved = solve(1.0, 0.0, 12, range(1, 13), np.square)
     assert solved is not None
     law, _ = law_of(Fraction(1), Fraction(0), 2, 12)
     assert solved.loss == pytest.approx(float(law.square) / 144, rel=1e-4)

@@ -146,7 +146,10 @@ def test_forged_weights_are_refused() -> None:
     assert "length" in refused(resign(plan)) or "entries" in refused(resign(plan))
 
 
-@pytest.mark.parametrize(("key", "value"), [("steps", 1), ("fine", 2), ("start", 5), ("start", -1), ("requirement", 1)])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("cells", 1), ("cells", 100), ("shifts", [1]), ("shifts", []), ("start", 5), ("start", -1), ("requirement", 1)],
+)
 def test_forged_bounds_are_refused(key: str, value: object) -> None:
     plan = plan_of("1")
     refused(mutate(plan, ("claims", "bound", key), value))

@@ -8,7 +8,7 @@ notes/shift-bound.md).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, frexp, sqrt
@@ -46,7 +46,7 @@ from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, document
 from privspec.problem.linear_differences import BallDifferences
 from privspec.solvers.programs import Array
-from privspec.solvers.stepped import BEYOND, end_of_law, solve, stairs
+from privspec.solvers.stepped import BEYOND, FREE, end_of_law, solve, stairs
 
 STEPS = 2**30
 """Steps of the lattice in a sensitivity, about: they take up the rounding of the answer."""
@@ -59,8 +59,12 @@ SHARES = {1: 6e-3, 2: 2e-3}
 """Square of a cell, as a share of the loss (of its square, for sizes): spreading squares over cells costs a twelfth."""
 ROOMS = (1e-6, 1e-4, 1e-2)
 """Shares of delta that are left for rounding, until it suffices."""
-ROWS = 9_000
+ROWS = 12_000
 """Rows of the largest programs, about."""
+SHIFTS = 24
+"""Shifts of which a bound is made, at most."""
+LOOSE, FINER, WIDER = 0.005, {False: 1.0, True: 1.6}, 2
+"""From this delta on bounds take finer grids; so many times finer, and programs so many times larger."""
 COARSE = 8
 """Cells in a sensitivity for a first look."""
 LOSSES: dict[int, Callable[[Array], Array]] = {1: np.abs, 2: np.square}
@@ -161,7 +165,15 @@ def _ending(epsilon: Fraction, delta: Fraction, power: int, whole: int | None) -
 
     for room in ROOMS:
         spread = None if whole else smear
-        found = solve(float(epsilon), float(delta) * (1 - room), cells, 1, LOSSES[power], smear=spread, ends=True)
+        found = solve(
+            float(epsilon),
+            float(delta) * (1 - room),
+            cells,
+            range(1, cells + 1),
+            LOSSES[power],
+            smear=spread,
+            ends=True,
+        )
         if found is None:
             return None
         weights = tuple(floor(chance * 2**WEIGHT_BITS) for chance in found.chances.tolist())
@@ -183,14 +195,23 @@ def _staircase(epsilon: Fraction, cells: int, width: int, power: int) -> tuple[S
 def _cells(epsilon: float, delta: float, power: int) -> int:
     """Cells in a sensitivity, as the loss and the size of the program ask for."""
     most = sqrt(ROWS / _rows(epsilon, delta))
-    return max(1, min(ceil(_finest(epsilon, delta, COARSE, power)), int(most)))
+    return max(1, min(ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power)), int(most)))
 
 
-def _finest(epsilon: float, delta: float, steps: int, power: int) -> float:
+def _finest(epsilon: float, delta: float, power: int, shifts: Sequence[int] = tuple(range(1, COARSE + 1))) -> float:
     """Cells in a sensitivity of which the square is a small share of the loss (of a squared size where that counts)."""
-    coarse = solve(epsilon, delta, min(steps, COARSE), 1, LOSSES[power])
+    coarse = solve(epsilon, delta, shifts[-1], shifts, LOSSES[power])
     loss = epsilon**-power if coarse is None else coarse.loss
     return float(1 / sqrt(SHARES[power] * loss ** (2 / power)))
+
+
+def _shifts(cells: int) -> list[int]:
+    """All shifts of few cells; of many, some that no coarser grid has all of, so that no law profits from one."""
+    if cells <= SHIFTS:
+        return list(range(1, cells + 1))
+    spread = np.linspace(cells / SHIFTS, cells, SHIFTS)
+    moved = spread + np.random.default_rng(0).uniform(-2, 2, SHIFTS) * (spread < cells)
+    return np.unique(np.clip(np.rint(moved), 1, cells)).astype(int).tolist()
 
 
 # --- what no law is below -------------------------------------------------------------------------
@@ -215,22 +236,22 @@ def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dic
 
     Args: divided, whether neighbours move the answer by every part of its sensitivity, and not as a whole only.
     """
-    steps = _cells(epsilon, delta, power) if divided else 1
-    finest, parts = _finest(epsilon, delta, steps, power), 1
-    if power == 2:
-        parts = max(1, min(ceil(finest / steps - 0.2), int(ROWS / _rows(epsilon, delta) / steps**2)))
-    cells = steps * parts
+    shifts = [1] if not divided else list(range(1, COARSE + 1))
+    cells = ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power, shifts)) if divided or power == 2 else 1
+    rows = _rows(epsilon, delta) + FREE / epsilon
+    cells = max(1, min(cells, int(WIDER * ROWS / rows / (min(SHIFTS, cells) if divided else 1))))
+    shifts = _shifts(cells) if divided else [cells]
     spare = 0.0 if divided else cells**-2  # between points that carry chances, squares are less than linear
 
     def lowered(d: Array) -> Array:
-        return np.asarray(LOSSES[power](d) - spare * (np.rint(d * cells) % parts != 0))
+        return np.asarray(LOSSES[power](d) - spare * (np.rint(d * cells) % cells != 0))
 
-    solved = solve(epsilon, delta, steps, parts, lowered)
+    solved = solve(epsilon, delta, cells, shifts, lowered)
     if solved is None:
         return None
     start = min(first for _, first, _ in solved.multipliers)
     size = max(first + len(values) for _, first, values in solved.multipliers) - start
-    whole = np.zeros((steps, size))
+    whole = np.zeros((len(shifts), size))
     for number, (_, first, values) in enumerate(solved.multipliers):
         whole[number, first - start : first - start + len(values)] = values * cells**power
     exponent = frexp(float(whole.max()) or 1.0)[1] - MULTIPLIER_BITS
@@ -240,7 +261,7 @@ def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dic
     at = Numbers((len(places),), Fraction(1), tuple(places.tolist()))
     packed = {"places": at.to_json(PACKED), "values": values.to_json(PACKED)}
     matrix = {"form": "sparse", "shape": list(rounded.shape), **packed}
-    return {"steps": steps, "fine": parts, "start": start, "multipliers": matrix}
+    return {"cells": cells, "shifts": shifts, "start": start, "multipliers": matrix}
 
 
 def _rows(epsilon: float, delta: float) -> float:
