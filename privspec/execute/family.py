@@ -263,8 +263,8 @@ class FamilyMechanism(Mechanism):
         """
 
 
-MESSAGE = "message"
-"""The entry of a message that holds what its party says."""
+MESSAGE, PARTY = "message", "party"
+"""The entries of a message that hold what its party says, and who it is where parties are not of one set."""
 Party = TypeVar("Party")
 Said = TypeVar("Said")
 

@@ -16,6 +16,7 @@ from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.execute.data import Grid, data_rules, read_inputs
 from privspec.execute.family import (
     MESSAGE,
+    PARTY,
     Circumstances,
     Drawn,
     Keys,
@@ -33,8 +34,8 @@ from privspec.noise.shares import Shares, on_points
 
 ROSTER = "roster"
 """The entry of a message that holds the digest of the keys that mask its numbers, which are in steps of the lattice."""
-RECORD, PARTY = "record", "party"
-"""What parties are called who are of no set, each with a record of its own, and those of several sets."""
+RECORD = "record"
+"""What parties are called who are of no set, each with a record of its own."""
 COUNTED = 2**40
 """Records up to which sums of counts have room."""
 DEVIATIONS = 2**10

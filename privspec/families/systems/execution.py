@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.family import (
+    PARTY,
     Circumstances,
     Drawn,
     FamilyMechanism,
@@ -131,13 +132,13 @@ class SystemMechanism(FamilyMechanism):
     def _index(self) -> str:
         """What parties are called."""
         every = {name for names in self.sets for name in names}
-        return min(every) if len(every) == 1 else "party"
+        return min(every) if len(every) == 1 else PARTY
 
     def _name_in(self, number: int, party: str) -> str | None:
         """What a party is called in a part; None where it holds nothing of it."""
         index, _, own = party.rpartition(":")
         sets = self.sets[number]
-        if self._index != "party":
+        if self._index != PARTY:
             return party
         return None if index not in sets else own if len(sets) == 1 else party
 
@@ -172,7 +173,7 @@ class SystemMechanism(FamilyMechanism):
 
     def _said(self, number: int, name: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """What a party says in one part."""
-        index = self.sets[number][0] if len(self.sets[number]) == 1 else "party"
+        index = self.sets[number][0] if len(self.sets[number]) == 1 else PARTY
         tail = f" {number + 1}"
         own = {key.removesuffix(tail): value for key, value in outputs.items() if key.endswith(tail)}
         return {**own, index: [name]}

@@ -16,7 +16,7 @@ from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.suggest import nearest
 from privspec.execute.data import located
 from privspec.execute.drawing import NO_PLACE, Labels, TableLaw
-from privspec.execute.family import Plan, Progress, mechanism_of, silent
+from privspec.execute.family import PARTY, Plan, Progress, mechanism_of, silent
 from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.execute.reading import Batches, Fields, batches
 from privspec.execute.release import DIGITS, MAJOR, Release, mark_names
@@ -302,11 +302,18 @@ def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: 
     Raises: DataError (PS0802 to PS0808, PS0842), VerificationError (PS0843) if a file says that its reports were made
         under another plan.
     """
-    counts = np.zeros(len(law.columns), dtype=np.int64)
+    counts, known = np.zeros(len(law.columns), dtype=np.int64), set[str]()
     for source in sources:
         reports, said = _opened(located("the reports", source))
         if said not in (None, digest):
             raise _other_plan()
+        # a person's report by `run --party` says whose it is
+        who = (
+            set(map(str, np.ravel(reports[PARTY]))) if isinstance(reports, Mapping) and PARTY in reports else set[str]()
+        )
+        if known & who:
+            refuse("PS0842", f"there are two reports of party {min(known & who)}")
+        known |= who
         counts += _count(law.columns, reports, digest, progress)
     if not counts.any():
         refuse("PS0808", "there are no reports", help="one report a row, below a line that names the columns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,21 +18,26 @@ from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
 from privspec.execute.drawing import TableLaw, atom_of, base_of, read_places
 from privspec.execute.family import (
+    PARTY,
     Circumstances,
     Drawn,
     Exposure,
     FamilyMechanism,
+    Keys,
     LocalReports,
+    Mechanism,
     Plan,
     Rounds,
     Secret,
     Simulation,
+    no_messages,
+    refuse_keys,
     refuse_long_simulation,
     refuse_unknown,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared
-from privspec.families.tables.rows import RULE, LabelledRows, ModelRows, read_reports
+from privspec.families.tables.rows import RULE, LabelledRows, ModelRows, Reports, read_reports
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
 from privspec.model.spaces import order_matters
@@ -192,6 +197,7 @@ class FiniteMechanism(FamilyMechanism):
     labels: tuple[Any, ...]
     inputs: frozenset[str]
     measures: tuple[str, ...]
+    alone: bool
 
     @classmethod
     def of_plan(cls, plan: Plan) -> FiniteMechanism:
@@ -202,6 +208,7 @@ class FiniteMechanism(FamilyMechanism):
             tuple(mechanism["inputs"]),
             frozenset(name for g in guarantees for name in names_of(g.get("wrt", ()))),
             tuple(str(g["measure"]) for g in guarantees),
+            plan.get("problem", {}).get("trust", {}).get("kind") == "nobody",
         )
 
     @staticmethod
@@ -248,6 +255,16 @@ class FiniteMechanism(FamilyMechanism):
             refuse("PS0805", f"{', '.join(self.of)} is declared with size 1, the data have size {len(reports.chosen)}")
         return OneRow(self.law, int(reports.chosen[0]), circumstances.strict)
 
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        """One person's report, with their name beside it.
+
+        Raises: UsageError PS0844 where a run is not one report of each person.
+        """
+        refuse_keys(keys)
+        if not (self.alone or is_local(None, None, self.measures)) or PARTY in self.outputs:
+            raise no_messages("its answers are drawn once, by one keeper")
+        return OwnReport(self, party)
+
     def _rows(self, model: Model) -> ModelRows:
         return ModelRows(model, self.of, self.labels)
 
@@ -265,3 +282,47 @@ class FiniteMechanism(FamilyMechanism):
         drawn = self.law.draw(np.full(asked.repetitions, row, dtype=np.intp), SimulationRandomness(asked.seed))
         figures = self.law.columns.figures()
         return np.take(figures, drawn, axis=0)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnReport(Mechanism):
+    """The plan for one person."""
+
+    whole: FiniteMechanism
+    party: str
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Who it is from, and the report."""
+        return (PARTY, *self.whole.outputs)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The person's own values, in one row.
+
+        Raises: DataError PS0811 unless there is exactly one; UsageError PS0844 where reports are not of single persons.
+        """
+        if not self.whole.local(circumstances.model):
+            raise no_messages("its answers are drawn once, by one keeper")
+        found = self.whole.read(data, circumstances)
+        assert isinstance(found, Reports)
+        if len(found.chosen) != 1:
+            said = f"a person makes one report, the data have {len(found.chosen)} rows"
+            refuse("PS0811", said, "nothing was drawn and nothing was spent")
+        return _Own(self.party, found)
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        return self.whole.simulate(asked)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Own(Secret):
+    party: str
+    report: Secret
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return self.report.rules
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        drawn = self.report.draw(randomness)
+        return replace(drawn, outputs={PARTY: np.array([self.party], dtype=object), **drawn.outputs})
