@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
@@ -25,6 +25,8 @@ from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import spec_json
 from privspec.problem.votes import FAMILIES, LISTED
 
+STEP = Fraction(11, 10)
+"""By so much what a line allows is raised, to say what the line costs."""
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 
 
@@ -35,9 +37,11 @@ def sealed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan: what a family says of its mechanism, with the spec and the problem that it answers."""
+    """A plan: what a family says of its mechanism, with the spec and the problem that it answers, and versions."""
     problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
-    found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts}
+    solver = parts["remarks"]["solver"]
+    remarks = parts["remarks"] | {"solver": {**solver, "notes": solver.get("notes", []), "versions": _versions()}}
+    found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts, "remarks": remarks}
     return sealed(found | {"assumptions": assumptions(model, found)})
 
 
@@ -132,7 +136,33 @@ def guarantee_head(requirement: Requirement, index: int) -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
+def promised(requirement: Requirement, index: int, least: Fraction | None, because: str) -> dict[str, Any]:
+    """A guarantee of pure epsilon: the least that was shown, if any, rounded up, and no more than is asked for."""
+    asked = requirement.measure.amounts["epsilon"]
+    said = asked if least is None else min(Fraction(decimal_up(least)), asked)
+    return guarantee_head(requirement, index) | {"achieved": {"epsilon": show(said)}, "because": [because]}
+
+
+def price(requirement: Requirement, change: float, amount: str = "epsilon") -> dict[str, Any]:
+    """The relative change of the loss where a line allows a tenth more of an amount."""
+    now = requirement.measure.amounts[amount]
+    return {
+        "line": requirement.line,
+        "text": requirement.text,
+        "change": f"{amount} {show(now)} -> {show(now * STEP)}",
+        "loss_change": change,
+    }
+
+
+def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list[dict[str, Any]]:
+    """Lines of accuracy: their number and text, the error that is reached, and what they allow."""
+    return [
+        {"line": line, "text": text, "value": nearest_double(value), "bound": nearest_double(bound)}
+        for line, text, value, bound in limits
+    ]
+
+
+def _versions() -> dict[str, str]:
     """Versions of what computed the plan."""
     found = {}
     for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):

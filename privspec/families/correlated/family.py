@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
-from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
+from privspec.families.document import STEP, accuracy_json, decimal_up, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.chains import (
@@ -63,8 +63,6 @@ DISTANCES = (48, 32, 20, 12, 8, 6, 5, 4)
 """Distances of quilts with laws between them, in the order in which they are tried."""
 WORK = 10**8
 """Quilts that are tried, over all entries and pairs of values."""
-RAISED = Fraction(11, 10)
-"""By so much epsilon is raised to say what a line costs."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -491,15 +489,9 @@ class ChainDecision:
                     "scale": str(solved.scale),
                 },
                 "guarantees": [self._guarantee(number, reached) for number in range(len(self.model.requirements))],
-                "accuracy": [
-                    {
-                        "line": one.line,
-                        "text": one.text,
-                        "value": nearest_double(errors_of(chain, one.weights)),
-                        "bound": nearest_double(one.bound),
-                    }
-                    for one in chain.block.accuracy
-                ],
+                "accuracy": accuracy_json(
+                    (one.line, one.text, errors_of(chain, one.weights), one.bound) for one in chain.block.accuracy
+                ),
                 "claims": {
                     "given": given,
                     "without_model": {
@@ -509,7 +501,7 @@ class ChainDecision:
                 },
                 "remarks": {
                     "binding": self._price(),
-                    "solver": {"name": "least noise", "seconds": self.seconds, "notes": [], "versions": versions()},
+                    "solver": {"name": "least noise", "seconds": self.seconds},
                 },
             },
         )
@@ -517,11 +509,7 @@ class ChainDecision:
     def _guarantee(self, number: int, reached: Fraction) -> dict[str, Any]:
         requirement, given = self.model.requirements[number], number in self.system.block.lines
         least = reached if given else plain(self.chain, requirement.neighbours.unit) / self.solved.scale
-        said = min(Fraction(decimal_up(least)), self.system.epsilon(number))
-        return guarantee_head(requirement, number) | {
-            "achieved": {"epsilon": show(said)},
-            "because": ["quilt" if given else "discrete-laplace"],
-        }
+        return promised(requirement, number, least, "quilt" if given else "discrete-laplace")
 
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
@@ -529,10 +517,8 @@ class ChainDecision:
         if self.solved.proof.by == "windows" and len(self.chain.offset) > 1:
             return []  # a price is a remark, and takes as long as the plan
         asked = {i: self.system.epsilon(i) for i in range(count)}
-        raised = asked | {number: asked[number] * RAISED}
+        raised = asked | {number: asked[number] * STEP}
         if number in self.system.block.lines:
             raised |= {i: max(asked[i], raised[number]) for i in self.system.block.lines}
         after = _loss(self.chain, _solved(self.system, raised).scale)
-        line = self.model.requirements[number]
-        change = f"epsilon {show(asked[number])} → {show(raised[number])}"
-        return [{"line": line.line, "text": line.text, "change": change, "loss_change": after / self.loss - 1}]
+        return [price(self.model.requirements[number], after / self.loss - 1)]

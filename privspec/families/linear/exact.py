@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
-from privspec.families.document import float_down
+from privspec.families.document import accuracy_json, float_down
 from privspec.families.exposures import inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
@@ -134,10 +134,8 @@ class Stated:
     def accuracy(self) -> list[dict[str, Any]]:
         """Every instance of an accuracy line with what is expected and what was asked for."""
         lines = self.release.problem.accuracy
-        return [
-            {"line": line, "text": text, "value": nearest_double(value), "bound": nearest_double(bound)}
-            for (_, bound, line, text, _), value in zip(lines, self.figures.lines, strict=True)
-        ]
+        found = zip(lines, self.figures.lines, strict=True)
+        return accuracy_json((line, text, value, bound) for (_, bound, line, text, _), value in found)
 
     def covariance(self) -> list[list[float]] | None:
         """That of the outputs, where it is small enough to be stated."""

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import InternalError, PrivspecError
-from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
+from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, price, rated
 from privspec.families.infeasible import Infeasible
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
@@ -24,7 +24,6 @@ from privspec.families.linear.stepped import stepped_candidates
 from privspec.model.graph import Model
 from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
-from privspec.model.values import show
 from privspec.noise.stepped import SteppedNoise
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
@@ -74,7 +73,6 @@ def raise_plan(problem: Problem, chosen: Candidate, others: tuple[Candidate, ...
                 "seconds": mechanism.seconds,
                 "tolerance": problem.settings.tolerance,
                 "notes": list(mechanism.notes),
-                "versions": versions(),
             },
         },
     }
@@ -126,8 +124,6 @@ def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amo
 # --- what lines cost ------------------------------------------------------------------------------
 
 
-STEP = Fraction(11, 10)
-"""Prices are for a tenth more of an amount."""
 PRICED = ("epsilon", "rho", "mu")
 """Amounts that prices are given for."""
 SLACK_SHARE = 1e-6
@@ -156,7 +152,7 @@ def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
         if not isinstance(system, Infeasible):
             changed = Problem(replace(problem.model, requirements=(more,)), system, problem.settings)
             found += [
-                _price(lines[0], amount, after.loss / loss - 1) for after in stepped_candidates(changed, bounded=False)
+                price(lines[0], after.loss / loss - 1, amount) for after in stepped_candidates(changed, bounded=False)
             ]
     return found
 
@@ -172,7 +168,7 @@ def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
             except (SolverError, PrivspecError):
                 continue  # a price is a remark: the plan stands without it
             if after is not None and abs(after - loss) > SLACK_SHARE * loss:
-                found.append(_price(requirement, amount, after / loss - 1))
+                found.append(price(requirement, after / loss - 1, amount))
     return found
 
 
@@ -185,16 +181,6 @@ def _increased(requirement: Requirement) -> Iterator[tuple[str, Requirement]]:
         if now is not None:
             more: Measure = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
             yield amount, replace(requirement, measure=more)
-
-
-def _price(requirement: Requirement, amount: str, change: float) -> dict[str, Any]:
-    now = requirement.measure.amounts[amount]
-    return {
-        "line": requirement.line,
-        "text": requirement.text,
-        "change": f"{amount} {show(now)} -> {show(now * STEP)}",
-        "loss_change": change,
-    }
 
 
 def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list[dict[str, Any]]:
@@ -222,5 +208,5 @@ def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list
                 r.measure.pure_epsilon if pure else r.measure.gaussian_mu_down() for r in (requirement, more)
             )
             if before is not None and after is not None:
-                found.append(_price(requirement, amount, float(before / after) ** (power * share) - 1) | how)
+                found.append(price(requirement, float(before / after) ** (power * share) - 1, amount) | how)
     return found

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
+from privspec.families.document import STEP, accuracy_json, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.core.numbers import nearest_double
@@ -34,14 +34,11 @@ from privspec.kernel.points import (
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
 from privspec.model.requirements import Requirement
-from privspec.model.values import show
 from privspec.problem.form import document
 from privspec.problem.points import FAMILIES, NORM_OF, PointBlock, block_of
 
 FINE = 34
 """Points are rounded to a step of about 2^-34 of the scale of the noise."""
-RAISED = Fraction(11, 10)
-"""By so much epsilon is raised to say what a line costs."""
 NAMES = {
     "l2": "K-norm noise of the Euclidean distance (planar Laplace noise, in the plane)",
     "l1": "independent Laplace noise on every number",
@@ -72,7 +69,7 @@ class System:
             scale = self.scale(norm, requirement)
             if scale is None:
                 return None
-            found.append((scale / RAISED if number == raised else scale, number))
+            found.append((scale / STEP if number == raised else scale, number))
         scale, binding = max(found, key=lambda one: one[0])
         points = replace(self.unit, norm=norm, scale=scale, step=step_of(scale))
         exact = loss_of(points, self.unit.block.error)
@@ -208,19 +205,13 @@ class PointDecision:
                     "unit": str(points.step),
                 },
                 "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
-                "accuracy": [
-                    {
-                        "line": one.line,
-                        "text": one.text,
-                        "value": nearest_double(found or Fraction(0)),
-                        "bound": nearest_double(one.bound),
-                    }
-                    for one, found in accuracy
-                ],
+                "accuracy": accuracy_json(
+                    (one.line, one.text, found or Fraction(0), one.bound) for one, found in accuracy
+                ),
                 "claims": {},
                 "remarks": {
                     "binding": self._price(),
-                    "solver": {"name": "closed form", "seconds": self.seconds, "notes": [], "versions": versions()},
+                    "solver": {"name": "closed form", "seconds": self.seconds},
                 },
             },
         )
@@ -240,9 +231,7 @@ class PointDecision:
         requirement = self.model.requirements[number]
         measure = requirement.measure
         least = rate(self.points, measure.metric) if isinstance(measure, MetricDP) else whole(self.points)
-        asked = measure.amounts["epsilon"]
-        said = asked if least is None else min(Fraction(decimal_up(least)), asked)
-        return guarantee_head(requirement, number) | {"achieved": {"epsilon": show(said)}, "because": [NOTE]}
+        return promised(requirement, number, least, NOTE)
 
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
@@ -251,8 +240,4 @@ class PointDecision:
         after = self.system.candidate(self.points.norm, number)
         if after is None:
             return []
-        epsilon = line.measure.amounts["epsilon"]
-        change = f"epsilon {show(epsilon)} → {show(epsilon * RAISED)}"
-        return [
-            {"line": line.line, "text": line.text, "change": change, "loss_change": float(after.loss) / self.loss - 1}
-        ]
+        return [price(line, float(after.loss) / self.loss - 1)]

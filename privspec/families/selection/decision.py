@@ -8,7 +8,7 @@ from typing import Any
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document, versions
+from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document
 from privspec.families.family import Settings
 from privspec.families.selection.choices import LotteryBound, rounds_json
 from privspec.families.selection.papers import remarks
@@ -80,8 +80,6 @@ class LotteryDecision:
                     "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
                     "seconds": self.seconds,
                     "tolerance": self.settings.tolerance,
-                    "notes": [],
-                    "versions": versions(),
                 },
             },
         }

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.families.document import guarantee_head, plan_document, rated, versions
+from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.statistics.predict import (
@@ -119,8 +119,6 @@ class StatisticDecision:
                     "iterations": self.prediction.crowds,
                     "seconds": self.seconds,
                     "tolerance": self.settings.tolerance,
-                    "notes": [],
-                    "versions": versions(),
                 },
             },
         }

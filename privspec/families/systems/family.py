@@ -11,7 +11,7 @@ from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.gaussian import mu_down
-from privspec.families.document import guarantee_head, plan_document, rated, versions
+from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.systems.bracket import judged, proved
@@ -114,7 +114,7 @@ class SystemDecision:
                 "claims": {},
                 "remarks": {
                     "binding": [],
-                    "solver": {"name": "parts", "seconds": self.seconds, "notes": [], "versions": versions()},
+                    "solver": {"name": "parts", "seconds": self.seconds},
                 },
             },
         )

@@ -18,7 +18,7 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.families import amounts
 from privspec.families.amounts import down
-from privspec.families.document import decimal_up, float_down, versions
+from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.tables.decision import LinearTable, Ways
@@ -255,7 +255,6 @@ class PricedTable:
                         **decision.solver(),
                         "seconds": perf_counter() - search.started,
                         "tolerance": search.settings.tolerance,
-                        "versions": versions(),
                     },
                 },
             },

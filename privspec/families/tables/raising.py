@@ -21,7 +21,7 @@ import numpy as np
 
 from privspec.core.diagnostics import SolveError
 from privspec.core.rounding import log_up, readable
-from privspec.families.document import decimal_up, guarantee_head, plan_document, rated, versions
+from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, rated
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.comparisons import comparisons
 from privspec.families.tables.context import Label, Neighbours, TableContext
@@ -82,7 +82,6 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
                 **decision.solver(),
                 "notes": notes,
                 "tolerance": decision.settings.tolerance,
-                "versions": versions(),
             },
         },
     }
@@ -300,8 +299,6 @@ def beside(decision: TableDecision) -> tuple[list[dict[str, Any]], dict[str, Any
 # --- what lines cost ------------------------------------------------------------------------------
 
 
-STEP = Fraction(11, 10)
-"""Prices are for a tenth more of an amount."""
 RESOLVED = 3 * A_SECOND
 """Work up to which a solution is found again for each price; larger ones are priced to first order."""
 SLACK_SHARE = 1e-6

@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.rounding import exp_down, log_up
-from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, rated, versions
+from privspec.families.document import STEP, float_down, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item, read
 from privspec.model.graph import Model
-from privspec.model.values import show
 from privspec.problem.cells import block_of
 from privspec.problem.form import Numbers, document
 from privspec.solvers import cells as solver
@@ -30,8 +29,6 @@ BITS = 62
 """Binary places of the least chances, and of e^epsilon."""
 LOWERED = (0.0, 1e-12, 1e-10, 1e-8, 1e-7, 1e-5, 1.0)
 """Shares by which multipliers are lowered."""
-RAISED = Fraction(11, 10)
-"""By so much epsilon is raised to say what a line costs."""
 Rows = tuple[tuple[Fraction, ...], ...]
 
 
@@ -172,7 +169,7 @@ class CellDecision:
         table = Numbers(
             (block.cells, len(block.values)), Fraction(1, cells.total), tuple(v for row in cells.rows for v in row)
         )
-        said = decimal_up(log_up(cells.ratio() or Fraction(1)))
+        ratio = log_up(cells.ratio() or Fraction(1))
         return plan_document(
             self.model,
             {
@@ -180,18 +177,13 @@ class CellDecision:
                 "alternatives": list(self.others),
                 "mechanism": {"family": "cells", "table": table.to_json()},
                 "guarantees": [
-                    guarantee_head(line, number)
-                    | {
-                        "achieved": {"epsilon": show(min(Fraction(said), line.measure.amounts["epsilon"]))},
-                        "because": [NOTE],
-                    }
-                    for number, line in enumerate(self.model.requirements)
+                    promised(line, number, ratio, NOTE) for number, line in enumerate(self.model.requirements)
                 ],
                 "accuracy": [],
                 "claims": {"bound": self.witness},
                 "remarks": {
                     "binding": self._price(),
-                    "solver": {"name": "HiGHS", "seconds": self.seconds, "notes": [], "versions": versions()},
+                    "solver": {"name": "HiGHS", "seconds": self.seconds},
                 },
             },
         )
@@ -199,6 +191,5 @@ class CellDecision:
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
         line, epsilon = self.model.requirements[self.system.binding], self.system.epsilon
-        after = nearest_double(best(self.system.block, epsilon * RAISED)[0].loss())
-        change = f"epsilon {show(epsilon)} → {show(epsilon * RAISED)}"
-        return [{"line": line.line, "text": line.text, "change": change, "loss_change": after / self.loss - 1}]
+        after = nearest_double(best(self.system.block, epsilon * STEP)[0].loss())
+        return [price(line, after / self.loss - 1)]
