@@ -363,7 +363,12 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     """Constructs that are not known here: where, what, and what to write in their place."""
     (source,), (output,) = model.inputs, model.outputs
     finite = f"finite reports of the real number {source.name}"
-    grid = f"write `input {source.name} in grid(lo, hi, step)`: numbers of the data move to its nearest value"
+    low, high = (None, None) if source.domain is None else source.domain.bounds
+    step = Fraction(1, 10) if low is None or high is None else (high - low) / 10
+    ends = f"{show(low or Fraction(0))}, {show(high if high is not None else Fraction(1))}, {show(step)}"
+    grid = (
+        f"write `input {source.name} in grid({ends})`, or a finer grid: numbers of the data move to its nearest value"
+    )
     if source.domain is None or not source.domain.bounded:
         yield source.span, f"{finite}, which has no bounds", f"write `input {source.name} in [0, 1]`"
     if source.type.size > LARGEST_COUNT:

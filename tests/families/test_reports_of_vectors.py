@@ -54,17 +54,18 @@ def test_less_noise_than_the_ball_asks_for_is_refused() -> None:
 
 
 @pytest.mark.parametrize("outputs", ["{0, 0.5, 1}", "grid(0, 1, 0.1)"])
-def test_finite_outputs_of_real_inputs_are_refused_with_the_grid_that_solves(outputs: str) -> None:
-    """The advice, taken as it stands, is a spec that solves to optimality."""
+def test_finite_outputs_of_real_inputs(outputs: str) -> None:
+    """Pure lines solve; another is refused with the grid that solves: the advice, taken as it stands, is optimal."""
     spec = (
         text("[0, 1]").replace("output z", f"output z in {outputs}").replace("loss:", "background: x ~ uniform\nloss:")
     )
     spec = spec.replace("||z - x||^2", "(z - x)^2")
+    assert solved_text(spec)["status"] == "optimal"
     with pytest.raises(SpecError) as caught:
-        solved_text(spec)
+        solved_text(spec.replace("1-LDP", "(1, 0.01)-LDP"))
     (found,) = caught.value.diagnostics
     assert (found.code, found.help is not None) == ("PS0501", True)
     advice = str(found.help).split("`")[1]
     assert advice == "input x in grid(0, 1, 0.1)"
-    plan = solved_text(spec.replace("input x in [0, 1]", advice))
+    plan = solved_text(spec.replace("1-LDP", "(1, 0.01)-LDP").replace("input x in [0, 1]", advice))
     assert plan["status"] == "optimal"
