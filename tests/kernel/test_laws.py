@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privspec.kernel.laws import CHANCES, Counted, _covers, _kept, _pair, delta_of
+from privspec.kernel.laws import CHANCES, Counted, _covers, _kept, _of_votes, _pair, delta_of
+from privspec.kernel.lemmas.votes import Executed, Total, Vote
+from privspec.kernel.lemmas.votes_rules import Ballots, Rule
 
 NONE = Fraction(0)
 
@@ -176,3 +179,59 @@ def test_too_many_picks_are_left_to_the_upper_bound() -> None:
         assert delta_of(Fraction(1), [(many, 1), (many, 1)]) is None
     laplace = Counted(own=True, laplace=(Fraction(1), Fraction(1)), step=Fraction(1, 2**40))
     assert delta_of(Fraction(1), [(laplace, 2)]) is None
+
+
+@pytest.mark.parametrize(("family", "number"), [("dictator", "1/2"), ("dictator", "7"), ("local_dictator", "3")])
+@pytest.mark.parametrize(("voters", "alternatives"), [(1, "ab"), (5, "ab"), (4, "abc"), (3, "abcd")])
+def test_votes_count_by_electorates_in_which_all_others_agree(
+    family: str, number: str, voters: int, alternatives: str
+) -> None:
+    """Beside every electorate and every change of one vote: those that are looked at let through as much."""
+    ballots, rule = Ballots("first choice", tuple(alternatives), 1, "first choice"), Rule(family, Fraction(number))
+    vote = Vote(
+        "vote", "voter", "seat", voters, False, ballots, None, Total((), NONE), "", (), None, ()
+    )  # fmt: skip
+    unit = SimpleNamespace(adding=False, kind="party", count=1)
+    case: Any = SimpleNamespace(frame=SimpleNamespace(obligations=[SimpleNamespace(units=[unit])]))
+    found = _of_votes(case, Executed(vote, rule, False, False, None, {}), 0, {})
+    assert found is not None
+    assert found.own
+    every = [one for one in product(range(voters), repeat=len(alternatives)) if sum(one) == voters - 1]
+    for epsilon, mu in ((0.0, 0.0), (0.2, 0.0), (0.1, 0.3), (0.6, 0.3)):
+        worst = 0.0
+        for rest, to in product(every, range(1, len(alternatives))):
+            pair = [rule.law(tuple(Fraction(n + (a == own)) for a, n in enumerate(rest))) for own in (0, to)]
+            for one, other in (pair, pair[::-1]):
+                terms = ((float(p), math.log(p / q)) for p, q in zip(one, other, strict=True))
+                worst = max(worst, sum(p * curve(epsilon - log, mu) for p, log in terms))
+        ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), (found, 1)])
+        assert ends is not None
+        assert float(ends[0]) == pytest.approx(worst, rel=1e-8, abs=1e-11)
+
+
+# --- beside another accountant, where it is installed -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_delta_is_between_the_ends_of_googles_accountant(seed: int) -> None:
+    """One pair of laws, Gaussian and Laplace noise, composed by `dp_accounting` with losses rounded either way."""
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    random = np.random.default_rng(seed)
+    mu, own, epsilon = float(random.uniform(0.1, 1)), float(random.uniform(0.1, 1)), float(random.uniform(0.2, 2))
+    rows = [[int(n) for n in random.integers(50, 200, 3)] for _ in range(2)]
+    rows = [[*row, WHOLE - sum(row)] for row in rows]
+    laplace = Counted(own=True, laplace=(Fraction(own), Fraction(own)), step=Fraction(1, 2**40))
+    ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), (laplace, 1), (table(rows, [(0, 1)]), 1)])
+    assert ends is not None
+    worst = {}
+    for up in (False, True):
+        given = {"value_discretization_interval": 1e-3, "pessimistic_estimate": up}
+        first = pld.from_gaussian_mechanism(1 / mu, **given)
+        second = pld.from_laplace_mechanism(1 / own, **given)
+        found = []
+        for one, other in (rows, rows[::-1]):
+            logs = [{o: math.log(n / WHOLE) for o, n in enumerate(row)} for row in (one, other)]
+            third = pld.from_two_probability_mass_functions(*logs, symmetric=False, **given)
+            found.append(first.compose(second).compose(third).get_delta_for_epsilon(epsilon))
+        worst[up] = max(found)
+    assert worst[False] <= float(ends[0]) <= worst[True]
