@@ -159,14 +159,14 @@ def _ratio_of_sines(count: int, t: acb) -> acb:
 # --- sizes that are not passed ------------------------------------------------------------------------
 
 
-def size_up(release: Release, moved: Matrix, square: Fraction, probability: Fraction) -> Fraction:
-    """At least the size that one error does not pass, with a probability.
+def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction, probability: Fraction) -> Fraction:
+    """At least the size that one error does not pass, with a probability; `square`: what is expected of its square.
 
     Raises: Refused where no tail is known.
     """
     law, (row, *more) = release.noise, moved.tolist()
-    if more:
-        raise Refused("no tail is known of more than one error")
+    if more or errors.sizes or errors.weights != (1,):
+        raise Refused("no tail is known of more than one error, or of one with a weight")
     if "gaussian" in law.shape:
         with ctx.workprec(2 * BITS):
             return end((ball(probability).erfinv() * (2 * ball(square)).sqrt()).upper())

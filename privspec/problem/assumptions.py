@@ -220,7 +220,8 @@ def _asserted(model: Model) -> Iterator[Assumption]:
             text = (
                 f"The values of {one.function} that a run is given are those of {name}, and {one.describe()} of {name} "
                 f"moves them by at most {show(one.amount)} ({NORMS[one.norm]}). Nothing checks it; if it is wrong, no "
-                f"guarantee about {name} holds."
+                f"guarantee about {name} holds. Other releases of {name} are counted with this one only if they share "
+                "a ledger (run --ledger)."
             )
             yield _said(text, "asserted by the user", line=one.line)
 

@@ -164,6 +164,14 @@ FORGERIES: dict[str, tuple[Callable[[Document], None], str]] = {
     "a larger bound": (lambda p: p["loss"].update(lower_bound=p["loss"]["value"]), "loss"),
     "squares": (lambda p: _problem(p)["errors"].pop("sizes"), "loss"),
     "squares said": (lambda p: _problem(p)["errors"].update(sizes=False), "loss"),
+    "a size with a probability": (
+        lambda p: _problem(p)["accuracy"][0]["errors"].update(sizes=True),
+        "no tail is known",
+    ),
+    "a weight with a probability": (
+        lambda p: _problem(p)["accuracy"][0]["errors"]["weights"].update(rows=[2]),
+        "no tail",
+    ),
     "no flag": (lambda p: _problem(p)["errors"].update(sizes=1), "neither true nor false"),
     "units": (lambda p: p["loss"].update(units="squared units of O"), "loss"),
     "negative": (lambda p: p["claims"]["bound"].update(loss_weights=["-1", "1", "1"]), "less than 0"),
@@ -175,7 +183,8 @@ FORGERIES: dict[str, tuple[Callable[[Document], None], str]] = {
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forged(name: str) -> None:
-    plan = copy.deepcopy(solved_text(spec()))
+    line = "\naccuracy: |O[1] - y[1]| <= 90 with probability 0.9"
+    plan = copy.deepcopy(solved_text(spec(more=line if "probability" in name else "")))
     assert not failures(plan)
     change, words = FORGERIES[name]
     change(plan)

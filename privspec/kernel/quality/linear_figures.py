@@ -119,7 +119,7 @@ class Figures:
         own, terms = squares(block.errors)
         values = ((errors, sum(squares(errors)[1], NONE), chance) for errors, *_, chance in block.accuracy)
         lines = [
-            value if chance is None else size_up(release, errors.rows * noise, value, chance)
+            value if chance is None else size_up(release, errors, errors.rows * noise, value, chance)
             for errors, value, chance in values
         ]
         value, spread = max(terms) if block.worst else sum(terms, NONE), row_squares(noise, variances)
