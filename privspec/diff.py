@@ -23,7 +23,7 @@ from privspec.model.values import show
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
-    from privspec.model.requirements import Requirement
+    from privspec.model.requirements import Requirement, Trust
     from privspec.plan import Plan
 
 STRONGER, WEAKER, BETTER, WORSE, CHANGED = "stronger", "weaker", "better", "worse", "changed"
@@ -91,12 +91,19 @@ PROTECTION = ("trust", "privacy", "reached", "not protected")
 
 
 def _trust(old: Model, new: Model) -> Iterator[Change]:
-    one, other = (model.trust for model in (old, new))
-    strength = [(TRUST.get(t.name, -1), getattr(t, "colluding", 0)) for t in (one, other)]
-    if strength[0] != strength[1]:
-        shares = [f" ({number} colluding)" if number else "" for _, number in strength]
-        words = [f"trust {trust.name}{tail}" for trust, tail in zip((one, other), shares, strict=True)]
-        yield Change("trust", STRONGER if strength[1] > strength[0] else WEAKER, *words)
+    """Of all outputs at once, or of each that both have where parts trust each their own."""
+    both = [node.name for node in old.outputs if node.name in {other.name for other in new.outputs}]
+    uniform = all(model.trust.of(node.name) == model.trust for model in (old, new) for node in model.outputs)
+    found: dict[tuple[Trust, Trust], list[str]] = {}
+    for name in [""] if uniform else both:
+        pair = (old.trust, new.trust) if uniform else (old.trust.of(name), new.trust.of(name))
+        found.setdefault(pair, []).append(name)
+    for pair, names in found.items():
+        strength = [(TRUST.get(one.name, -1), one.colluding) for one in pair]
+        if strength[0] != strength[1]:
+            head = "" if uniform else f"{', '.join(names)}: "
+            words = [f"{head}trust {one.name}" + f" ({one.colluding} colluding)" * (one.colluding > 0) for one in pair]
+            yield Change("trust", STRONGER if strength[1] > strength[0] else WEAKER, *words)
 
 
 def _requirements(old: Model, new: Model) -> Iterator[Change]:

@@ -19,7 +19,7 @@ from privspec.kernel import judge
 from privspec.plan import Plan
 from privspec.problem.systems import parts_of
 from privspec.verification import verify
-from tests.plans import Document, components, resign
+from tests.plans import Document, components, resign, solved
 
 SUM = """parameters: epsilon = 3
 parties: person in 1..5
@@ -277,3 +277,27 @@ def test_less_trust_than_the_spec_says_is_another_problem(plan: Plan) -> None:
     report = verify(json.dumps(resign(document)))
     assert not report.ok
     assert any(claim.name == "problem" and not claim.holds for claim in report.claims)
+
+
+@pytest.mark.parametrize("template", ["histogram", "counting_query", "private_plurality", "correlated_readings"])
+def test_only_systems_leave_trust_to_their_parts(template: str) -> None:
+    """A plan of one problem whose trust is said nowhere is refused, whatever its form."""
+    document = copy.deepcopy(solved(template))
+    assert judge(json.dumps(document)).ok
+    document["problem"]["trust"]["kind"] = "parts"
+    report = judge(json.dumps(resign(document)))
+    assert not report.ok
+    assert any("only parts of a system do" in claim.text for claim in report.claims if not claim.holds)
+
+
+def test_a_part_that_trusts_less_is_told_by_diff(tmp_path: Path) -> None:
+    from privspec.diff import Side, differences
+
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one = Side(load(whole(tmp_path / "one")).check())
+    other = Side(
+        load(whole(tmp_path / "two", **{'"sum.priv", x = z': '"sum.priv", x = z, trust = secure_sum'})).check()
+    )
+    found = [(c.about, c.verdict, c.old, c.new) for c in differences(one, other)]
+    assert found == [("trust", "stronger", "c.O: trust curator", "c.O: trust secure_sum")]
