@@ -917,7 +917,7 @@ def explain_error(code: str) -> None:
 @app.command("help", epilog="Example: privspec help prefix_sums")
 @click.argument("topic", required=False)
 def show_help(topic: str | None) -> None:
-    """The manual: `help language`, `help functions`, or the name of a function or template."""
+    """The manual: `help tutorial`, `help language`, `help functions`, or the name of a function or template."""
     from privspec.manual import help_text
 
     print(help_text(topic), end="")

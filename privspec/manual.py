@@ -31,6 +31,7 @@ from privspec.model.library import Argument, Arguments, FunctionError
 
 _ENTRY = re.compile(r"^## (?P<head>[^\n]*)\n\n(?P<text>.*?)(?=^#|\Z)", re.M | re.S)
 _EXAMPLE = re.compile(r"^```priv(?P<only> check)?\n(?P<spec>.*?)^```$", re.M | re.S)
+TUTORIAL = ("language", "tutorial.md")
 SHOWN = 8
 """Entries of the vector that a function is tried on."""
 
@@ -65,9 +66,9 @@ class Entry:
         return re.split(r"(?<=[^.][.;])\s", self.text.replace("\n", " "), maxsplit=1)[0].rstrip(".;")
 
 
-def page(package: str) -> str:
-    """The page of a part of the language: "language" or "functions"."""
-    return files(f"privspec.{package}").joinpath("reference.md").read_text(encoding="utf-8")
+def page(package: str, name: str = "reference.md") -> str:
+    """The page of a part of the language: "language" or "functions"; or the tutorial."""
+    return files(f"privspec.{package}").joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
@@ -82,7 +83,7 @@ def help_text(topic: str | None) -> str:
 
     Raises: UsageError PS0732 if there is nothing of that name.
     """
-    known = {"language": _language, "functions": _functions}
+    known = {"language": _language, "functions": _functions, "tutorial": _tutorial}
     if topic is None:
         return _overview()
     if topic in known:
@@ -99,6 +100,7 @@ def help_text(topic: str | None) -> str:
 
 def _overview() -> str:
     return (
+        "privspec help tutorial      five questions, from the data to the page that people read\n"
         "privspec help language      the language, section by section, with examples\n"
         "privspec help functions     every function in a line\n"
         f"privspec help NAME          a function (such as {next(iter(functions()))}) or a template, whole\n"
@@ -106,6 +108,11 @@ def _overview() -> str:
         "privspec explain-error CODE the long form of a diagnostic\n"
         "privspec COMMAND --help     a command\n"
     )
+
+
+def _tutorial() -> str:
+    """Commands and what they print, set in from the margin."""
+    return re.sub(r"^```\w+\n(.*?)^```$", lambda found: _indented(found[1]), page(*TUTORIAL), flags=re.M | re.S)
 
 
 def _language() -> str:

@@ -1,0 +1,50 @@
+"""The tutorial that ships: each of its commands, pasted in order, does what the page says that it printed.
+
+`pytest tests/test_tutorial.py --accept` writes what is printed now into the page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from privspec.manual import TUTORIAL, page
+
+STEP = re.compile(r"```sh\n(?P<command>.*?)```(?:\n\n```text\n(?P<printed>.*?)```)?", re.S)
+DRAWN = ("aggregate", "awk")
+"""Commands whose output is a matter of chance: it is not shown."""
+
+
+def test_every_command_works_as_printed(tmp_path: Path, request: object) -> None:
+    text = page(*TUTORIAL)
+    launcher = tmp_path / "bin" / "privspec"
+    launcher.parent.mkdir()
+    launcher.write_text(f"#!{sys.executable}\nfrom privspec.cli import main\nmain()\n", "utf-8")
+    launcher.chmod(0o755)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    path = f"{launcher.parent}{os.pathsep}{os.environ['PATH']}"
+    home = {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+    environment = {**os.environ, "PATH": path, **home}
+    found, at = [], 0
+    for step in STEP.finditer(text):
+        command = step["command"]
+        done = subprocess.run(
+            ["bash", "-e", "-c", f"exec 2>&1\n{command}"],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        shown = re.sub(r"solved in [0-9.]+ s", "solved in 0.1 s", done.stdout)
+        drawn = any(word in command for word in DRAWN)
+        block = "" if drawn or not shown else f"\n\n```text\n{shown}```"
+        found += [text[at : step.start()], f"```sh\n{command}```{block}"]
+        at = step.end()
+    now = "".join([*found, text[at:]])
+    if request.config.getoption("--accept"):  # type: ignore[attr-defined]
+        Path(__file__).parents[1].joinpath("privspec", *TUTORIAL[0].split("."), TUTORIAL[1]).write_text(now, "utf-8")
+        return
+    assert now == text
+    assert len(found) >= 20
