@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 Array: TypeAlias = NDArray[np.float64]
 Loss: TypeAlias = Callable[[Array], Array]
@@ -111,6 +110,8 @@ def solve(
     costs[: last + 1], whole[: last + 1] = cost, copies * fall
     if smear is not None:
         whole[-1] = 1.0
+    from scipy.optimize import linprog  # slow to load
+
     found = linprog(costs, matrix, limits, whole[None], [1.0], method="highs", options=EXACT)
     if found.x is None:
         return None

@@ -18,7 +18,6 @@ from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 
 if TYPE_CHECKING:
     from privspec.families.linear.program import LinearSystem
-    from privspec.families.linear.release import LinearRelease
 
 
 NORMAL = sqrt(2 / pi)
@@ -133,11 +132,6 @@ class Problem:
         errors = replace(self.system.lowered.errors, weights=weights, sizes=False)
         lowered = replace(self.system.lowered, errors=errors)
         return replace(self, system=replace(self.system, lowered=lowered, error_map=errors.scaled))
-
-    def deviations(self, release: LinearRelease) -> Array:
-        """The standard deviations (q,) of the error terms under a release."""
-        root = release.output_map(self.system.target) * np.sqrt(release.row_variances())
-        return np.asarray(np.linalg.norm(np.asarray(self.system.error_map @ root), axis=1))
 
     def loss_of_output_noise(self, root: Array) -> float:
         """The loss when the output noise is root (m, k) times noise of unit variance."""

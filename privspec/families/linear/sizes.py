@@ -49,7 +49,10 @@ def sized(problem: Problem, build: Callable[[Problem], T]) -> T:
         found = build(problem.of_squares(weights))
         if not isinstance(found, Candidate) or found.mechanism is None:
             return found
-        deviations = problem.deviations(found.mechanism.release)
+        release = found.mechanism.release
+        # the standard deviations (q,) of the error terms
+        root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+        deviations = np.linalg.norm(np.asarray(problem.system.error_map @ root), axis=1)
         value = float(deviations.sum())
         used = weights
         if abs(before - value) <= STILL * value:
