@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix
 from privspec.kernel.core.linear_privacy import Piece, pieces
@@ -53,7 +54,7 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
         furthest, left = NONE, count if real else 1
         for size, copies in sorted(each, reverse=True):
             furthest, left = furthest + size * min(copies, left), left - min(copies, left)
-        found.append((furthest, real))
+        found.append((furthest, real or furthest == _by_parts(block, difference, row)))
     sensitivity, divided = max(found, default=(NONE, False))
     if not sensitivity:
         raise Refused("has neighbours that do not move the answer")
@@ -89,6 +90,24 @@ def _divided(frame: Frame, block: Linear, asked: Obligation, difference: Differe
             if any(unit.adding for unit in asked.units) and not low <= 0 <= high:
                 raise Refused("has records that move the answer by no less than some amount")
     return True
+
+
+def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fraction:
+    """How far records move the answer by any part: a number of theirs stands in two cells by its share of each."""
+    part, best = difference.parts[0], NONE
+    held = next(one for one in block.held if (one.start, one.stop) == (part.start, part.stop))
+    sizes = [len(values) if low is None or high is None else high - low + 1 for _, values, low, high, _ in held.columns]
+    numbers = [i for i, column in enumerate(held.columns) if column[-1]]
+    if len(difference.parts) > 1 or len(numbers) != 1 or prod(sizes) != part.stop - part.start:
+        return NONE
+    inner, size, at = prod(sizes[numbers[0] + 1 :]), sizes[numbers[0]], block.places[held.start][0]
+    for first in (i for i in range(prod(sizes)) if not i // inner % size):
+        along = row[at + first : at + first + inner * size : inner]
+        if part.shape == "swap":
+            best = max(best, max(along) - min(along))
+        elif min(along) <= 0 <= max(along):
+            best = max(best, *map(abs, along))
+    return best * part.amount
 
 
 def _moved(row: list[Fraction], piece: Piece) -> Fraction:

@@ -12,6 +12,7 @@ from privspec.solvers.stepped import solve, stairs
 
 from privspec.families.linear.stepped import law_of
 from privspec.kernel import judge
+from privspec.kernel.shifts import ADDITIVE, EVERY
 from privspec.kernel.stepped import Stepped
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.stepped import SteppedNoise, stepped
@@ -118,3 +119,48 @@ def test_counts_keep_whole_noise() -> None:
     assert plan["mechanism"]["executed"]["grid"] == "1"
     assert plan["loss"]["relative_gap"] <= 1e-3
     assert plan["loss"]["value"] < 1.8414  # the geometric law
+
+
+@pytest.mark.parametrize(
+    ("domain", "value", "neighbours", "among"),
+    [
+        ("table(age in {a, b, c}, pay in [0, 9])", "sum(x.pay, age = b)", "replacing one record", EVERY),
+        ("table(pay in [-2, 9])", "sum(x.pay)", "adding or removing one record", EVERY),
+        ("[-3, 1]^20", "mean(x)", "replacing up to 3 records", ADDITIVE),
+    ],
+)
+def test_sums_of_records_are_bounded_closely(domain: str, value: str, neighbours: str, among: str) -> None:
+    """Numbers that stand in two cells by their shares move a sum by any part; groups pay a step of the lattice each."""
+    text = NUMBER.format(domain=domain, loss=f"E[(O - {value})^2]", amount="1", neighbours=neighbours)
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    assert plan["mechanism"]["family"] == "stepped"
+    assert plan["loss"]["among"] == among
+    assert plan["loss"]["relative_gap"] <= 1e-3
+
+
+def test_numbers_that_records_cannot_hold_in_part_are_bounded_as_wholes() -> None:
+    text = NUMBER.format(
+        domain="table(pay in [5, 9])",
+        loss="E[(O - sum(x.pay))^2]",
+        amount="1",
+        neighbours="adding or removing one record",
+    )
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    assert plan["claims"]["bound"].get("shifts", [17]) == [plan["claims"]["bound"].get("cells", 17)]
+
+
+def test_inputs_that_no_line_protects_are_told() -> None:
+    text = """
+    variables:
+      input x in [0, 1]^4
+      input z in [0, 2]^3
+      output O
+    loss: E[(O - sum(x) - sum(z))^2]
+    privacy: O is (1, 0.05)-DP wrt x, replacing one record
+    """
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    (exposure,) = plan["exposures"]
+    assert 0.05 < float(exposure["bound"]["delta"]) <= 1
