@@ -52,7 +52,8 @@ _STAND_INS = {
 }
 _RELATION = re.compile(
     r"(?P<how>replacing|adding or removing) "
-    r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+))"
+    r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+)(?:, (?:at least|exactly) \d+ apart)?"
+    r"|one \w+ with at most (?P<own>\d+) (?P<held>\w+))"
 )
 
 
@@ -61,8 +62,9 @@ def relation(text: str) -> Relation:
     match = _RELATION.fullmatch(text.strip())
     if match is None:
         return Relation(text, adds=False, unit=None, group=1)
-    many = "entry" if match["many"] == "entries" else (match["many"] or "").removesuffix("s")
-    return Relation(text, match["how"] != "replacing", match["one"] or match["all"] or many, int(match["k"] or 1))
+    held = match["many"] or match["held"] or ""
+    many, group = "entry" if held == "entries" else held.removesuffix("s"), int(match["k"] or match["own"] or 1)
+    return Relation(text, match["how"] != "replacing", match["one"] or match["all"] or many, group)
 
 
 @dataclass(frozen=True, slots=True)

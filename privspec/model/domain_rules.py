@@ -260,7 +260,7 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
         if isinstance(item.domain, syntax.Name) and item.domain.id == "id":
             message = f"{item.name} says whose a record is, and records are not put together by person yet"
-            hint = f"leave {item.name} out, and keep at most k records of each person's in the file: `up to k records`"
+            hint = f"leave {item.name} out, and keep at most k records of each: `one person with at most k records`"
             raise Failure("PS0501", item.span, message, help=hint)
         domain = read_domain(item.domain, environment)
         if (

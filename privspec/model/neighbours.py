@@ -235,6 +235,17 @@ class ReplacingRecord(NeighbourRelation):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplacingPerson(ReplacingRecord):
+    """All records of one person who has at most `group` of them; nothing says whose a record is."""
+
+    person: str = "person"
+
+    def describe(self) -> str:
+        verb = "adding or removing" if self.adding else "replacing"
+        return f"{verb} one {self.person} with at most {self.group} {self.unit if self.group == 1 else 'records'}"
+
+
+@dataclass(frozen=True, slots=True)
 class ReplacingVoter(NeighbourRelation):
     """All that one person of an index set holds takes any other value."""
 

@@ -348,12 +348,6 @@ class RequirementReader:
 
     def _refuse_participation(self, clauses: Clauses) -> None:
         """What says how often, and how far apart, one person takes part: read, and not computed yet."""
-        unit = None if clauses.unit is None else clauses.unit.unit
-        if isinstance(unit, syntax.OneUnit) and unit.most is not None:
-            message = "the records that are kept of each person are not drawn yet, so no unit holds several of them"
-            told = spell(unit.most)
-            hint = f"keep at most {told} of each person's yourself, and write `adding or removing up to {told} records`"
-            self.report.error("PS0501", unit.span, message, help=hint)
         if clauses.cell is not None:
             message = "how many records of one person lie in one cell is not counted yet"
             hint = "leave it out: `up to k records` protects them even if all lie in one cell"
@@ -414,6 +408,8 @@ class RequirementReader:
                 raise Failure("PS0311", clause.span, message, help="write `replacing everything`")
             return nb.ReplacingEverything()
         group = 1
+        if isinstance(unit, syntax.OneUnit) and unit.most is not None:
+            return self._person(unit, adding=adding)
         if isinstance(unit, syntax.UpToUnits):
             if len(unit.amount.items) != 1:
                 raise Failure("PS0230", unit.span, "`up to` takes one number")
@@ -429,6 +425,19 @@ class RequirementReader:
         if unit.name in {block.index for block in self.blocks.values()}:
             return None  # an index that is no index set is told where it is declared
         raise self._unknown_unit(unit.name, unit.span, tuple(makers))
+
+    def _person(self, unit: syntax.OneUnit, *, adding: bool) -> nb.NeighbourRelation:
+        """One person with a few records of a table or power.
+
+        Raises: Failure.
+        """
+        if unit.held not in ("record", "records") or unit.name in self.scope.of("party") or unit.most is None:
+            hint = "write one person with at most 5 records"
+            raise Failure("PS0230", unit.span, "a unit of several holds records, and is no index set", help=hint)
+        if len(unit.most.items) != 1:
+            raise Failure("PS0230", unit.span, "`at most` takes one number")
+        count = whole(unit.most.items[0], self.environment, "how many records a person has")
+        return nb.ReplacingPerson(count, adding=adding, person=unit.name)
 
     def _unknown_unit(self, word: str, span: Span, units: tuple[str, ...]) -> Failure:
         parties = self.scope.of("party")

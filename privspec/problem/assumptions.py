@@ -16,7 +16,7 @@ from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
-from privspec.model.neighbours import Asserted, GivenTheModel, NeighbourRelation, ReplacingEverything
+from privspec.model.neighbours import Asserted, GivenTheModel, NeighbourRelation, ReplacingEverything, ReplacingPerson
 from privspec.model.reports import listing
 from privspec.model.requirements import Chain
 from privspec.model.values import show
@@ -92,6 +92,13 @@ def _units(model: Model) -> Iterator[Assumption]:
         if requirement.unit_by_default and not requirement.measure.local and not takes_distance(requirement):
             unit: NeighbourRelation = requirement.neighbours
             text = f"The unit of privacy, {unit.describe()}, was taken by default."
+            yield _said(text, "assumed", line=requirement.line)
+        if isinstance(requirement.neighbours, ReplacingPerson):
+            person, most = requirement.neighbours.person, requirement.neighbours.group
+            text = (
+                f"No {person} has more than {most} records in the data: nothing says whose a record is, and whoever "
+                "has more is protected less."
+            )
             yield _said(text, "assumed", line=requirement.line)
 
 

@@ -175,3 +175,39 @@ def test_what_has_no_distance(unit: str, code: str) -> None:
     with pytest.raises(SpecError) as caught:
         Problem(spec(unit), {}).solve()
     assert caught.value.diagnostics[0].code == code
+
+
+PERSON = """\
+variables:
+  input people in table(age in 0..3, sex in {F, M})
+  output O
+loss: E[ ||O - histogram(people)||^2 ]
+privacy: O is 1-GDP wrt people, adding or removing UNIT
+"""
+
+
+def test_one_person_with_several_records() -> None:
+    """As many records as that come or go; the plan says that nothing counts them."""
+    one = solved_text(PERSON.replace("UNIT", "one person with at most 5 records"))
+    group = solved_text(PERSON.replace("UNIT", "up to 5 records"))
+    assert one["loss"]["value"] == pytest.approx(group["loss"]["value"])
+    assert not failures(one)
+    assert one["guarantees"][0]["neighbours"] == "adding or removing one person with at most 5 records"
+    (said,) = [own for own in one["assumptions"] if "nothing says whose a record is" in own["text"]]
+    assert said["status"] == "assumed"
+    page = Problem(PERSON.replace("UNIT", "one person with at most 5 records"), {}).solve().explain("public")
+    assert "It holds for up to 5 records at once." in page
+
+
+@pytest.mark.parametrize(
+    ("unit", "code"),
+    [
+        ("one person with at most 5 entries", "PS0230"),
+        ("one person with at most (1 / 2) records", "PS0223"),
+        ("one record, at most 2 in one cell", "PS0501"),
+    ],
+)
+def test_what_is_no_person(unit: str, code: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(PERSON.replace("UNIT", unit), {}).solve()
+    assert caught.value.diagnostics[0].code == code
