@@ -27,6 +27,8 @@ ROUNDS = 3
 """How often witnesses are added where the curves that they prove are lowest together."""
 LOWER = 1e-3
 """Witnesses are added while that raises the bound by this share of what it leaves open."""
+DIRECTION = 1e-4
+"""Relative accuracy of the shares at which curves are lowest together."""
 CLOSE = 1e-3
 """Shares that differ by less, relatively, are one for witnesses."""
 BOXES = 2**12
@@ -67,14 +69,14 @@ def proved(
             # tables cost what the search says, and their bounds are next to that where there are witnesses
             pairs = zip(shares.curves, curves, strict=True)
             fitted = [curve.fitted() if isinstance(own, TableCurve) else own.near for own, curve in pairs]
-            logs = minimised(lines, split.kinds, fitted, [*starts, *corners(len(fitted))])[1]
+            logs = minimised(lines, split.kinds, fitted, [*starts, *corners(len(fitted))], DIRECTION)[1]
             for k, amount in enumerate(directed(lines, split.kinds, logs)):
                 found[k] += _around(k, amount, lines, split, claims_at)
             shares, starts = _shares(document, parts, found, known), [logs, *starts]
         least = -inf
         for _ in range(ROUNDS if found else 0):
             before = least
-            least, logs = minimised(lines, split.kinds, [curve.near for curve in shares.curves], starts)
+            least, logs = minimised(lines, split.kinds, [curve.near for curve in shares.curves], starts, DIRECTION)
             least += float(shares.constant)
             gained = least - before > LOWER * (document["loss"]["value"] - least)
             if not gained or not _add(found, directed(lines, split.kinds, logs), split, claims_at):

@@ -30,6 +30,10 @@ WIDTHS = (0.15, 0.05, 0.015, 0.004, 0.0)
 """How far beside the split of each round, as a share of each amount, curves are solved as well."""
 DIGITS = 7
 """Significant digits of a share."""
+FINER = 1e-3
+"""How much finer than that a round looks for its split."""
+STARTS = 2
+"""Starts, the best of those at hand, from which a least sum is looked for."""
 HOPELESS = 1.05
 """Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
 LEAST = 1e-4
@@ -354,7 +358,7 @@ def minimised(
         return loss(np.zeros(0)), np.zeros(0)
     tried = [
         minimize(loss, start, method="Nelder-Mead", options={"xatol": digits, "fatol": 1e-12, "maxiter": 400})
-        for start in starts
+        for start in sorted(starts, key=loss)[:STARTS]
     ]
     best = min(tried, key=lambda one: float(one.fun))
     return float(best.fun), best.x
@@ -366,7 +370,8 @@ def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], le
     coarse = [curve.fitted() for curve in curves]
     starts = [minimised(lines, kinds, coarse, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)[1]]
     for width in WIDTHS:
-        value, logs = minimised(lines, kinds, [curve.fitted() for curve in curves], starts)
+        digits = max(1e-6, width * FINER)
+        value, logs = minimised(lines, kinds, [curve.fitted() for curve in curves], starts, digits)
         if value > least * HOPELESS:
             return best
         starts = [logs]
