@@ -14,7 +14,7 @@ from privspec.manual import copy_template, list_templates, template_text
 
 NAMES = (
     *("histogram", "linear_queries", "marginals", "prefix_sums", "range_queries", "two_observers"),
-    *("city_report", "press_and_auditors"),
+    *("city_report", "press_and_auditors", "street_report"),
     *("counting_query", "fair_response", "frequency_survey", "geo_indistinguishability", "k_randomised_response"),
     *("metric_dp_line", "power_means", "crowd_rlcp", "crowd_rldp", "crowd_vlcp", "crowd_vldp"),
     *("noothigattu_baseline", "wang_algorithm_1", "wang_algorithm_2", "wang_algorithm_3"),

@@ -301,3 +301,12 @@ def test_a_part_that_trusts_less_is_told_by_diff(tmp_path: Path) -> None:
     )
     found = [(c.about, c.verdict, c.old, c.new) for c in differences(one, other)]
     assert found == [("trust", "stronger", "c.O: trust curator", "c.O: trust secure_sum")]
+
+
+def test_the_template_of_three_trusts() -> None:
+    """Meters add shares, homes add noise to what they feel, the landlord knows the rents: a bracket of all splits."""
+    document = solved("street_report", N=4)
+    parts = [part["problem"] for part in document["problem"]["blocks"][0]["parts"]]
+    assert [part["trust"]["kind"] for part in parts] == ["secure_sum", "nobody", "curator"]
+    assert judge(json.dumps(document)).ok
+    assert document["loss"]["relative_gap"] < 0.05

@@ -38,6 +38,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "dp_random_dictatorship_compulsory": {},
     "city_report": {"N": 3},
     "press_and_auditors": {"N": 3},
+    "street_report": {"N": 4},
     "correlated_readings": {"T": 5},
     "location_reports": {},
     "rounded_answers": {},
