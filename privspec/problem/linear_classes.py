@@ -22,7 +22,7 @@ from privspec.model.neighbours import InputBlock, Spaced
 Whole = NDArray[np.int64]
 
 FROM = 512
-"""Inputs of fewer units are laid out: what is small needs no classes."""
+"""Inputs of fewer numbers are laid out: what is small needs no classes."""
 MOST = 2048
 """Classes of an input up to which its units are sorted into them."""
 
@@ -143,7 +143,7 @@ class Layout:
         found = []
         for block in model.blocks:
             shape, whole = block.type.shape, told_apart or block.layout == "cells"
-            laid_out = whole or not shape or shape[0] < FROM
+            laid_out = whole or not shape or min(shape[0] * FROM, block.size) < FROM
             length = block.size if laid_out else block.size // shape[0]
             partition = None if laid_out else Partition.single(shape[0])
             found.append(Share(block.name, block.index, block.start, block.stop, length, partition))

@@ -261,7 +261,7 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
 def test_a_million_numbers_are_one_class() -> None:
     plan = solved(spec(X.replace("^12", "^1000000"), "y = sum(x)", privacy="O is (1, 1e-6)-DP wrt x"), 512)
     assert plan["mechanism"]["executed"]["strategy"]["shape"] == [1, 1]
-    assert len(json.dumps(plan)) < 20_000
+    assert len(json.dumps(plan)) < 40_000  # with a law in steps and what bounds it
 
 
 def test_numbers_that_count_one_by_one_are_refused_where_they_are_many() -> None:
