@@ -151,6 +151,8 @@ def columns_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path, size = folder / f"{block.name}.csv", block.type.size
         if block.schema:
             drawn = [[str(one_value(dice, domain)) for _, domain in block.schema] for _ in range(block.records or 50)]
+            if block.index:  # one record a party
+                drawn = [[str(i + 1), *row[1:]] for i, row in enumerate(drawn)]
             path.write_text("\n".join(map(",".join, [[name for name, _ in block.schema], *drawn])) + "\n", "utf-8")
             options += ["--input", f"{block.name}={path}"]
             continue

@@ -15,7 +15,7 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, Measure, Personalised
-from privspec.model.neighbours import BallGeometry, plural
+from privspec.model.neighbours import BallGeometry, CellGeometry, plural
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
@@ -270,7 +270,10 @@ def _grids(model: Model, node: GraphNode) -> str:
 
 
 def _whole_tables(model: Model) -> Iterator[Diagnostic]:
-    """A line about all that a party holds, where that is a table, or with figures for those whose records change."""
+    """A line about all that a party holds, where that has a table, or with figures for those whose records change.
+
+    A party that holds one record of one table, and nothing else that the line names, moves that record.
+    """
     tables = {node.name for node in model.inputs if node.index and isinstance(node.type.element, Tables)}
     for requirement in model.requirements:
         personal = isinstance(requirement.measure, Personalised)
@@ -282,7 +285,9 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
                 "solve cannot compute with records that change in place, each with a figure of its party, yet",
                 help="write `adding or removing one record`",
             )
-        if requirement.neighbours.unit not in ("entry", "record") and tables & set(requirement.wrt):
+        several = {name for name in tables if model.block(name).geometry != CellGeometry(1)}
+        together = several if len(requirement.wrt) == 1 else tables
+        if requirement.neighbours.unit not in ("entry", "record") and together & set(requirement.wrt):
             yield Diagnostic.at(
                 model.source,
                 requirement.span,

@@ -70,7 +70,7 @@ def test_pages_of_a_system_show_it_and_say_what_each_part_spends_of_each_line() 
     for reader in ("auditor", "engineer"):
         page = " ".join(plan.explain(reader).split())
         assert "What each part is computed from, where its noise goes, who sees it, and its share" in page
-        assert "this is an upper bound; what they let through may be less" in page
+        assert "Together they reach" in page
         for name in ("census and mean\\_income spend", "working\\_at\\_home spends", "project spends"):
             assert name in page
         html = plan.explain(reader, "html")
