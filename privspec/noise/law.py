@@ -48,6 +48,11 @@ class NoiseLaw(ABC):
     """What a release of this noise achieves: "mu", "epsilon", or "delta" at an epsilon of its own."""
 
     @property
+    def size(self) -> Fraction | None:
+        """The average size of the noise on one answer, where the law knows it exactly."""
+        return None
+
+    @property
     def beside(self) -> dict[str, str]:
         """Other figures that belong to the amount, as a plan states them."""
         return {}

@@ -43,6 +43,10 @@ class SteppedNoise(NoiseLaw):
         return {"shape": "stepped", "laws": [named | {"point": law.point, "weights": weights}]}
 
     @property
+    def size(self) -> Fraction:
+        return self.law.size * self.step
+
+    @property
     def beside(self) -> dict[str, str]:
         return {"epsilon": str(self.law.epsilon)}
 

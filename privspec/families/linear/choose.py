@@ -14,7 +14,6 @@ from privspec.families.linear.program import lower
 from privspec.families.linear.pure import pure_candidates
 from privspec.families.linear.release import Candidate
 from privspec.families.linear.sizes import sized
-from privspec.families.linear.stepped import stepped_candidates
 from privspec.families.linear.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
 from privspec.problem.linear_supported import refuse_missing
@@ -118,7 +117,10 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
 
         together = sized(problem, lambda own: own_answers(own, budgets))
         yield from () if together is None else (together,)
-    yield from stepped_candidates(problem)
+    if problem.system.outputs_count == 1:
+        from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
+
+        yield from stepped_candidates(problem)
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed("laplace", "geometric", "knorm")
     size = problem.system.outputs_count + problem.system.inputs_count

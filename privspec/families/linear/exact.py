@@ -21,7 +21,6 @@ from privspec.families.exposures import inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
-from privspec.families.linear.stepped import shift_witnesses
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.allowed import exceeds
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
@@ -177,7 +176,9 @@ class Stated:
             tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
         if self.release.noise.shape == "laplace":
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
-        if self.problem.settings.alone:
+        if self.problem.settings.alone and self.release.problem.size == 1:
+            from privspec.families.linear.stepped import shift_witnesses  # most specs are of several numbers
+
             tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]
         found = []
         for judge, stated in tried:

@@ -47,7 +47,6 @@ from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import KNORM_LIMIT, Normal, Randomness, SimulationRandomness
 from privspec.noise.shares import GaussianShares, LaplaceShares
-from privspec.noise.stepped import SteppedNoise
 from privspec.registry import block_of
 
 if TYPE_CHECKING:
@@ -152,6 +151,8 @@ def _given(held: Held, data: Data) -> Held:
 
 def _law(noise: Noise, grid: Fraction) -> NoiseLaw:
     if noise.laws:
+        from privspec.noise.stepped import SteppedNoise  # most plans are of several numbers
+
         return SteppedNoise(noise.laws[0], grid)
     first, among = noise.scales[0], (noise.parties, noise.honest)
     laws: dict[str, Callable[[], NoiseLaw]] = {

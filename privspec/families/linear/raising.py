@@ -20,11 +20,9 @@ from privspec.families.linear.exact import Stated, achieved, read_back, view_wit
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import lower
 from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
-from privspec.families.linear.stepped import stepped_candidates
 from privspec.model.graph import Model
 from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
-from privspec.noise.stepped import SteppedNoise
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
@@ -137,7 +135,7 @@ RESOLVED = 4096
 def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
     """For each requirement that binds, the relative change of the loss for a tenth more budget."""
     alone = len(problem.model.requirements) == 1 and not problem.system.limits
-    if isinstance(mechanism.release.noise, SteppedNoise):
+    if mechanism.release.noise.family == "stepped":
         return _of_laws(problem, loss)
     if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
         return _solved_again(problem, loss)
@@ -146,6 +144,8 @@ def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[
 
 def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
     """By the law in steps for a tenth more of epsilon, where one line alone asks for it."""
+    from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
+
     lines, found = problem.model.requirements, list[dict[str, Any]]()
     for amount, more in _increased(lines[0]) if len(lines) == 1 else ():
         system = lower(replace(problem.model, requirements=(more,)))

@@ -22,7 +22,6 @@ from privspec.kernel.core.reading import Refused
 from privspec.kernel.sizes import laplace_size, laplace_tail
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.stepped import SteppedNoise
 from privspec.problem.linear_lowering import Limit
 from privspec.solvers.programs import Array
 
@@ -88,8 +87,8 @@ def sizes_of(rows: sparse.csr_array, problem: Problem, release: LinearRelease) -
     if isinstance(law, KNormL2Noise):
         k = release.strategy.shape[0]
         return np.asarray(np.sqrt(squares / (k + 1)) * k * exp(lgamma(k / 2) - lgamma((k + 1) / 2)) / sqrt(pi))
-    if isinstance(law, SteppedNoise):
-        return np.asarray(np.abs(moved).sum(axis=1) * float(law.law.size * law.step))
+    if law.size is not None:
+        return np.asarray(np.abs(moved).sum(axis=1) * float(law.size))
     if not isinstance(law, LaplaceNoise):
         return np.asarray(NORMAL * np.sqrt(squares))
     if np.count_nonzero(moved) > SUMS:
