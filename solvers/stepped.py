@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, log1p
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,8 @@ def solve(
     fall = np.exp(-(FALL if delta else FALL / 2) * epsilon / cells * k)
     copies = np.where(k == 0, 1.0, 2.0)
     cost = copies * fall * (loss(k / cells) + (0.0 if smear is None else smear(k / cells)))
-    rows, columns, values, stops = list[Array](), list[Array](), list[Array](), [0]
-    over: list[tuple[int, Array, Array]] = []
+    rows, columns, values, stops = list[NDArray[Any]](), list[NDArray[Any]](), list[Array](), [0]
+    over: list[tuple[int, NDArray[Any], Array]] = []
     for shift in shifts:
         d = np.arange(-(shift // 2), last + 1)
         d = d[np.abs(d + shift) > np.abs(d)]
@@ -103,7 +103,7 @@ def solve(
         wide += 1
     height = count + (steps if delta else 0)
     limits = np.concatenate([np.zeros(count), np.ones(height - count)])
-    matrix = sparse.csr_array(
+    matrix: Any = sparse.csr_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(height, wide)
     )
     costs, whole = np.zeros(wide), np.zeros(wide)
@@ -112,7 +112,7 @@ def solve(
         whole[-1] = 1.0
     from scipy.optimize import linprog  # slow to load
 
-    found = linprog(costs, matrix, limits, whole[None], [1.0], method="highs", options=EXACT)
+    found = linprog(costs, matrix, limits, whole[None], [1.0], method="highs", options=EXACT)  # type: ignore[call-overload]
     if found.x is None:
         return None
     prices = -found.ineqlin.marginals[:count]

@@ -161,10 +161,10 @@ def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) ->
 
 def least(own: list[Fraction], power: int) -> Fraction:
     """The least of |d|^power + C(d), C linear between the points of a grid of step 1, and 0 beyond the last."""
-    found = [k**power + value for k, value in enumerate(own)]
+    found = [Fraction(k) ** power + value for k, value in enumerate(own)]
     for k in range(len(own) - 1) if power == 2 else ():
         here, after = own[k : k + 2]
         lowest = -(after - here) / 2
         if k < lowest < k + 1:
             found.append(here + (after - here) * (lowest - k) + lowest**2)
-    return min(found)
+    return Fraction(min(found))

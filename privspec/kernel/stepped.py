@@ -51,7 +51,7 @@ class Stepped:
             comb(power, n) * self.period**n * sums[n] * sum(self.weights[k] * k ** (power - n) for k in last)
             for n in range(power + 1)
         )
-        return core + 2 * tail
+        return Fraction(core + 2 * tail)
 
     @property
     def total(self) -> Fraction:
@@ -107,7 +107,7 @@ def _let_through(law: Stepped, shift: int) -> Fraction:
     left = [lost(-k) for k in range(last + shift, 0, -1)]
     right = [lost(k) for k in range(last + 1)]
     sums = sum(left) + sum(right) + grown * (sum(left[:period]) + sum(right[-period:]))
-    return Fraction(sums) / (scale * down)
+    return Fraction(sums) / int(scale * down)
 
 
 @dataclass(frozen=True, slots=True)

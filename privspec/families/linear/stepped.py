@@ -213,7 +213,7 @@ def _shifts(cells: int) -> list[int]:
         return list(range(1, cells + 1))
     spread = np.linspace(cells / SHIFTS, cells, SHIFTS)
     moved = spread + np.random.default_rng(0).uniform(-2, 2, SHIFTS) * (spread < cells)
-    return np.unique(np.clip(np.rint(moved), 1, cells)).astype(int).tolist()
+    return [int(shift) for shift in np.unique(np.clip(np.rint(moved), 1, cells))]
 
 
 # --- what no law is below -------------------------------------------------------------------------
@@ -259,9 +259,9 @@ def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dic
     exponent = frexp(float(whole.max()) or 1.0)[1] - MULTIPLIER_BITS
     rounded = np.rint(np.ldexp(np.where(whole > NEGLIGIBLE * whole.max(), whole, 0.0), -exponent)).astype(np.int64)
     places = np.flatnonzero(rounded)
-    values = Numbers((len(places),), Fraction(2) ** exponent, tuple(rounded.ravel()[places].tolist()))
+    entries = Numbers((len(places),), Fraction(2) ** exponent, tuple(rounded.ravel()[places].tolist()))
     at = Numbers((len(places),), Fraction(1), tuple(places.tolist()))
-    packed = {"places": at.to_json(PACKED), "values": values.to_json(PACKED)}
+    packed = {"places": at.to_json(PACKED), "values": entries.to_json(PACKED)}
     matrix = {"form": "sparse", "shape": list(rounded.shape), **packed}
     return {"cells": cells, "shifts": shifts, "start": start, "multipliers": matrix}
 
