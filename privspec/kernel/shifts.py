@@ -117,8 +117,14 @@ def _moved(row: list[Fraction], piece: Piece) -> Fraction:
 
 
 def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
-    """What multipliers prove of the loss, and the words for the mechanisms of which none has less."""
-    return shown(frame, release.problem, item)
+    """What multipliers prove of the loss, and the words for the mechanisms of which none has less.
+
+    Without any coalition's shares the noise has as much variance: on average over coalitions, all of it has more.
+    """
+    (value, words), noise = shown(frame, release.problem, item), release.noise
+    if noise.parties == noise.honest or release.problem.errors.sizes:
+        return value, words
+    return value * noise.parties / noise.honest, (f"shares of {ADDITIVE}",)
 
 
 def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str, ...]]:
