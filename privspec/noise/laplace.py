@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,12 +69,16 @@ def _box_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], boxes: BoxDifferences, step: Fraction
 ) -> Fraction:
     """The same of boxes, at most: what each number does by itself, added up."""
-    every = (np.abs(strategy.integers[:, block]).astype(object) @ boxes.reach[block] for block in boxes.blocks)
-    worst = Fraction(0)
-    for moved in dict.fromkeys(map(tuple, every)):  # units that are alike, once
-        own = ((strategy.unit * Fraction(m) + step) / scale for m, scale in zip(moved, scales, strict=True) if m)
-        worst = max(worst, sum(own, Fraction(0)))
-    return worst
+    found = dict[frozenset[tuple[tuple[Fraction, Fraction], int]], None]()  # units that are alike, once
+    for block in boxes.blocks:
+        part = np.abs(strategy.integers[:, block])
+        used = np.flatnonzero(part.any(axis=1))
+        moved = part[used].astype(object) @ boxes.reach[block]
+        found[frozenset(Counter((scales[r], Fraction(m)) for r, m in zip(used, moved, strict=True) if m).items())] = (
+            None
+        )
+    sums = (sum(n * (strategy.unit * m + step) / scale for (scale, m), n in one) for one in found)
+    return max(sums, default=Fraction(0)) or Fraction(0)
 
 
 def scaled_l1_sensitivity(
