@@ -30,7 +30,7 @@ WIDTHS = (0.15, 0.05, 0.015, 0.004, 0.0)
 """How far beside the split of each round, as a share of each amount, curves are solved as well."""
 DIGITS = 7
 """Significant digits of a share."""
-FINER = 1e-3
+FINER = 1e-4
 """How much finer than that a round looks for its split."""
 STARTS = 2
 """Starts, the best of those at hand, from which a least sum is looked for."""
@@ -357,7 +357,12 @@ def minimised(
     if len(kinds) == 1:
         return loss(np.zeros(0)), np.zeros(0)
     tried = [
-        minimize(loss, start, method="Nelder-Mead", options={"xatol": digits, "fatol": 1e-12, "maxiter": 400})
+        minimize(
+            loss,
+            start,
+            method="Nelder-Mead",
+            options={"xatol": digits, "fatol": max(1e-12, abs(loss(start)) * digits**2), "maxiter": 400},
+        )
         for start in sorted(starts, key=loss)[:STARTS]
     ]
     best = min(tried, key=lambda one: float(one.fun))
@@ -370,7 +375,7 @@ def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], le
     coarse = [curve.fitted() for curve in curves]
     starts = [minimised(lines, kinds, coarse, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)[1]]
     for width in WIDTHS:
-        digits = max(1e-6, width * FINER)
+        digits = max(1e-7, width * FINER)
         value, logs = minimised(lines, kinds, [curve.fitted() for curve in curves], starts, digits)
         if value > least * HOPELESS:
             return best
