@@ -363,6 +363,9 @@ def _range(values: Sequence[str] | None) -> str:
     return f"{ordered[0]}..{ordered[-1]}"
 
 
+SHAPES = {"knorm-l2": "K-norm noise (l2)", "laplace-shares": "Laplace", "stepped": "noise in steps"}
+
+
 def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFact:
     """A full covariance shows the deviations of its outputs, as does a shape of noise on the values themselves."""
     known, size, correlated = np.zeros(0), None, bool(site.covariance)
@@ -378,8 +381,7 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
         law = "Laplace"
         known = np.sqrt(discrete_laplace_variance(np.array(site.scale, dtype=float), lattice(run)))
     else:
-        names = {"knorm-l2": "K-norm noise (l2)", "laplace-shares": "Laplace", "stepped": "noise in steps"}
-        law = names.get(site.shape, site.shape or site.kind)
+        law = SHAPES.get(site.shape, site.shape or site.kind)
         known = spread.get(site.at, known) if site.shape else known
     size = known.size if size is None else size
     return SiteFact(site.at, law, correlated, count(size), *_spread(known), tuple(known.tolist()))

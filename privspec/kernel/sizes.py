@@ -165,7 +165,7 @@ def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction,
     Raises: Refused where no tail is known.
     """
     law, (row, *more) = release.noise, moved.tolist()
-    if more or errors.sizes or errors.weights != (1,):
+    if more or errors.sizes or errors.weights != (Fraction(1),):
         raise Refused("no tail is known of more than one error, or of one with a weight")
     if "gaussian" in law.shape:
         with ctx.workprec(2 * BITS):
