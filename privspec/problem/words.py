@@ -121,7 +121,7 @@ def unit_words(unit: Unit) -> str:
     what = f"one {name}" if one else f"up to {unit.count} of the units {name}"
     if unit.party:
         return f"{what} {verb} (all of {inputs} of {'that' if one else 'each'} {name}){apart}"
-    return f"{what} of {inputs} {verb}{apart}"
+    return f"{what} of {inputs.replace(' and ', ' or ')} {verb}{apart}"  # in one of them, not in each
 
 
 def measure_words(measure: Measure) -> str:
