@@ -115,6 +115,13 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return ["--input", f"{block['source']}={path}"]
     if "releases" in plan["mechanism"]:
         return people_for(plan, folder)
+    if block["form"] in ("points", "cells"):
+        size = block.get("size", 1)
+        path = folder / f"{block['source']}.csv"
+        columns = [block["source"]] if size == 1 else [f"{block['source']}_{i + 1}" for i in range(size)]
+        rows = [",".join(f"{v:.3f}" for v in dice.uniform(0, 10, size)) for _ in range(20 if size == 1 else 1)]
+        path.write_text("\n".join([",".join(columns), *rows]) + "\n", "utf-8")
+        return ["--input", f"{block['source']}={path}"]
     if plan["mechanism"]["family"] == "statistic":
         return records_for(plan, folder)
     if "alternatives" in plan["mechanism"]:

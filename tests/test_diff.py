@@ -108,7 +108,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "mechanism": "changed",
     }
     assert run_command_line(["diff", *paths]) == 1
-    assert "Laplace" in capsys.readouterr().out
+    assert "noise in steps" in capsys.readouterr().out
     (tmp_path / "a.priv").write_text(SPEC, "utf-8")
     assert run_command_line(["diff", str(tmp_path / "a.priv"), paths[0]]) == 2
     tampered = Path(paths[0]).read_text("utf-8").replace('"epsilon": "1"', '"epsilon": "0.1"')

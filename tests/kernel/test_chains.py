@@ -549,7 +549,7 @@ REFUSALS = {
     "group": ("replacing one entry", "replacing up to 2 entries", "PS0340"),
     "everything": ("replacing one entry", "replacing everything", "PS0340"),
     "no sequence": ("(0..1)^T", "[0, 1]^T", "PS0440"),
-    "absolute": ("E[ (O - y)^2 ]", "E[ |O - y| ]", "PS0502"),
+    "absolute": ("E[ (O - y)^2 ]", "E[ |O - y| ]", "PS0501"),
     "square": ("sum(x)", "sum(x)^2", "PS0501"),
     "probably": ("privacy:", "accuracy: |O - y| <= 9 with probability 0.9\nprivacy:", "PS0501"),
     "further input": ("variables:", "variables:\n  input z in [0, 1]", "PS0501"),
