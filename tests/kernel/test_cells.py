@@ -51,7 +51,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("case", "density"), CASES, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("case", "density"), CASES, ids=[" ".join(case.values()) for case, _ in CASES])
 def test_finer_cells_bring_nothing(case, density):
     """The program over ten times as many cells, with costs by quadrature, has the same optimum."""
     found = plan(**case)
