@@ -14,8 +14,8 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings, raised once for whole systems (parts, choices, least amounts, shares, chains): they may only be lowered.
-LINES = 77_965
-FILES = 317
+LINES = 84_560
+FILES = 321
 ENTERED = 150
 COUNT = """
 import json, sys

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from privspec.kernel.asserted import NORMS, Asserted
 from privspec.kernel.core.case import NOTHING, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import Difference, Held, Release
@@ -14,6 +13,7 @@ from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.placed import PlacedRules
+from privspec.kernel.trust import NORMS, Asserted
 
 
 class PartyRules(PlacedRules):

@@ -14,7 +14,7 @@ from math import ceil, exp, floor, sinh, sqrt
 
 from flint import arb, ctx
 
-from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.allowed import hulls, largest_mu_squared
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
@@ -24,7 +24,6 @@ from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes import Total, bounds
-from privspec.kernel.parties import hulls
 from privspec.kernel.quality.linear import mass
 from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task

@@ -1,10 +1,10 @@
-"""Who is trusted: what everybody sees beside outputs, who draws noise, and whose part of it hides nothing."""
+"""Whose word is taken: who is trusted, what all see beside outputs, who draws noise, and what an author asserts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Refused, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ KINDS = {
 }
 PARTS = "parts"
 """Of a system: each part says whom it trusts."""
-WORDS = {"Trust.kind": (*KINDS, PARTS)}
+WORDS = {"Trust.kind": (*KINDS, PARTS), "Asserted.norm": ("l1", "l2", "linf")}
+NORMS = {"l1": "sum of absolute values", "l2": "Euclidean length", "linf": "largest entry"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +61,14 @@ class Trust:
     def shown(self, **figures: object) -> str:
         """What is seen of noisy answers, in words."""
         return self.means.shown.format(colluding=self.colluding, **figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Asserted:
+    """Of a function that nobody here sees into: a unit, `neighbours` in words, moves its values by at most `amount`."""
+
+    function: str
+    norm: str
+    amount: Size
+    neighbours: str
+    line: int

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax
-from privspec.language.meanings import FUNCTIONS, written
 from privspec.language.spelling import spell
 from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Tables, Texts, Type
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
@@ -452,6 +451,8 @@ def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
 
 def known_function(name: str, arguments: list[str], *, averaged: bool = False) -> str:
     """What to write for a call of a function that does not exist."""
+    from privspec.language.meanings import FUNCTIONS, written
+
     found = advice(name, (*library(), "csv", "npy", *DOMAIN_CALLS), FUNCTIONS)
     if found is None:
         return "`privspec help functions` lists the functions"

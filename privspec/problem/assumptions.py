@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privspec.kernel.asserted import NORMS
+from privspec.kernel.trust import NORMS
 from privspec.language import syntax
 from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance

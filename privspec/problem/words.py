@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from privspec.kernel.asserted import NORMS
+from privspec.kernel.trust import NORMS
 
 if TYPE_CHECKING:
     from privspec.model.domains import Domain

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.asserted import Asserted
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
-from privspec.kernel.trust import Trust
+from privspec.kernel.trust import Asserted, Trust
 
 FORMAT = "privspec-problem/1.0"
 MEASURES = {"rho-zCDP": ("rho",), "mu-GDP": ("mu",), "(order, epsilon)-RDP": ("order", "epsilon")}

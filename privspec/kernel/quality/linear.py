@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.allowed import among, grams, hulls, largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through
 from privspec.kernel.core.numbers import fraction, nearest_double, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
-from privspec.kernel.parties import among, grams, hulls
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
