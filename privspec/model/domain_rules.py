@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
-from privspec.language import meanings, syntax
+from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import (
     Between,
@@ -57,6 +57,8 @@ def read_domain(node: syntax.Domain, environment: Environment) -> Domain:
         case syntax.Call(function=function) if function in CALLS:
             return CALLS[function](node, environment)
         case syntax.Call():
+            from privspec.language import meanings
+
             hint = advice(node.function, DOMAIN_CALLS, meanings.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
             raise Failure("PS0220", node.span, f"there is no domain {node.function}(...)", help=hint)
 
@@ -156,6 +158,8 @@ def _named(node: syntax.Name, environment: Environment) -> Domain:
         return FiniteSet(_items(value, node.span))
     if value is not None:
         raise Failure("PS0220", node.span, f"{node.id} is no domain", help=f"for the one value write {{{node.id}}}")
+    from privspec.language import meanings
+
     hint = advice(node.id, ["real", *_sets(environment)], meanings.DOMAINS)
     hint = hint or "domains are real, [lo, hi], lo..hi, {a, b}, grid(...), ..."
     raise Failure("PS0220", node.span, f"there is no domain {node.id}", help=hint)

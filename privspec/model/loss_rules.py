@@ -10,7 +10,7 @@ import numpy as np
 
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
-from privspec.language import meanings, syntax
+from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, root, summands, walk
 from privspec.model.definitions import Definitions, whole_of
@@ -125,6 +125,8 @@ class LossReader:
 
     def _known_distribution(self, name: str, given: int, span: Span) -> bool:
         if name not in DISTRIBUTIONS:
+            from privspec.language import meanings
+
             found = advice(name, DISTRIBUTIONS, meanings.DISTRIBUTIONS)
             message = f"there is no distribution {name}"
             self.report.error("PS0404", span, message, help=found or f"these exist: {', '.join(DISTRIBUTIONS)}")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
-from privspec.language import meanings, syntax
+from privspec.language import syntax
 from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
@@ -135,6 +135,8 @@ def _trust(
                 return None
             return ChosenTrust(name, known, option.span)
         case _:
+            from privspec.language import meanings
+
             word = model.id if isinstance(model, syntax.Name) else model.function
             hint = advice(word, TRUST_WORDS, meanings.TRUST) or f"these exist: {', '.join(TRUST_WORDS)}"
             report.error("PS0270", model.span, f"there is no trust model {word}", help=hint)
@@ -232,6 +234,8 @@ def _families(family: syntax.NoiseFamily | None, report: Report) -> tuple[tuple[
         if name.id in FAMILIES:
             good.append(name)
             continue
+        from privspec.language import meanings
+
         hint = advice(name.id, FAMILIES, meanings.FAMILIES) or f"these exist: {', '.join(FAMILIES)}"
         report.error("PS0272", name.span, f"there is no noise family {name.id}", help=hint)
     return tuple(dict.fromkeys(name.id for name in good)), tuple(name.span for name in good)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from privspec.core.spans import Span
-from privspec.language import meanings, syntax
+from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model import neighbours as nb
@@ -440,6 +440,8 @@ class RequirementReader:
         return nb.ReplacingPerson(count, adding=adding, person=unit.name)
 
     def _unknown_unit(self, word: str, span: Span, units: tuple[str, ...]) -> Failure:
+        from privspec.language import meanings
+
         parties = self.scope.of("party")
         near = nearest(word, (*units, *map(nb.plural, units), "everything"))
         near = next((name for name in units if near == nb.plural(name)), near) or meanings.UNITS.get(word)

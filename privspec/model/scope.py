@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from privspec.core.spans import Span
 from privspec.core.suggest import advice, alike, disguised, fold, letter_name
-from privspec.language import meanings as senses
 from privspec.language import syntax
 from privspec.language.walk import children, walk
 from privspec.model.conditions import CONDITIONS, about_table
@@ -268,6 +267,8 @@ class Resolver:
             self.report.error("PS0121", place, "a number starts with a digit", label="read as a name", help=hint)
             return
         known = (*self.scope.names, *bound, *(("real",) if domain else ()))
+        from privspec.language import meanings as senses
+
         found = senses.NAMES.get(name) if not domain else None
         found = found or advice(name, known, senses.DOMAINS if domain else {})
         if found is None and name in functions:
@@ -321,6 +322,8 @@ class Resolver:
     def _call(self, node: syntax.Call, bound: Mapping[str, Span], public: str) -> None:
         function = node.function
         if node.span in self.domains and function not in DOMAIN_CALLS:
+            from privspec.language import meanings as senses
+
             hint = advice(function, DOMAIN_CALLS, senses.DOMAINS) or f"these exist: {', '.join(DOMAIN_CALLS)}"
             self.report.error("PS0220", node.span, f"there is no domain {function}(...)", help=hint)
         elif function not in (*library(), "csv", "npy", *DOMAIN_CALLS):
