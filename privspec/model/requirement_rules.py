@@ -121,6 +121,7 @@ class RequirementReader:
             relation, default = self._given_the_model(line, clauses.model, relation, wrt), False
         else:
             self._warn_of_correlations(line, wrt)
+        self._warn_of_units(line, relation, wrt)
         if isinstance(measure, Personalised):
             self._check_personalised(measure, relation, line, wrt)
         if isinstance(measure, PerAtomLDP) and outputs and wrt:
@@ -376,6 +377,17 @@ class RequirementReader:
         else:
             return nb.GivenTheModel()
         return None
+
+    def _warn_of_units(
+        self, line: syntax.Requirement, relation: nb.NeighbourRelation | None, wrt: tuple[str, ...]
+    ) -> None:
+        """A record of several inputs is one of any of them: nothing says which records are the same person's."""
+        if len(wrt) > 1 and isinstance(relation, nb.ReplacingEntry | nb.ReplacingRecord):
+            message = f"this is about one {relation.unit} of {listing(wrt, 'or')}, not about one of each at once"
+            hint = (
+                "if one person has data in several inputs, say whose: parties: person in 1..N, and replacing one person"
+            )
+            self.report.warn("PS0326", line.span, message, label="one unit of several inputs", help=hint)
 
     def _warn_of_correlations(self, line: syntax.Requirement, wrt: tuple[str, ...]) -> None:
         """A line about an input whose entries tell of one another, and which does not count on that."""
