@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -21,10 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-from privspec.execute.family import Circumstances, mechanism_of
-from privspec.execute.keeper import Keeper
+from privspec.execute.family import Circumstances, Mechanism, mechanism_of
 from privspec.model.domains import Ball, Between, Domain, FiniteSet, PartialRankingOf, Power, RankingOf, Table
-from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingRecord, ReplacingVoter
+from privspec.model.neighbours import (
+    NeighbourRelation,
+    ReplacingEntry,
+    ReplacingEverything,
+    ReplacingRecord,
+    ReplacingVoter,
+)
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
@@ -149,27 +154,19 @@ class Audit:
 # --- the test -------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Sampler:
-    """Draws releases of a plan on files in a folder; nothing of it is ever written."""
+    """Draws releases of a plan; none is ever written."""
 
-    plan: Mapping[str, Any]
+    mechanism: Mechanism
     model: Model
-    folder: Path
+    outputs: tuple[str, ...]
     randomness: Randomness
-    files: int = 0
-    outputs: tuple[str, ...] = ()
 
     def secret(self, data: Data) -> Any:
         """Data that were read as a run reads them."""
-        self.files += 1
-        paths = {}
-        for name, (header, rows) in data.items():
-            paths[name] = self.folder / f"{self.files}-{name}.csv"
-            text = "\n".join(",".join(row) for row in (header, *rows))
-            paths[name].write_text(text + "\n", "utf-8")
-        mechanism = mechanism_of(self.plan)
-        return mechanism.read(paths, Circumstances(self.model, keeper=Keeper()))
+        with TemporaryDirectory() as folder:
+            return self.mechanism.read(written(data, Path(folder)), Circumstances(self.model))
 
     def draws(self, secret: Any, count: int) -> list[tuple[Any, ...]]:
         """So many releases, each as one row of values."""
@@ -181,6 +178,14 @@ class Sampler:
                 row += np.asarray(drawn[name]).ravel().tolist() if name in drawn else ["not drawn"]
             found.append(tuple(row))
         return found
+
+
+def written(data: Data, folder: Path) -> dict[str, Path]:
+    """A CSV file of each input."""
+    paths = {name: folder / f"{name}.csv" for name in data}
+    for name, (header, rows) in data.items():
+        paths[name].write_text("".join(",".join(row) + "\n" for row in (header, *rows)), "utf-8")
+    return paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,43 +219,45 @@ def _rule(left: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> Score:
     return lambda rows: np.asarray(np.array(rows, dtype=float) @ towards)
 
 
-def _seen(measure: str, amounts: Mapping[str, float], hits: tuple[int, int], trials: int, alarm: float) -> float:
-    """What is shown by so many hits beside the first data set, and beside the second."""
-    p, q = at_least(hits[0], trials, alarm), at_most(hits[1], trials, alarm)
-    return SHOWN[measure][1](p, q, amounts)
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Scores of releases that a rule takes for the first of two data sets where they are large: of it, of the other."""
+
+    measure: str
+    amounts: Mapping[str, float]
+    own: NDArray[np.float64]
+    other: NDArray[np.float64]
+
+    def shown(self, cut: float, alarm: float) -> float:
+        """What scores of at least the cut show of the measure's amount; wrong in twice `alarm` of all samples."""
+        hits, wrong = (int(np.count_nonzero(scores >= cut)) for scores in (self.own, self.other))
+        p, q = at_least(hits, len(self.own), alarm), at_most(wrong, len(self.other), alarm)
+        return SHOWN[self.measure][1](p, q, self.amounts)
+
+    @property
+    def cuts(self) -> NDArray[np.float64]:
+        """Where scores may be told apart."""
+        return np.unique(np.quantile(np.concatenate((self.own, self.other)), np.linspace(0.001, 0.999, 400)))
 
 
 def _test(
     sampler: Sampler, pair: Pair, measure: str, amounts: Mapping[str, float], draws: int, alarm: float = ALARM
 ) -> float:
     """The largest amount that the pair shows, in either order; wrongly in `alarm` of all tests."""
-    secrets = sampler.secret(pair.left), sampler.secret(pair.right)
-    half = draws // 2
+    secrets, half = (sampler.secret(pair.left), sampler.secret(pair.right)), draws // 2
     learned = [sampler.draws(secret, half) for secret in secrets]
     score = _rule(learned[0], learned[1])
-    known = [np.sort(score(rows)) for rows in learned]
-    cuts = np.unique(np.quantile(np.concatenate(known), np.linspace(0.001, 0.999, 400)))
-    chosen = []
-    for upper in (True, False):
 
-        def hits(values: NDArray[np.float64], cut: float, upper: bool = upper) -> int:
-            """How many are at least the cut, or below it."""
-            below = int(np.searchsorted(values, cut))
-            return len(values) - below if upper else below
+    def evidence(rows: list[list[tuple[Any, ...]]]) -> tuple[Evidence, Evidence]:
+        """Large scores speak for the right data set, and small ones for the left."""
+        left, right = map(score, rows)
+        return Evidence(measure, amounts, right, left), Evidence(measure, amounts, -left, -right)
 
-        order = (1, 0) if upper else (0, 1)
-        best = max(cuts, key=lambda cut: _seen(measure, amounts, _counts(known, hits, cut, order), half, alarm / 4))
-        chosen.append((best, hits, order))
-    fresh = [np.sort(score(sampler.draws(secret, half))) for secret in secrets]
-    return max(
-        _seen(measure, amounts, _counts(fresh, hits, cut, order), half, alarm / 4) for cut, hits, order in chosen
-    )
-
-
-def _counts(
-    values: list[NDArray[np.float64]], hits: Callable[..., int], cut: float, order: tuple[int, int]
-) -> tuple[int, int]:
-    return hits(values[order[0]], cut), hits(values[order[1]], cut)
+    # two directions, each with two bounds
+    taught = evidence(learned)
+    chosen = [max(one.cuts, key=lambda cut: one.shown(cut, alarm / 4)) for one in taught]
+    fresh = evidence([sampler.draws(secret, half) for secret in secrets])
+    return max(one.shown(cut, alarm / 4) for one, cut in zip(fresh, chosen, strict=True))
 
 
 def audit(plan: Plan, *, draws: int = DRAWS, seconds: float = SECONDS, seed: int | None = None) -> Audit:
@@ -263,12 +270,11 @@ def audit(plan: Plan, *, draws: int = DRAWS, seconds: float = SECONDS, seed: int
     whole = plan.verified()
     model = whole.model()
     randomness: Randomness = SystemRandomness() if seed is None else SimulationRandomness(seed)
-    findings = []
-    with TemporaryDirectory() as folder:
-        for guarantee in whole.guarantees:
-            line = model.requirements[guarantee.requirement]
-            sampler = Sampler(whole.document, model, Path(folder), randomness, outputs=guarantee.outputs)
-            findings.append(_line(sampler, line, guarantee.measure, guarantee.figures, draws, seconds))
+    mechanism, findings = mechanism_of(whole.document), []
+    for guarantee in whole.guarantees:
+        line = model.requirements[guarantee.requirement]
+        sampler = Sampler(mechanism, model, guarantee.outputs, randomness)
+        findings.append(_line(sampler, line, guarantee.measure, guarantee.figures, draws, seconds))
     return Audit(whole.name, tuple(findings))
 
 
@@ -311,18 +317,25 @@ def pairs_of(model: Model, line: Requirement) -> Iterator[Pair]:
     if not isinstance(relation, ReplacingEntry | ReplacingRecord | ReplacingVoter | ReplacingEverything):
         raise NotMadeUpError(f"no data sets are made up for {relation.describe()}")
     blocks = {block.name: _Input.of(model, block) for block in model.blocks}
-    moved = [blocks[name] for name in line.wrt]
+    # an entry or record is one of any of the inputs, a party moves in all of them
+    alone = isinstance(relation, ReplacingEntry | ReplacingRecord)
+    for names in [(name,) for name in line.wrt] if alone else [line.wrt]:
+        yield from _moved(relation, blocks, [blocks[name] for name in names])
+
+
+def _moved(relation: NeighbourRelation, blocks: Mapping[str, _Input], moved: Sequence[_Input]) -> Iterator[Pair]:
+    """Neighbours by a unit that changes in some inputs at once."""
+    part = {ReplacingEntry: "entry", ReplacingRecord: "record"}.get(type(relation), "")
+    everything = isinstance(relation, ReplacingEverything)
     for choice in range(0 if relation.adding else 1, max(len(one.choices) for one in moved)):
         for place in sorted({0, min(one.units for one in moved) - 1}):
             left: Data = {name: one.data(0, place, 0) for name, one in blocks.items()}
             right = dict(left)
             for one in moved:
-                everything = isinstance(relation, ReplacingEverything)
                 count = one.units if everything else min(relation.group, one.units)
-                part = {ReplacingEntry: "entry", ReplacingRecord: "record"}.get(type(relation), "")
                 left[one.name] = one.data(count, place, 0, gone=relation.adding, part=part)
                 right[one.name] = one.data(count, place, choice, part=part)
-            who = ", ".join(line.wrt)
+            who = ", ".join(one.name for one in moved)
             yield Pair(f"{who}: {relation.describe()} at place {place + 1}", left, right)
 
 
@@ -347,7 +360,7 @@ class _Input:
     ) -> tuple[list[str], Rows]:
         """The usual rows, but for those of `count` units from a place on: another choice, or zeros, or none at all.
 
-        Args: part, "entry" or "record" where only the first number, or the first row, of a unit changes.
+        Args: part, "entry" or "record" where only the first number of the first row, or that row, of a unit changes.
         """
         rows = []
         first = min(place, self.units - count)
@@ -358,7 +371,7 @@ class _Input:
             usual = self.choices[unit % 2 if self.even and not changed else 0]
             other = tuple("0" for _ in usual) if gone else self.choices[min(choice, len(self.choices) - 1)]
             other = (other[0], *usual[1:]) if part == "entry" else other
-            own = [other if changed and not (part == "record" and row) else usual for row in range(self.each)]
+            own = [other if changed and not (part and row) else usual for row in range(self.each)]
             rows += [[*([str(unit + 1)] if self.numbered else []), *row] for row in own]
         return list(self.header), rows
 

@@ -118,6 +118,49 @@ UNITS = [
 ]
 
 
+def test_a_record_of_several_inputs_changes_in_one_of_them() -> None:
+    """Changed in both at once it would show more than is promised; a party changes in all that it holds."""
+    text = """variables:
+  input x in [0, 1]^2
+  input y in [0, 1]^2
+  output A
+  output B
+loss: E[ (A - sum(x))^2 ] + E[ (B - sum(y))^2 ]
+privacy: (A, B) is 2-GDP wrt (x, y), replacing one record
+"""
+    plan = solve(Request(Source("a.priv", text)))
+    model = plan.model()
+    changed = [
+        {name for name in "xy" if pair.left[name] != pair.right[name]}
+        for pair in pairs_of(model, model.requirements[0])
+    ]
+    assert {"x"} in changed and {"y"} in changed and {"x", "y"} not in changed
+    assert audit(plan, draws=8000, seed=1).ok
+    held = text.replace("variables:", "parties: person in 1..2\nvariables:").replace(
+        "replacing one record", "replacing one person"
+    )
+    for name in "xy":
+        held = held.replace(f"input {name} in [0, 1]^2", f"input {name}[person] in [0, 1]")
+        held = held.replace(f"sum({name})", f"sum({name}[person] for person)")
+    model = load_model(Source("a.priv", held))
+    for pair in pairs_of(model, model.requirements[0]):
+        assert all(pair.left[name] != pair.right[name] for name in "xy")
+
+
+def test_an_entry_of_several_records_is_one_number() -> None:
+    text = """parties: person in 1..2
+variables:
+  input x[person] in l2_ball(1, 2)^3
+  output O
+loss: E[ ||O - sum(x[person] for person)||^2 ]
+privacy: O is 1-GDP wrt x, replacing one entry
+"""
+    model = load_model(Source("a.priv", text))
+    for pair in pairs_of(model, model.requirements[0]):
+        (_, left), (_, right) = pair.left["x"], pair.right["x"]
+        assert sum(a != b for rows in zip(left, right, strict=True) for a, b in zip(*rows, strict=True)) == 1
+
+
 @pytest.mark.parametrize(("declared", "name", "unit", "many"), UNITS)
 def test_neighbours_differ_in_what_the_line_says(declared: str, name: str, unit: str, many: int) -> None:
     target = "count(x)" if "table" in declared else "x"

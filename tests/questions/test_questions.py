@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from privspec.audit import pairs_of
+from privspec.audit import pairs_of, written
 from privspec.language.formatter import format_source
 from privspec.language.parser import read_source
 from privspec.noise.samplers import SimulationRandomness
@@ -43,11 +43,8 @@ def test_a_question_is_answered(name: str, tmp_path: Path) -> None:
     assert plan.status in ("optimal", "feasible")
     assert plan.verify().ok
     model = plan.model()
-    data, paths = {**next(pairs_of(model, model.requirements[0])).right, **POINTS.get(name, {})}, {}
-    for source, (header, rows) in data.items():
-        paths[source] = tmp_path / f"{source}.csv"
-        paths[source].write_text("\n".join(",".join(row) for row in (header, *rows)) + "\n", "utf-8")
-    release = plan.run(paths, randomness=SimulationRandomness(1))
+    data = {**next(pairs_of(model, model.requirements[0])).right, **POINTS.get(name, {})}
+    release = plan.run(written(data, tmp_path), randomness=SimulationRandomness(1))
     assert {node.name for node in model.outputs} <= set(release.values)
     for reader in ("public", "auditor", "engineer"):
         assert len(plan.explain(reader)) > 1000
