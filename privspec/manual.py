@@ -100,7 +100,7 @@ def help_text(topic: str | None) -> str:
 
 def _overview() -> str:
     return (
-        "privspec help tutorial      five questions, from the data to the page that people read\n"
+        "privspec help tutorial      ten questions, from the data to the page that people read\n"
         "privspec help language      the language, section by section, with examples\n"
         "privspec help functions     every function in a line\n"
         f"privspec help NAME          a function (such as {next(iter(functions()))}) or a template, whole\n"

@@ -187,7 +187,7 @@ def _undrawn(plan: Mapping[str, Any], digest: str, outputs: Sequence[str], model
     nodes = {} if model is None else model.nodes
     labels = {name: labels_of(model, name, nodes[name].type.shape) for name in outputs if name in nodes}
     bare = _unprotected(plan, outputs)
-    names = {name: node.label for name, node in nodes.items() if node.label}
+    names = {} if model is None else model.labels
     return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels, unprotected=bare, called=names)
 
 

@@ -41,7 +41,7 @@ def public_page(facts: Facts) -> Document:
         words = "Where several candidates are level, the one that is named first in the list counts as the first."
         accuracy = (*accuracy, proved(words, facts.context.loss_because))
     if facts.computed:
-        names = listing([name for name, _ in facts.computed])
+        names = listing([_names(facts).get(name, name) for name, _ in facts.computed])
         words = (
             f"From these figures {names} {'is' if len(facts.computed) == 1 else 'are'} worked out afterwards, which "
         )
@@ -75,8 +75,7 @@ def public_page(facts: Facts) -> Document:
 
 def called(facts: Facts) -> Facts:
     """The same facts with the labels that the spec gives outputs in place of their names."""
-    nodes = {} if facts.model is None else facts.model.nodes
-    names = {node.name: f"“{node.label}”" for node in nodes.values() if node.label}
+    names = _names(facts)
 
     def renamed(value: Any) -> Any:
         if isinstance(value, str):
@@ -92,6 +91,11 @@ def called(facts: Facts) -> Facts:
     found = renamed(facts) if names else facts
     assert isinstance(found, Facts)
     return found
+
+
+def _names(facts: Facts) -> dict[str, str]:
+    """The labels of outputs as they stand in a sentence, by name."""
+    return {} if facts.model is None else {name: f"“{label}”" for name, label in facts.model.labels.items()}
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:

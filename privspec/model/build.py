@@ -451,7 +451,8 @@ class _Builder:
             )
             return None
         self.typer.types[name] = kind
-        return Computed(name, expr, sources, domain, kind, self.source.position(span.start)[0])
+        label = next((one.label for one in self.spec.variables if one.target.name == name), None)
+        return Computed(name, expr, sources, domain, kind, self.source.position(span.start)[0], label)
 
     def _nodes(self) -> dict[str, GraphNode]:
         scope, definitions, typer = self.scope, self.definitions, self.typer

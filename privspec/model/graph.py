@@ -54,7 +54,7 @@ COUNTS = ("count", "histogram", "marginals")
 class Computed:
     """An output with the expression that gives it, and the outputs that it is computed from, through others too.
 
-    `domain`: it is moved into this interval.
+    `domain`: it is moved into this interval. `label`: its name for readers.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Computed:
     domain: Interval | None
     type: Type
     line: int
+    label: str | None = None
 
     @property
     def text(self) -> str:
@@ -309,6 +310,11 @@ class Model:
     def open(self) -> bool:
         """Whether design choices are still to be made."""
         return self.design is not None and not self.chosen
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the spec calls outputs where people read them, by name; of computed ones too."""
+        return {one.name: one.label for one in (*self.nodes.values(), *self.computed) if one.label}
 
     @property
     def size(self) -> int:

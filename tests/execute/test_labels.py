@@ -40,6 +40,14 @@ def test_files_carry_the_label(tmp_path: Path) -> None:
     assert "called" not in document["P"]
 
 
+def test_a_computed_output_has_its_label_too(tmp_path: Path) -> None:
+    text = TEXT.replace("  output P", '  output Q "half of them" = O / 2\n  output P')
+    plan = Problem(text, {}).solve()
+    rows = plan.run({"x": [0.1, 0.2, 0.3]}, tmp_path / "l.db", new_ledger=True).rows()
+    assert rows["called"].tolist().count("half of them") == 1
+    assert "From these figures “half of them” is worked out afterwards" in plan.explain("public")
+
+
 def test_check_prints_it() -> None:
     assert 'called "people over 65"' in describe_graph(check(Request(Source("a.priv", TEXT))))
 
