@@ -22,7 +22,18 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from privspec.execute.family import Circumstances, Mechanism, mechanism_of
-from privspec.model.domains import Ball, Between, Domain, FiniteSet, PartialRankingOf, Power, RankingOf, Table
+from privspec.model.domains import (
+    Ball,
+    Between,
+    Domain,
+    FiniteSet,
+    PartialRankingOf,
+    Power,
+    RankingOf,
+    Table,
+    Unknown,
+    unknown_keys,
+)
 from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEntry,
@@ -43,6 +54,8 @@ ALARM = 1e-6
 """How often a mechanism that keeps its promise is accused."""
 DRAWS, SECONDS = 20_000, 60.0
 PILOT = 200
+UNITS, UNKNOWN = 3, (1, 3, 12, 40)
+"""Units of made-up data; where keys are unknown, each of several numbers of them."""
 DISTINCT = 500
 """So many different releases are counted; of more, numbers are weighed against each other."""
 ORDERS = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0, 32.0, 64.0)
@@ -172,10 +185,12 @@ class Sampler:
         """So many releases, each as one row of values."""
         found = []
         for _ in range(count):
-            drawn = secret.draw(self.randomness).outputs
+            release = secret.draw(self.randomness)
+            drawn = release.outputs
             row: list[Any] = []
             for name in self.outputs:
                 row += np.asarray(drawn[name]).ravel().tolist() if name in drawn else ["not drawn"]
+                row += [text for labels in release.labels.get(name, {}).values() for text in labels]
             found.append(tuple(row))
         return found
 
@@ -203,7 +218,7 @@ Score: TypeAlias = Callable[[list[tuple[Any, ...]]], NDArray[np.float64]]
 def _rule(left: list[tuple[Any, ...]], right: list[tuple[Any, ...]]) -> Score:
     """Larger for what looks like a release of the right data: log ratios of counts, or Fisher's discriminant."""
     kinds = {*left, *right}
-    if len(kinds) <= DISTINCT or any(isinstance(value, str) for value in left[0]):
+    if len(kinds) <= DISTINCT or any(isinstance(value, str) for kind in kinds for value in kind):
         counted: dict[tuple[Any, ...], list[float]] = {kind: [0.5, 0.5] for kind in kinds}
         for side, rows in enumerate((left, right)):
             for row in rows:
@@ -316,11 +331,13 @@ def pairs_of(model: Model, line: Requirement) -> Iterator[Pair]:
     relation = line.neighbours
     if not isinstance(relation, ReplacingEntry | ReplacingRecord | ReplacingVoter | ReplacingEverything):
         raise NotMadeUpError(f"no data sets are made up for {relation.describe()}")
-    blocks = {block.name: _Input.of(model, block) for block in model.blocks}
-    # an entry or record is one of any of the inputs, a party moves in all of them
-    alone = isinstance(relation, ReplacingEntry | ReplacingRecord)
-    for names in [(name,) for name in line.wrt] if alone else [line.wrt]:
-        yield from _moved(relation, blocks, [blocks[name] for name in names])
+    # whether an unknown key is shown depends on how many records have it
+    for units in UNKNOWN if any(unknown_keys(block.domain) for block in model.blocks) else (UNITS,):
+        blocks = {block.name: _Input.of(model, block, units) for block in model.blocks}
+        # an entry or record is one of any of the inputs, a party moves in all of them
+        alone = isinstance(relation, ReplacingEntry | ReplacingRecord)
+        for names in [(name,) for name in line.wrt] if alone else [line.wrt]:
+            yield from _moved(relation, blocks, [blocks[name] for name in names])
 
 
 def _moved(relation: NeighbourRelation, blocks: Mapping[str, _Input], moved: Sequence[_Input]) -> Iterator[Pair]:
@@ -376,10 +393,10 @@ class _Input:
         return list(self.header), rows
 
     @classmethod
-    def of(cls, model: Model, block: InputBlock) -> _Input:
+    def of(cls, model: Model, block: InputBlock, units: int) -> _Input:
         """Raises: NotMadeUpError."""
         domain, index, name = block.domain, block.index, block.name
-        units = 3 if index is None else model.parties[index].size
+        units = units if index is None else model.parties[index].size
         if isinstance(domain, Table):
             if index is not None:
                 raise NotMadeUpError("tables that parties hold are not made up")
@@ -417,6 +434,8 @@ def _two(domain: Domain) -> tuple[str, str]:
 
     Raises: NotMadeUpError.
     """
+    if isinstance(domain, Unknown):
+        return "here", "there"
     if domain.size is not None and not isinstance(domain, Between):
         every = list(domain.elements())
         return show(every[0]), show(every[-1])

@@ -75,6 +75,7 @@ class Family:
 FAMILIES = (
     Family("designs", "design", "designs", "Designs"),
     Family("systems", "system", "systems", "Systems", "SystemMechanism"),
+    Family("keys", "keys", "keys", "UnknownKeys", "KeyMechanism"),
     Family(
         "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
     ),

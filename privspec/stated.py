@@ -488,6 +488,8 @@ class Mechanism(Part):
     scale: Fraction = Fraction(1)
     norm: str = ""
     table: Laws | None = None
+    steps: Laws | None = None
+    centre: int = 0
 
     dummy_votes: Fraction | None = None
     base: Fraction | None = None
@@ -588,6 +590,26 @@ class CellReports(Part):
     power: int
     weight: Fraction
     party: str | None = None
+
+
+class KeyPart(Part):
+    """A column that is read for keys."""
+
+    name: str
+    grouped: bool
+    kept: tuple[int, ...] | None = None
+
+
+class UnknownKeys(Part):
+    """The block of a problem about keys that nobody has listed."""
+
+    source: str
+    output: str
+    columns: tuple[KeyPart, ...]
+    counts: bool
+    error: str
+    at_least: int
+    weight: Fraction
 
 
 class Problem(Part):

@@ -70,6 +70,7 @@ class Drawn:
     """Released values by output, the grid they lie on (None for values of finite domains), column names of arrays.
 
     `reports`: every row of the values is one person's. `skipped`: outputs that were not drawn, as a released one is 0.
+    `labels` by output: what each number is about, where that is drawn as well.
     """
 
     outputs: Mapping[str, NDArray[Any]]
@@ -77,6 +78,7 @@ class Drawn:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     reports: bool = False
     skipped: tuple[str, ...] = ()
+    labels: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import PRIVATE, AtomicFile
 from privspec.execute.budget import names_of
+from privspec.execute.reading import number
 from privspec.model.targets import Labels, column, numbered
 
 if TYPE_CHECKING:
@@ -380,9 +381,15 @@ def _csv(release: Release) -> Iterator[bytes]:
         yield "".join(",".join(row) + "\n" for row in zip(*part, strict=True)).encode()
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str) and value.startswith(FORMULA) and number(value) != number(value):
+        value = f"'{value}"  # a text, whatever it says
     return "" if value is None else _quoted(str(value))
 
 

@@ -224,6 +224,7 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
         columns=drawn.columns,
         reports=drawn.reports,
         skipped=drawn.skipped,
+        labels={**release.labels, **drawn.labels},
     )
 
 

@@ -67,7 +67,8 @@ def extent(node: GraphNode) -> str:
     element = node.type.element
     if isinstance(element, Tables):
         names = listing(element.table.names)
-        return f"a table by {names}: {element.table.cell_count:,} cells"
+        cells = element.table.cell_count
+        return f"a table by {names}: {f'{cells:,}' if cells else 'unknown'} cells"
     if isinstance(element, Laws):
         return node.domain.describe() if node.domain else "a probability law"
     kind = node.type.describe()

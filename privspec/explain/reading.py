@@ -54,6 +54,7 @@ _READERS = {
     "chain": ("sequences", "sequence_fact"),
     "points": ("points", "point_fact"),
     "cells": ("cells", "cell_fact"),
+    "keys": ("keys", "key_fact"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

@@ -11,6 +11,7 @@ HOMES: dict[str, str] = {
     **dict.fromkeys(("prefix_sums", "suffix_sums", "range_sums", "total", "differences", "diagonal"), "numeric"),
     **dict.fromkeys(("identity", "ones", "zeros", "prefix_matrix", "range_matrix"), "numeric"),
     **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "numeric"),
+    **dict.fromkeys(("keys", "missed"), "numeric"),
     **dict.fromkeys(("mismatch", "at_least", "total_variation", "angle", "disagreement", "cost"), "numeric"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "numeric"),
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.model.conditions import LEAST
 from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits
 from privspec.model.library import (
     Argument,
@@ -186,7 +187,7 @@ def _fold(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
         if not kind.shape:
             message = f"{name} takes a vector or `... for j in ...`, and this is one number"
             raise FunctionError(message, 0, code="PS0207")
-        if kind.shape[0] == 0:
+        if kind.shape[0] == 0 and arguments[0].value is not None:
             raise FunctionError(f"{name} of nothing", 0)
         return Bound(Type(kind.shape[1:]), apply, linear=linear)
 
@@ -358,6 +359,38 @@ def _tally(_: Any) -> Any:
 
 def _count(arguments: Arguments, name: str) -> Bound:
     return _counted(_selected(arguments, name, ()))
+
+
+def _keys(arguments: Arguments, name: str) -> Bound:
+    """The keys that occur, where nobody has listed them."""
+    least = arguments.keywords.get(LEAST)
+    if least is not None and not (
+        isinstance(least.value, Fraction) and least.value.denominator == 1 and least.value >= 1
+    ):
+        raise FunctionError("a key has a whole number of records, from 1 on", LEAST)
+    asked = Arguments(arguments.positional, {word: one for word, one in arguments.keywords.items() if word != LEAST})
+    found = _selected(asked, name, _counted_columns(_table(arguments, name).table))
+    if found.size:
+        hint = f"there are {found.size}; how many records each has is histogram(...)"
+        raise FunctionError("these keys are all listed in the spec: none is unknown", 0, help=hint)
+
+    def apply(_: Any) -> Any:
+        raise NotComputableError("its keys are known to no spec")
+
+    return Bound(Type((0,), Symbols()), apply)
+
+
+def _missed(arguments: Arguments, name: str) -> Bound:
+    _same(arguments, name)
+    for position in (0, 1):
+        if arguments[position].type != Type((0,), Symbols()):
+            message = f"{name} compares keys, and this is {arguments[position].type.describe()}"
+            raise FunctionError(message, position, help="as in missed(shown, keys(people, by = {district}))")
+
+    def apply(*_: Any) -> Any:
+        raise NotComputableError("its keys are known to no spec")
+
+    return Bound(Type(), apply, data=(0, 1))
 
 
 def _sum(arguments: Arguments, name: str) -> Bound:
@@ -590,6 +623,8 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         linear=True,
     ),
     Function("count(t, conditions)", _count, keywords=None, linear=True),
+    Function("keys(t, by = {columns}, at_least = n, conditions)", _keys, keywords=None),
+    Function("missed(shown, keys)", _missed, arity=(2, 2), same_type=True),
     Function("mismatch(a, b)", _mismatch, arity=(2, 2), same_type=True),
     Function("at_least(a, b)", _at_least, arity=(2, 2)),
     Function("total_variation(a, b)", _total_variation, arity=(2, 2), same_type=True),

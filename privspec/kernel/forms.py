@@ -5,6 +5,7 @@ from __future__ import annotations
 from privspec.kernel.cells import CellRules
 from privspec.kernel.chains import ChainRules
 from privspec.kernel.core.case import Rules
+from privspec.kernel.keys import KeyRules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
 from privspec.kernel.personal import PartyRules
@@ -19,4 +20,5 @@ FORMS["priced"] = PricedRules()
 FORMS["chain"] = ChainRules()
 FORMS["points"] = PointRules()
 FORMS["cells"] = CellRules()
+FORMS["keys"] = KeyRules()
 FORMS["system"] = SystemRules(FORMS)

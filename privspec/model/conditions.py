@@ -18,15 +18,17 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk, with_children
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Between, Table
+from privspec.model.domains import Between, Table, Unknown
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 
-ABOUT_TABLES = ("count", "histogram", "sum")
+ABOUT_TABLES = ("count", "histogram", "sum", "keys")
 """Functions that take conditions on the columns of a table."""
 SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "!=": ne}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 GROUPS = "by"
+LEAST = "at_least"
+"""The setting of `keys` that says how many records a key has at least."""
 POWER = 4
 """Highest power of a column that is added up."""
 CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
@@ -121,7 +123,8 @@ def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[st
     if function == "marginals" and not words <= set(table.names):
         return set(table.names)  # what is wrong is told where it is read
     by_sets = all(isinstance(one, syntax.SetOf) for one in rest) and bool(rest)
-    told = {"count": True, "sum": True, "histogram": any(map(_groups, rest)), "marginals": by_sets}
+    grouped = any(map(_groups, rest))
+    told = {"count": True, "sum": True, "histogram": grouped, "keys": grouped, "marginals": by_sets}
     return named | (words & set(table.names)) if told.get(function) else set(table.names)
 
 
@@ -223,6 +226,9 @@ class _Reader:
             if isinstance(one, syntax.Keyword) and one.name == GROUPS:
                 settings.append(self._groups(one, table))
                 continue
+            if isinstance(one, syntax.Keyword) and (call.function, one.name) == ("keys", LEAST):
+                settings.append(one)
+                continue
             name, values = self._condition(one, table)
             before = allowed.get(name)
             allowed[name] = values if before is None else [value for value in before if value in values]
@@ -244,7 +250,7 @@ class _Reader:
             if not isinstance(item, syntax.Name | syntax.String):
                 raise Failure("PS0206", item.span, "groups are columns", help="as in by = {age, sex}")
             names.append(item.id if isinstance(item, syntax.Name) else item.value)
-            self._counted(names[-1], table, item.span)
+            self._counted(names[-1], table, item.span, listed=False)
         if len(set(names)) < len(names):
             raise Failure("PS0206", setting.span, "a column stands twice among the groups")
         listed = syntax.SetOf(tuple(map(syntax.String, names)), span=setting.value.span)
@@ -320,9 +326,13 @@ class _Reader:
         hint = suggestion(spell(side), table.names) or f"it has {', '.join(table.names)}"
         return Failure("PS0206", side.span, "neither side is a column of the table", help=hint)
 
-    def _counted(self, name: str, table: Table, span: Span) -> None:
-        """A column whose values a condition can tell apart."""
+    def _counted(self, name: str, table: Table, span: Span, *, listed: bool = True) -> None:
+        """A column whose values a condition can tell apart; `listed`: the spec says which there are."""
         self._column(name, table, span)
+        if listed and isinstance(self._domain(name, table), Unknown):
+            hint = f"declare its values, as in {name} in {{a, b}}, for conditions on it; `by = {{{name}}}` needs none"
+            message = f"{name} has unknown values: no condition tells them apart"
+            raise Failure("PS0206", span, message, help=hint)
         if isinstance(self._domain(name, table), Between):
             hint = f"declare its values or steps, as in {name} in 0..120, for conditions on it"
             message = f"{name} is measured, not counted: no condition tells its values apart"
@@ -338,8 +348,12 @@ class _Reader:
 
 
 def _plain(call: syntax.Call) -> syntax.Call:
-    """A count of all records in place of a call, once what is wrong with it is told."""
-    return syntax.Call("count", (syntax.Name(about_table(call) or "", span=call.span),), span=call.span)
+    """A count of all records, or all keys, in place of a call, once what is wrong with it is told."""
+    return syntax.Call(
+        "keys" if call.function == "keys" else "count",
+        (syntax.Name(about_table(call) or "", span=call.span),),
+        span=call.span,
+    )
 
 
 def _literal(value: Any) -> syntax.Expr:

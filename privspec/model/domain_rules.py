@@ -25,6 +25,7 @@ from privspec.model.domains import (
     RankingOf,
     Real,
     Table,
+    Unknown,
 )
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, evaluate
 from privspec.model.reports import Failure, suggestion
@@ -266,6 +267,9 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             message = f"{item.name} says whose a record is, and records are not put together by person yet"
             hint = f"leave {item.name} out, and keep at most k records of each: `one person with at most k records`"
             raise Failure("PS0501", item.span, message, help=hint)
+        if isinstance(item.domain, syntax.Name) and item.domain.id == "unknown" and "unknown" not in environment.values:
+            attributes[item.name] = Unknown()
+            continue
         domain = read_domain(item.domain, environment)
         if (
             isinstance(domain, Interval)

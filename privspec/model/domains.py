@@ -125,6 +125,8 @@ class Type:
         plain = isinstance(self.element, Numbers)
         tail = "" if plain else f" of {noun}s"
         match self.shape:
+            case (0,):
+                return f"one {noun} for each unknown key"
             case (n,):
                 return f"a vector of {n}" if plain else f"{n} {noun}s"
             case (m, n):
@@ -385,6 +387,21 @@ class FiniteSet(Domain):
 
 
 @dataclass(frozen=True, slots=True)
+class Unknown(Domain):
+    """A column of texts that nobody has listed: which of them occur is as secret as how often."""
+
+    @property
+    def type(self) -> Type:
+        return Type((), Symbols())
+
+    def contains(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def describe(self) -> str:
+        return "unknown"
+
+
+@dataclass(frozen=True, slots=True)
 class Ball(Domain):
     """Vectors of a bounded norm."""
 
@@ -512,7 +529,7 @@ class Table(Domain):
 
     @property
     def cell_shape(self) -> tuple[int, ...]:
-        """Number of values of each attribute."""
+        """Number of values of each attribute; 0 where they are unknown, so that there are no cells."""
         return tuple(domain.size or 0 for _, domain in self.attributes)
 
     @property
@@ -528,6 +545,11 @@ class Table(Domain):
         """As a call, with its exponent."""
         power = "" if self.records is None else f"^{self.records}"
         return "table(" + ", ".join(f"{name} in {d.describe()}" for name, d in self.attributes) + ")" + power
+
+
+def unknown_keys(domain: Domain | None) -> bool:
+    """Whether it is a table with a column whose values nobody has listed."""
+    return isinstance(domain, Table) and any(isinstance(column, Unknown) for _, column in domain.attributes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, root, summands, walk
 from privspec.model.definitions import Definitions, whole_of
-from privspec.model.domains import Domain, Type
+from privspec.model.domains import Domain, Type, unknown_keys
 from privspec.model.evaluate import evaluate
 from privspec.model.library import library
 from privspec.model.reports import Failure, Report, nearest, suggestion
@@ -295,6 +295,8 @@ class LossReader:
     def _modelled_only(self, over: syntax.Over) -> None:
         given = () if over.given is None else names_used(over.given)
         free = [n for n in self._inputs(self._without_noise(over.body)) if n not in self.modelled and n not in given]
+        # of unknown keys only their sizes have a law: what reads such a table asks for it
+        free = [n for n in free if not unknown_keys(self.domains.get(n))]
         if not free:
             return
         name, text = free[0], self.report.source.slice(over.span)

@@ -251,7 +251,7 @@ class Resolver:
         if node.id in bound or node.id in ("inf", "real"):
             return
         found = self.scope.get(node.id)
-        if found is None and node.id == "id" and node.span in self.domains:
+        if found is None and node.id in ("id", "unknown") and node.span in self.domains:
             return
         if found is None:
             self._undefined(node, bound, domain=node.span in self.domains)

@@ -46,7 +46,8 @@ def input_value(block: InputBlock, u: Array) -> Value:
     element = block.type.element
     if isinstance(element, Tables):
         # tables that parties hold are asked together
-        return CellCounts(element.table, part.reshape(-1, element.table.cell_count).sum(axis=0))
+        cells = element.table.cell_count  # none where there are unknown keys
+        return CellCounts(element.table, part.reshape(-1, cells).sum(axis=0) if cells else part)
     return Fraction(float(part[0])) if not block.type.shape else part.reshape(block.type.shape)
 
 
@@ -131,7 +132,7 @@ def labels_of(model: Model | None, name: str, shape: tuple[int, ...]) -> Labels:
 
     Args: model, None where it is not known; shape, of the variable's value.
     """
-    if model is None or name not in model.nodes or not shape:
+    if model is None or name not in model.nodes or not prod(shape) or not shape:
         return numbered(shape)
     found = _of_name(model, name)
     if found and all(len(column) == prod(shape) for column in found.values()):
@@ -153,6 +154,8 @@ def cell_labels(table: Table, keep: Sequence[int], among: Sequence[Sequence[int]
     `among`: of each attribute of the table, the places of the values that there are cells of.
     """
     kept = [table.attributes[i] for i in keep]
+    if any(domain.size is None for _, domain in kept):
+        return {}  # nobody knows which there are
     each = [[label(element) for element in domain.elements()] for _, domain in kept]
     if among is not None:
         each = [[values[place] for place in among[i]] for i, values in zip(keep, each, strict=True)]

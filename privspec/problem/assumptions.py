@@ -178,6 +178,26 @@ def _cells(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             yield _said(text, "asserted by the user", line=data.line)
 
 
+def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    (block,) = plan["problem"]["blocks"]
+    source, note = block["source"], "unknown-keys"
+    text = f"A record of {source} without a key, or with a value that is not declared, is left out; which one that is "
+    text += "follows from that record alone."
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    text = "Keys are shown, and counted, by exact chances: no floating-point number takes part in it."
+    yield _said(text, "proved", note=note)
+    yield _said(RANDOM_BITS, "assumed", note=note)
+    if any(line.neighbours.group > 1 for line in model.requirements):
+        text = (
+            "Whoever keeps the data keeps no more records of one person than the line says: nothing here looks at whose"
+        )
+        text += " they are."
+        yield _said(text, "assumed", note=note)
+    for data in model.models:
+        text = "The law of the sizes of keys serves the loss only: the guarantees hold for all data."
+        yield _said(text, "asserted by the user", line=data.line)
+
+
 def _figure(text: str) -> str:
     """An epsilon in five digits, rounded up."""
     near = f"{float(Fraction(text)):.5g}"
@@ -336,6 +356,7 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "chain": _chain,
     "points": _points,
     "cells": _cells,
+    "keys": _keys,
     "table": _table,
     "statistics": _statistic,
     "votes": _votes,

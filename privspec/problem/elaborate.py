@@ -11,6 +11,7 @@ import numpy as np
 from privspec.core.diagnostics import SpecError
 from privspec.language import syntax
 from privspec.language.walk import names_used
+from privspec.model.domains import unknown_keys
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
 from privspec.model.measures import Measure as ModelMeasure
@@ -118,6 +119,8 @@ def data_of(model: Model, node: GraphNode) -> Data:
     rule = "clip" if block.layout == "entries" and block.domain.bounds != (None, None) else "map"
     if (block.layout == "cells" or voting(model) is not None) and _comes_and_goes(model, node.name):
         rule = "drop"
+    if unknown_keys(node.domain):
+        rule = "drop"  # a record without a key has none to be counted under
     line, function = model.source.position(node.span.start)[0], model.through.get(node.name)
     said = {
         relation.describe(): AssertedMove(function, relation.norm, relation.amount, relation.describe(), relation.line)

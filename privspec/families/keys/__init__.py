@@ -1,0 +1,1 @@
+"""Keys that nobody has listed: which are shown, and with what counts."""

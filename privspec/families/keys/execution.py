@@ -1,0 +1,228 @@
+"""A plan about unknown keys as a mechanism that can be run: exact thresholds, one for each key by itself.
+
+A key is text: the cells of its columns, each in Unicode's composed form (NFC), control signs and runs of blanks as one
+blank, none at either end. A record of which a cell of the key is missing, or has a value that is not declared, has no
+key. All of that looks at one record alone. Keys are drawn for and released in the order of their texts.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.data import NO_PLACE, Attribute, located
+from privspec.execute.drawing import RowLaw
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    FamilyMechanism,
+    Plan,
+    Secret,
+    Simulation,
+    readable_plan,
+    refuse_long_simulation,
+    refuse_unknown,
+)
+from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
+from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
+from privspec.kernel.core.reading import Item
+from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
+from privspec.noise.samplers import Randomness, SimulationRandomness
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
+
+RULE = (
+    "records without a key, or with a value that is not declared, are left out; a key is its text in Unicode's "
+    "composed form (NFC), with one blank for blanks and control signs; keys stand in the order of their texts"
+)
+Key = tuple[str, ...]
+
+
+def keys_of_plan(plan: Plan) -> Keys:
+    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
+    with readable_plan():
+        (block,) = plan["problem"]["blocks"]
+        return read_keys(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
+
+
+def text_of(cell: Any) -> str:
+    """A cell as a part of a key; empty where it is missing."""
+    if is_missing(cell):
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    text = unicodedata.normalize("NFC", str(cell))
+    plain = "".join(" " if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in text)
+    return " ".join(plain.split())
+
+
+def read_counts(block: KeyBlock, data: Mapping[str, Any], circumstances: Circumstances) -> dict[Key, int]:
+    """How many records each key has, in the order of the keys.
+
+    Raises: DataError PS0801 to PS0809.
+    """
+    import polars as pl
+
+    name, columns = block.source, block.columns
+    source, names = located(name, given_for(name, data)), [column.name for column in columns]
+    if isinstance(source, Path) and source.suffix.lower() == ".json":
+        source = _records(load_json(name, source), name)
+    if not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy"):
+        refuse("PS0803", f"the data for {name} cannot be read as a table of columns")
+    frame = load_frame(name, source, None if circumstances.header else names)
+    missing = [one for one in names if one not in column_names(name, frame)]
+    if missing:
+        help_ = f"the first line names the columns: {', '.join(names)}"
+        refuse("PS0804", f"the data for {name} have no column {', '.join(missing)}", help=help_)
+    grouped = collect(name, readable(name, frame, names).group_by(names).agg(pl.len().alias("_records")))
+    times = grouped["_records"].to_list()
+    read = [_texts(column, grouped[column.name].to_list(), times, name, circumstances) for column in columns]
+    counts: dict[Key, int] = {}
+    strict = False
+    for row, count in zip(zip(*read, strict=True), times, strict=True):
+        if None in row:
+            strict = strict or any(text is None for text in row)
+            continue
+        if not all(kept for _, kept in row):
+            continue
+        key = tuple(text for (text, _), column in zip(row, columns, strict=True) if column.grouped)
+        counts[key] = counts.get(key, 0) + count
+    if circumstances.strict and strict:
+        refuse_strictly(name)
+    return dict(sorted(counts.items()))
+
+
+def _records(found: Any, name: str) -> Any:
+    """A JSON file as columns."""
+    if isinstance(found, list) and all(isinstance(item, dict) for item in found):
+        keys = dict.fromkeys(str(key) for item in found for key in item)
+        return {key: [item.get(key) for item in found] for key in keys}
+    return found.get(name, found) if isinstance(found, dict) else found
+
+
+def _texts(
+    column: KeyColumn, cells: Sequence[Any], times: Sequence[int], name: str, circumstances: Circumstances
+) -> list[tuple[str, bool] | None]:
+    """The text of each cell and whether it is one that is counted; None where it does not fit."""
+    attribute = None
+    if column.values or column.lower is not None:
+        ends = (0, -1) if column.lower is None or column.upper is None else (column.lower, column.upper)
+        attribute = Attribute(column.name, column.values, *ends)
+    words = column.values
+    fit = circumstances.keeper.fit(name, column.name, fate="their records are left out", words=words)
+    fit.rows += sum(times)
+    lookup = None if attribute is None else attribute.lookup()
+    kept = None if column.kept is None else set(column.kept)
+    known: dict[Any, tuple[str, bool] | None] = {}
+    for cell in set(cells):
+        if lookup is None:
+            text = text_of(cell)
+            known[cell] = (text, True) if text else None
+            continue
+        place, _ = lookup(cell)
+        label = column.values[place] if column.values else str(place + (column.lower or 0))
+        known[cell] = None if place == NO_PLACE else (label, kept is None or place in kept)
+    for cell, count in zip(cells, times, strict=True):
+        if known[cell] is None:
+            fit.cell(None if lookup is None else cell, count)
+    return [known[cell] for cell in cells]
+
+
+@dataclass(frozen=True, eq=False)
+class KeyMechanism(FamilyMechanism):
+    """Every key that occurs draws a threshold of its own."""
+
+    keys: Keys
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> KeyMechanism:
+        return cls(keys_of_plan(plan))
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.kernel.core.reading import read
+        from privspec.problem.form import document
+        from privspec.problem.keys import block_of
+
+        block = read(KeyBlock, Item(document(block_of(model)), "block"))
+        assert isinstance(block, KeyBlock)
+        read_counts(block, data, circumstances)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.keys.outputs
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> KeySecret:
+        """How many records each key has.
+
+        Raises: DataError PS0801 to PS0809.
+        """
+        refuse_unknown(data, (self.keys.block.source,))
+        return KeySecret(self.keys, read_counts(self.keys.block, data, circumstances), circumstances.strict)
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        """For every key of the data in order its count, or 1 where keys are shown alone, and 0 where it is hidden.
+
+        Without data, of one key that is shown as often as not.
+        """
+        keys, given = self.keys, asked.data
+        if given is None:
+            middle = next(n for n, chance in enumerate(keys.kept(), 1) if 2 * chance >= 1)
+            counts: dict[Key, int] = {("",): middle}
+        else:
+            counts = self.read(given, Circumstances()).counts
+        refuse_long_simulation(
+            asked.repetitions * len(counts), f"{asked.repetitions * len(counts)} draws", "take fewer"
+        )
+        secret, randomness = KeySecret(keys, counts, strict=False), SimulationRandomness(asked.seed)
+        shown = [dict(secret.shown(randomness)) for _ in range(asked.repetitions)]
+        one = keys.block.counts
+        return np.array([[found.get(key, 0) if one else float(key in found) for key in counts] for found in shown])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeySecret(Secret):
+    """How many records each key has."""
+
+    keys: Keys
+    counts: dict[Key, int]
+    strict: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return (STRICT_RULE, RULE) if self.strict else (RULE,)
+
+    def shown(self, randomness: Randomness) -> list[tuple[Key, int]]:
+        """The keys that reach their thresholds, each with its released count; in the order of the keys."""
+        keys = self.keys
+        law = RowLaw(tuple(accumulate(keys.steps)), keys.total)
+        found = []
+        for key, count in self.counts.items():
+            threshold = law.draw(randomness) + 1
+            if count >= threshold:
+                found.append((key, count - threshold + keys.centre))
+        return found
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        block, shown = self.keys.block, self.shown(randomness)
+        names = [column.name for column in block.columns if column.grouped]
+        labels = {name: _words([key[place] for key, _ in shown]) for place, name in enumerate(names)}
+        if block.counts:
+            values: NDArray[Any] = np.array([count for _, count in shown], dtype=np.int64)
+        else:
+            values = _words([", ".join(key) for key, _ in shown])
+        return Drawn({block.output: values}, "1" if block.counts else None, labels={block.output: labels})
+
+
+def _words(texts: Sequence[str]) -> NDArray[Any]:
+    found = np.empty(len(texts), dtype=object)
+    found[:] = texts
+    return found

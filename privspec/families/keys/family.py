@@ -1,0 +1,299 @@
+"""The chances with which unknown keys are shown: the largest there are, by a recursion over the count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, exp, log
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from privspec.core.diagnostics import SpecError
+from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.kernel.core.numbers import exp_down, nearest_double
+from privspec.kernel.core.problem import Unit
+from privspec.kernel.core.reading import Item, read
+from privspec.kernel.keys import (
+    CLASSES,
+    MOST_RECORDS,
+    MOST_STEPS,
+    NOTE,
+    UNITS,
+    KeyBlock,
+    Keys,
+    composed,
+    least_loss,
+    unit_delta,
+)
+from privspec.model.graph import Model
+from privspec.model.measures import EpsilonDelta
+from privspec.model.values import show
+from privspec.problem.elaborate import units_of
+from privspec.problem.form import Numbers, document
+from privspec.problem.keys import block_of
+
+BITS = 128
+"""Binary places of the chances of thresholds."""
+SPARE = Fraction(1, 2**100)
+"""By so much less than asked delta is taken, relatively: what rounding chances may bring is far below."""
+SPLITS = 24
+"""Shares of epsilon that are tried where a unit moves several keys."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class System:
+    """A spec in numbers, as the kernel reads it; `unit` is what its one line moves, None where nothing can be shown."""
+
+    model: Model
+    block: KeyBlock
+    unit: Unit
+    epsilon: Fraction
+    delta: Fraction
+
+
+class UnknownKeys:
+    """Takes specs of one release of keys that nobody has listed, or of their counts."""
+
+    def lower(self, model: Model) -> System | Infeasible:
+        """What a key is and what it costs to hide it.
+
+        Raises: SpecError PS05xx, PS0401.
+        """
+        block = read(KeyBlock, Item(document(block_of(model)), "block"))
+        assert isinstance(block, KeyBlock)
+        (line,) = model.requirements
+        measure = line.measure
+        if not isinstance(measure, EpsilonDelta) or not measure.delta:
+            return _nothing_shown(model)
+        (one,) = units_of(line.neighbours, line.wrt)
+        if one.count > MOST_RECORDS:
+            message = f"solve cannot compute keys of persons with more than {MOST_RECORDS:,} records yet"
+            raise SpecError.at(model.source, line.span, "PS0501", message, help="keep fewer records of each person")
+        unit = Unit("record", one.inputs, one.adding, one.count, None, None, exactly=False)
+        return System(model, block, unit, measure.epsilon, measure.delta)
+
+    def decide(self, model: Model, system: System, settings: Settings) -> KeyDecision:
+        """The largest chances, and the centre of counts with the least error.
+
+        Raises: SpecError PS0515 where there would be too many thresholds.
+        """
+        started = perf_counter()
+        found = best(system)
+        if found is None:
+            (line,) = model.requirements
+            message = f"so small an epsilon makes more than {MOST_STEPS:,} thresholds"
+            raise SpecError.at(model.source, line.span, "PS0515", message, help="use a larger epsilon or delta")
+        others = tuple(_alternatives(system)) if settings.alternatives else ()
+        return KeyDecision(model, system, *found, others, perf_counter() - started)
+
+    def size(self, system: System) -> int:
+        """A table of chances by count."""
+        return 1
+
+
+def _nothing_shown(model: Model) -> Infeasible:
+    (line,) = model.requirements
+    reason = (
+        "a key that one record alone has may show who is there: with no delta the chance to show it is 0, "
+        "and then 0 at every count"
+    )
+    epsilon = line.measure.amounts.get("epsilon", Fraction(1))
+    change = Relaxation(
+        f"write ({show(epsilon)}, 1e-6)-DP: a key may then be shown by chance 1e-6 too often", line.line
+    )
+    return Infeasible(reason, (conflict_line(model, line.span),), (change,))
+
+
+def steps_of(epsilon: Fraction, delta: Fraction) -> tuple[int, ...] | None:
+    """Chances of thresholds in steps of 2^-128, so that keys are shown as often as one record may change them.
+
+    The chance to be shown at n + 1 records is min(R p + delta, 1 - (1 - p - delta) / R, 1) after p at n, R at most
+    e^epsilon, rounded down. None where there would be too many thresholds.
+    """
+    steep = exp(min(float(epsilon), 30.0)) - 1
+    if log(1 + steep / (2 * float(delta))) / float(epsilon) > MOST_STEPS:
+        return None  # without counting them: half of the thresholds are about so many
+    ratio, unit = exp_down(epsilon), 2**BITS
+    # what rounding chances adds to the delta of their differences is less than this
+    spare = delta - (delta * SPARE if delta > SPARE else 0)
+    kept = [0]
+    while kept[-1] < unit:
+        if len(kept) > MOST_STEPS:
+            return None
+        before = Fraction(kept[-1], unit)
+        after = min(ratio * before + spare, 1 - (1 - before - spare) / ratio, Fraction(1))
+        kept.append(int(after * unit))
+    return tuple(after - before for before, after in pairwise(kept))
+
+
+def as_keys(block: KeyBlock, steps: tuple[int, ...]) -> Keys:
+    """The thresholds with the centre of counts that costs least."""
+    keys = Keys(block, steps, sum(steps), 0)
+    if not block.counts:
+        return keys
+    centres = range(1, len(steps) + 1)
+    return replace(keys, centre=_centre(keys, list(centres)))
+
+
+def _centre(keys: Keys, centres: list[int]) -> int:
+    """The centre of least loss, by doubles: any centre is as private."""
+    chances = np.array([float(Fraction(step, keys.total)) for step in keys.steps])
+    at, kept = np.arange(1, len(chances) + 1), np.cumsum(chances)
+    power, block = 2 if keys.block.error == "squared" else 1, keys.block
+    hidden = (1 - kept) * at**power
+    if block.sizes is None:
+        weights = None
+    else:
+        weights = np.zeros(len(at))
+        sizes = np.array(block.sizes.rows[0], dtype=np.float64) * float(block.sizes.unit)
+        weights[: min(len(at), len(sizes))] = sizes[: len(at)]
+        weights[-1] += sizes[len(at) :].sum()
+
+    def loss(centre: int) -> float:
+        errors = np.cumsum(chances * np.abs(centre - at) ** power) + hidden
+        return float(errors.max() if weights is None else weights @ errors)
+
+    # for a fixed law the loss is convex in the centre
+    low, high = 0, len(centres) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if loss(centres[middle]) <= loss(centres[middle + 1]):
+            high = middle
+        else:
+            low = middle + 1
+    return centres[low]
+
+
+def share_of(system: System, share: Fraction) -> Fraction:
+    """The most delta of one key, where it spends a share of epsilon, so that a unit stays within the line."""
+    unit, epsilon, delta = system.unit, system.epsilon, system.delta
+    sides = 1 if unit.adding else 2
+    if unit.count > 1:
+        ratio = exp(float(share))
+        return delta / sides / Fraction(sum(ratio**j for j in range(unit.count))) * (1 - SPARE * 2**60)
+    if sides == 1:
+        return delta
+    without = composed(share, Fraction(0), sides, epsilon)
+    if without >= delta:
+        return Fraction(0)
+    # of d of two keys at most 2 d is spent of what is left beside shares alone
+    room = (delta - without) / (1 - without)
+    return room / 2
+
+
+def best(system: System) -> tuple[Keys, Fraction] | None:
+    """The thresholds with the least loss, and what one key spends of epsilon."""
+    unit, epsilon = system.unit, system.epsilon
+    moves = unit.count * (1 if unit.adding else 2)
+    shares = [epsilon / moves]
+    if unit.count == 1 and moves > 1:
+        # more than an even share of epsilon is paid for by delta
+        shares += [epsilon / moves * (1 + Fraction(k, SPLITS) ** 3) for k in range(1, SPLITS)]
+    found: tuple[Fraction, Keys, Fraction] | None = None
+    for share in shares:
+        delta = share_of(system, share)
+        steps = steps_of(share, delta) if delta > 0 else None
+        if steps is None:
+            continue
+        keys = as_keys(system.block, steps)
+        if unit_delta(keys, unit, share, epsilon) > system.delta:
+            continue
+        loss = keys.loss()
+        if found is None or loss < found[0]:
+            found = loss, keys, share
+    return None if found is None else found[1:]
+
+
+def _alternatives(system: System) -> Iterator[dict[str, Any]]:
+    """Laplace noise above a threshold: what most libraries do."""
+    if system.unit.count > 1 or not system.unit.adding:
+        return
+    epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
+    threshold = 1 + max(log(1 / (2 * delta)), 0) / epsilon
+    most = ceil(threshold + 60 / epsilon) if block.sizes is None else len(block.sizes.rows[0])
+    at = np.arange(1, min(most, MOST_STEPS) + 1)
+    far = np.exp(-np.abs(threshold - at) * epsilon) / 2
+    kept = np.where(at >= threshold, 1 - far, far)
+    if block.error == "missed":
+        errors = 1 - kept
+    else:
+        power = 2 if block.error == "squared" else 1
+        errors = _laplace_error(at, threshold, epsilon, power) + (1 - kept) * at**power
+    loss = nearest_double(block.averaged([Fraction(float(error)) for error in errors], Fraction(float(errors[-1]))))
+    name = f"Laplace noise, shown above a threshold of {threshold:.4g}"
+    yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
+
+
+def _laplace_error(at: Any, threshold: float, epsilon: float, power: int) -> Any:
+    """The mean of |X|^power where at + X is at least the threshold, X of Laplace's law with scale 1 / epsilon."""
+    edge = threshold - at
+    scale = 1 / epsilon
+    tail = np.exp(-np.abs(edge) * epsilon) / 2
+    size = np.abs(edge)
+    beyond = tail * (size + scale if power == 1 else size**2 + 2 * scale * size + 2 * scale**2)
+    whole = scale if power == 1 else 2 * scale**2
+    return np.where(edge >= 0, beyond, whole - beyond)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class KeyDecision:
+    """The thresholds that were found, and what else was looked at."""
+
+    model: Model
+    system: System
+    keys: Keys
+    share: Fraction
+    others: tuple[dict[str, Any], ...]
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        what = "counts of keys" if self.system.block.counts else "keys"
+        return f"{what} above a random threshold of 1 to {len(self.keys.steps)} records"
+
+    @property
+    def loss(self) -> float:
+        return nearest_double(self.keys.loss())
+
+    @property
+    def lower_bound(self) -> float:
+        """No mechanism that shows only keys that occur has less."""
+        exact = least_loss(self.system.block, self.system.epsilon, self.system.delta)
+        return min(float_down(exact), self.loss)
+
+    def document(self) -> dict[str, Any]:
+        keys, block = self.keys, self.system.block
+        (line,) = self.model.requirements
+        least = unit_delta(keys, self.system.unit, self.share, self.system.epsilon)
+        said = min(Fraction(decimal_up(least)), self.system.delta)
+        table = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
+        achieved = {"epsilon": show(self.system.epsilon), "delta": show(said)}
+        return plan_document(
+            self.model,
+            {
+                **rated(self.model, self.loss, self.lower_bound, CLASSES[1], UNITS[block.error], block.kind),
+                "alternatives": list(self.others),
+                "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
+                "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": [NOTE]}],
+                "accuracy": [],
+                "claims": {"share": str(self.share)},
+                "remarks": {
+                    "binding": self._price(),
+                    "solver": {"name": "recursion over counts", "seconds": self.seconds},
+                },
+            },
+        )
+
+    def _price(self) -> list[dict[str, Any]]:
+        """What a tenth more epsilon would bring."""
+        (line,) = self.model.requirements
+        after = best(replace(self.system, epsilon=self.system.epsilon * STEP))
+        if after is None or not self.loss:
+            return []
+        return [price(line, nearest_double(after[0].loss()) / self.loss - 1)]

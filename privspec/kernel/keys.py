@@ -1,0 +1,254 @@
+"""Keys that nobody has listed: each is shown if its records reach a threshold of its own, drawn from one law.
+
+A key with n records draws a threshold i from 1, 2, ... and is shown if n >= i; where counts are released, its count is
+then n - i + centre. So a key that no record has is never shown. The chance that a key of n records is shown is that of
+i <= n: the table of these chances is what is proved best where one record moves one key (Desfontaines, Voss, Gipson &
+Mandayam 2022; noise/notes/unknown-keys.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import ceil, comb
+
+from privspec.kernel.core.case import Case, Rules
+from privspec.kernel.core.numbers import exp_down, exp_up
+from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
+from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.quality.stated import judge_loss
+
+NOTE = "unknown-keys"
+MEASURE = "(epsilon, delta)-DP"
+CLASSES = ("", "all mechanisms that show only keys that occur")
+WORDS = {"KeyBlock.error": ("missed", "absolute", "squared"), "KeyBlock.kind": ("expected", "worst")}
+UNITS = {"missed": "share of the keys", "absolute": "records", "squared": "squared records"}
+MOST_STEPS = 200_000
+MOST_RECORDS = 1000
+"""Records of one person."""
+FINE = 192
+"""Binary places of the best chances."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """A column that is read: its values in order, or integers between two ends, or neither where they are unknown."""
+
+    name: str
+    grouped: bool
+    values: tuple[str, ...]
+    lower: Whole | None
+    upper: Whole | None
+    kept: tuple[int, ...] | None
+
+    def __post_init__(self) -> None:
+        listed = (self.lower is not None) + bool(self.values)
+        if (self.lower is None) != (self.upper is None) or listed > 1:
+            raise Refused("is a column of values of two kinds")
+        if not listed and (not self.grouped or self.kept is not None):
+            raise Refused("has conditions on values that are unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBlock:
+    """As the problem states it: what a key is, and what it costs to hide one, or to be off in its count."""
+
+    FORM = "keys"
+
+    source: str
+    output: str
+    columns: tuple[KeyColumn, ...]
+    counts: bool
+    error: str
+    at_least: Positive
+    weight: Size
+    expression: str
+    kind: str
+    sizes: Grid | None
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if len(set(names)) < len(names) or not any(column.grouped for column in self.columns):
+            raise Refused("has keys of no columns, or a column twice")
+        if self.counts == (self.error == "missed") or (self.counts and self.at_least > 1) or not self.weight:
+            raise Refused("has an error that is not one of what is released")
+        chances = self.sizes.rows[0] if self.sizes is not None and len(self.sizes.rows) == 1 else []
+        if (self.sizes is None) != (self.kind == "worst") or (self.sizes is not None and not chances):
+            raise Refused("has no law of sizes, or one for the worst of them")
+        if self.sizes is not None and (min(chances) < 0 or sum(chances) * self.sizes.unit != 1):
+            raise Refused("has sizes whose chances do not add up to one")
+        if self.sizes is not None and not any(chances[self.at_least - 1 :]):
+            raise Refused("weighs keys of a size that none has")
+
+    def averaged(self, errors: list[Fraction], beyond: Fraction) -> Fraction:
+        """The loss where a key of n records has errors[n - 1], and any with more has `beyond`."""
+        errors = errors[self.at_least - 1 :]
+        if self.sizes is None:
+            return self.weight * max([*errors, beyond])
+        chances = self.sizes.rows[0][self.at_least - 1 :]
+        known = sum((c * e for c, e in zip(chances, errors, strict=False)), Fraction(0))
+        return self.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What is executed: steps[i - 1] of `total` is the chance of the threshold i."""
+
+    block: KeyBlock
+    steps: tuple[int, ...]
+    total: int
+    centre: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+    def kept(self) -> list[Fraction]:
+        """The chances that a key of 1, 2, ... records is shown; the last is one."""
+        return [Fraction(sum_, self.total) for sum_ in accumulate(self.steps)]
+
+    def delta(self, epsilon: Fraction) -> Fraction:
+        """At least the delta at an epsilon of one record more or less of one key, whatever its count."""
+        ratio = exp_down(epsilon)
+        if not self.block.counts:
+            pairs = list(pairwise([0, *accumulate(self.steps)]))
+            up = max(after - ratio * before for before, after in pairs)
+            down = max((self.total - before) - ratio * (self.total - after) for before, after in pairs)
+            return max(up, down, Fraction(0)) / self.total
+        # from a number of records on that all thresholds are below; merging hidden values can only lower it
+        pairs = list(pairwise([0, *self.steps, 0]))
+        up = sum((max(after - ratio * before, Fraction(0)) for before, after in pairs), Fraction(0))
+        down = sum((max(before - ratio * after, Fraction(0)) for before, after in pairs), Fraction(0))
+        return max(up, down) / self.total
+
+    def loss(self) -> Fraction:
+        """The error of hidden keys and of counts, by the law of sizes or at the worst size."""
+        block, kept = self.block, self.kept()
+        if not block.counts:
+            # beyond the last threshold nothing is hidden; of a size of which no table is told, neither
+            return block.averaged([1 - chance for chance in kept[:-1]], Fraction(0)) if len(kept) > 1 else Fraction(0)
+        power = 2 if block.error == "squared" else 1
+        noise = accumulate(step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1))
+        errors = [
+            Fraction(off, self.total) + (1 - chance) * n**power
+            for n, (off, chance) in enumerate(zip(noise, kept, strict=True), 1)
+        ]
+        return block.averaged(errors, errors[-1])
+
+
+def read_keys(block: Item, mechanism: Item) -> Keys:
+    """What a plan executes for a block."""
+    found = read(KeyBlock, block)
+    assert isinstance(found, KeyBlock)
+    family, steps, centre = mechanism.fields("family", "steps", "centre")
+    family.same("keys")
+    (count,) = steps.extents(1)
+    if not 0 < count <= MOST_STEPS:
+        raise steps.wrong("has no thresholds, or too many")
+    chances, unit = steps.array(count)
+    if min(chances) < 0 or sum(chances) * unit != 1:
+        raise steps.wrong("is no law: chances to be shown fall with the count, or do not add up to one")
+    where = centre.integer(0, count)
+    if not found.counts and where:
+        raise centre.wrong("moves counts, and none are released")
+    return Keys(found, tuple(chances), sum(chances), where)
+
+
+# --- what one unit moves -------------------------------------------------------------------------------
+
+
+def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) -> Fraction:
+    """At least the delta at an epsilon of so many independent keys, each (share, delta)-DP.
+
+    Each pair of laws is made of randomised response with a failure by post-processing (Kairouz, Oh & Viswanath 2015).
+    """
+    low, high = exp_down(share), exp_up(share)
+    limit = exp_down(epsilon)
+    whole = sum((comb(moves, k) * max(high ** (moves - k) - limit * low**k, 0) for k in range(moves + 1)), Fraction(0))
+    return min(1 - (1 - delta) ** moves * (1 - min(whole / (1 + low) ** moves, Fraction(1))), Fraction(1))
+
+
+def unit_delta(keys: Keys, unit: Unit, share: Fraction, epsilon: Fraction) -> Fraction:
+    """At least the delta at an epsilon of one unit, where one record of one key spends `share` of it.
+
+    A record comes or goes in one key, and one that is replaced moves two. Several of one person may have one key or
+    several: j in one key are (j share, d(j))-DP by group privacy, d(j) = delta (R^j - 1) / (R - 1), R = e^share; these
+    add up over keys, and d(j) is largest where all have one.
+    """
+    per_key, sides = keys.delta(share), 1 if unit.adding else 2
+    if unit.count == 1:
+        return per_key if sides == 1 and share <= epsilon else composed(share, per_key, sides, epsilon)
+    if share * unit.count * sides > epsilon:
+        return Fraction(1)
+    ratio = exp_up(share)
+    return min(sides * per_key * sum((ratio**j for j in range(unit.count)), Fraction(0)), Fraction(1))
+
+
+def best_kept(epsilon: Fraction, delta: Fraction, most: int) -> list[Fraction]:
+    """At least the largest chances with which any (epsilon, delta)-DP mechanism shows a key of 1, 2, ... records.
+
+    It never shows a key that no record has, and one record more or less makes it at most
+    min(e^epsilon p + delta, 1 - e^-epsilon (1 - p - delta), 1). At most so many, or until one is reached.
+    """
+    ratio, found, unit = exp_up(epsilon), [Fraction(0)], Fraction(1, 2**FINE)
+    while found[-1] < 1 and len(found) <= most:
+        before = found[-1]
+        after = min(ratio * before + delta, 1 - (1 - before - delta) / ratio, Fraction(1))
+        found.append(min(ceil(after / unit) * unit, Fraction(1)))
+    return found[1:]
+
+
+def least_loss(block: KeyBlock, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """At most the loss of any mechanism that shows only keys that occur: what it hides, a hidden count being 0."""
+    most = MOST_STEPS if block.sizes is None else len(block.sizes.rows[0])
+    kept = best_kept(epsilon, delta, max(most, block.at_least))
+    power = {"missed": 0, "absolute": 1, "squared": 2}[block.error]
+    return block.averaged([(1 - chance) * n**power for n, chance in enumerate(kept, 1)], Fraction(0))
+
+
+# --- plans ---------------------------------------------------------------------------------------------
+
+
+class KeyRules(Rules):
+    """How plans about unknown keys are judged."""
+
+    def judge(self, case: Case) -> Keys:
+        keys = read_keys(case.block, case.mechanism)
+        block, frame = keys.block, case.frame
+        held = [(data.name, data.party, data.rule) for data in frame.data]
+        if held != [(block.source, None, "drop")] or frame.trust.kind != "curator":
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        case.says("view", True, f"one keeper sees {block.source}; a key that no record has is never shown")
+        text = f"thresholds 1 to {len(keys.steps)}, their chances exactly one in all"
+        case.says("law", True, f"{text}: the chance to be shown grows with the count, from 0 at no record")
+        guarantee = self._guarantee(case, keys)
+        asked = guarantee.asked
+        derived = least_loss(block, asked["epsilon"], asked["delta"])
+        words = [block.expression, UNITS[block.error], block.kind]
+        judge_loss(case, keys.loss(), derived, CLASSES[1:], "such mechanism", words)
+        case.accuracy.same([])
+        case.fairness.same(None)
+        return keys
+
+    def _guarantee(self, case: Case, keys: Keys) -> Guarantee:
+        """The one line, and whether it holds."""
+        found = read_guarantees(case.guarantees, case.frame)
+        if len(found) != 1 or found[0].obligation.measure.name != MEASURE or found[0].obligation.measure.each:
+            raise Refused("one line of (epsilon, delta)-DP is judged for unknown keys, and no other")
+        (one,), asked = found, found[0].obligation
+        (unit, *more), output = asked.units, (keys.block.output,)
+        fits = unit.kind == "record" and unit.party is None and unit.apart is None and unit.count <= MOST_RECORDS
+        if more or not fits or not asked.outputs == asked.seen == output or asked.wrt != (keys.block.source,):
+            raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
+        (share,) = case.claims.fields("share")
+        spent, said = share.exact(0), one.achieved
+        epsilon, delta = one.asked["epsilon"], one.asked["delta"]
+        least = unit_delta(keys, unit, spent, epsilon)
+        holds = set(said) == {"epsilon", "delta"} and said["epsilon"] == epsilon and one.because == (NOTE,)
+        holds = holds and least <= said["delta"] <= delta
+        text = f"{output[0]}, {asked.neighbours}: delta {float(least):.8g} at epsilon {float(epsilon):.8g}"
+        stated = float(said.get("delta", Fraction(0)))
+        tail = "" if holds else f"; the plan states {stated:.8g}, where {float(delta):.8g} is asked for"
+        case.says("privacy", holds, text + tail, one.number)
+        return one

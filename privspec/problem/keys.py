@@ -1,0 +1,362 @@
+"""Which keys of a table occur, and how many records each has, where nobody has listed them: in numbers.
+
+A key may show by itself that somebody is in the table, so that each is shown with a chance that depends on how many
+records it has. noise/notes/unknown-keys.md has the mechanism, the bound and their proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.model.conditions import GROUPS, LEAST
+from privspec.model.domains import Between, Domain, IntegerRange, Table, Unknown, unknown_keys
+from privspec.model.evaluate import evaluate
+from privspec.model.graph import GraphNode, Model, once
+from privspec.model.measures import Chosen, Personalised
+from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
+from privspec.model.priors import RULES
+from privspec.model.reports import Failure
+from privspec.model.requirements import DataModel, Requirement
+from privspec.model.targets import environment
+from privspec.model.values import show
+from privspec.problem.form import Numbers
+from privspec.problem.points import besides
+from privspec.problem.terms import Term, terms
+
+BITS = 60
+"""Binary places of the chances of sizes."""
+LARGEST_SIZE = 4096
+"""Records of a key up to which its size has a chance of its own under a law without end; a geometric law has more."""
+LARGEST_GEOMETRIC = 100_000
+WORDS = {
+    "missed": "the share of the keys that are not shown",
+    "absolute": "the mean absolute error of the count of a key, that of a hidden one being 0",
+    "squared": "the mean squared error of the count of a key, that of a hidden one being 0",
+}
+MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP", "rho-zCDP")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """A column that is read: a part of the key where `grouped`, else one with a condition on it.
+
+    Of a listed column `values` are in order, or it has the integers `lower` to `upper`; of an unknown one there is
+    nothing. `kept`: the places of the values that are counted, None for all.
+    """
+
+    name: str
+    grouped: bool
+    values: tuple[str, ...]
+    lower: int | None
+    upper: int | None
+    kept: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBlock:
+    """The keys of `source` that are shown in `output`, with their `counts` or alone.
+
+    `error`: "missed", the share of the keys of `at_least` so many records that are hidden; "absolute" or "squared",
+    that of the count of a key. `sizes`: the chances that a key has 1, 2, ... records; None where the loss is that at
+    the worst size.
+    """
+
+    FORM: ClassVar[str] = "keys"
+
+    source: str
+    output: str
+    columns: tuple[KeyColumn, ...]
+    counts: bool
+    error: str
+    at_least: int
+    weight: Fraction
+    expression: str
+    kind: str
+    sizes: Numbers | None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one output."""
+        return (self.output,)
+
+    def words(self) -> tuple[str, ...]:
+        """What a key is, what is shown of it, and the loss."""
+        names = " and ".join(column.name for column in self.columns if column.grouped)
+        only = " and ".join(f"only some values of {c.name}" for c in self.columns if c.kept is not None)
+        what = "with a noisy count of its records" if self.counts else "without its count"
+        times = f"{show(self.weight)} times " if self.weight != 1 else ""
+        over = "by the stated law of the sizes of keys" if self.sizes is not None else "at the worst size"
+        least = f", of those of at least {self.at_least} records" if self.at_least > 1 else ""
+        return (
+            f"A key of {self.source} is what a record says in {names}{f', {only} counted' if only else ''}; a key "
+            f"that no record has is never in {self.output}, and one that is shown stands there {what}.",
+            f"The loss is {times}{WORDS[self.error]}{least}, {over}: {self.expression}.",
+        )
+
+
+def reads(model: Model) -> bool:
+    """Whether a question is about a column of a table whose values nobody has listed."""
+    return any(unknown_keys(node.domain) for node in model.inputs)
+
+
+def blocks(model: Model) -> tuple[KeyBlock, ...]:
+    """The one block of a spec that `reads` takes.
+
+    Raises: SpecError PS05xx, PS0401.
+    """
+    return (block_of(model),)
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes follows from the table."""
+
+
+@once
+def block_of(model: Model) -> KeyBlock:
+    """The keys of a spec, and what it costs to hide them.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a law of sizes.
+    """
+    found = [
+        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        for span, what, help_ in _unsupported(model)
+    ]
+    if found:
+        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
+    try:
+        return _block(model)
+    except Failure as failure:
+        raise failure.of_spec(model.source) from failure
+
+
+def _block(model: Model) -> KeyBlock:
+    if model.loss is None:
+        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+    (source,), (output,) = model.inputs, model.outputs
+    assert isinstance(source.domain, Table)
+    term, error, question = _loss(model, output)
+    worst = term.operator == "worst"
+    settings = _settings(question)
+    at_least = int(evaluate(settings[LEAST], environment(model))) if LEAST in settings else 1  # type: ignore[arg-type]
+    law = _law(model, question)
+    if law is None and not worst:
+        text = f"this average is over how many records the keys of {source.name} have, which has no law"
+        by = f"{source.name}, by = {spell(settings[GROUPS])}" if GROUPS in settings else source.name
+        count = f"{'count' if GROUPS in settings else 'histogram'}({by})"
+        hint = (
+            f"write worst[ ... ], or `intermediate sizes`, and under background `sizes = {count}` and "
+            "`sizes ~ geometric(0.01)`"
+        )
+        raise Failure("PS0401", term.span, text, help=hint)
+    sizes = None if law is None or worst else _sizes(model, law)
+    if sizes is not None and not any(sizes.entries[at_least - 1 :]):
+        raise Failure("PS0406", term.span, f"no key has {at_least} records under the law of sizes")
+    return KeyBlock(
+        source=source.name,
+        output=output.name,
+        columns=tuple(_columns(source.domain, question)),
+        counts=error != "missed",
+        error=error,
+        at_least=at_least,
+        weight=term.weight,
+        expression=spell(model.loss),
+        kind="worst" if worst else "expected",
+        sizes=sizes,
+    )
+
+
+def _settings(question: syntax.Call) -> dict[str, syntax.Expr]:
+    """What a question says behind the table, by name."""
+    return {one.name: one.value for one in question.arguments if isinstance(one, syntax.Keyword)}
+
+
+def _columns(table: Table, question: syntax.Call) -> Iterator[KeyColumn]:
+    settings = _settings(question)
+    groups = _texts(settings[GROUPS]) if GROUPS in settings else list(table.names)
+    for name, domain in table.attributes:
+        if name not in groups and name not in settings:
+            continue
+        kept = None
+        if name in settings:
+            every = list(domain.elements())
+            wanted = settings[name]
+            assert isinstance(wanted, syntax.SetOf)
+            allowed = {getattr(item, "value", None) for item in wanted.items}
+            kept = tuple(place for place, value in enumerate(every) if value in allowed)
+        yield _column(name, domain, name in groups, kept)
+
+
+def _texts(items: syntax.Expr) -> list[str]:
+    assert isinstance(items, syntax.SetOf)
+    return [item.value for item in items.items if isinstance(item, syntax.String)]
+
+
+def _column(name: str, domain: Domain, grouped: bool, kept: tuple[int, ...] | None) -> KeyColumn:
+    if isinstance(domain, Unknown):
+        return KeyColumn(name, grouped, (), None, None, kept)
+    if isinstance(domain, IntegerRange):
+        return KeyColumn(name, grouped, (), domain.low, domain.high, kept)
+    return KeyColumn(name, grouped, tuple(show(value) for value in domain.elements()), None, None, kept)
+
+
+# --- the loss ------------------------------------------------------------------------------------------
+
+
+def _loss(model: Model, output: GraphNode) -> tuple[Term, str, syntax.Call]:
+    """Its one term, what error it averages, and the question about the keys.
+
+    Raises: Failure PS0502 for anything else.
+    """
+    assert model.loss is not None
+    match list(terms(model.loss, model)):
+        case [Term(weight=weight, body=body) as term] if weight > 0:
+            found = _error(model, output, body)
+            if found is not None:
+                return (term, *found)
+    message = f"solve takes one error of {output.name} as the loss: of which keys are shown, or of their counts"
+    keys = f"keys({model.inputs[0].name}, by = {{...}})"
+    count = keys.replace("keys", "count")
+    hint = f"E[ missed({output.name}, {keys}) ], or E[ mean(|{output.name} - {count}|) ], or mean((...)^2)"
+    raise Failure("PS0502", model.loss.span, message, help=hint)
+
+
+def _error(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, syntax.Call] | None:
+    match body:
+        case syntax.Call(function="missed", arguments=(syntax.Name(id=name), other)) if name == output.name:
+            found = _question(model, other, ("keys",))
+            return None if found is None else ("missed", found)
+        case syntax.Call(function="mean", arguments=(inner,)):
+            pass
+        case _:
+            return None
+    match inner:
+        case syntax.Absolute(operand=difference):
+            error = "absolute"
+        case syntax.Binary(op="^", left=difference, right=syntax.Number(value=power)) if power == 2:
+            error = "squared"
+        case _:
+            return None
+    match difference:
+        case syntax.Binary(op="-", left=left, right=right):
+            for mine, other in ((left, right), (right, left)):
+                found = _question(model, other, ("count", "histogram"))
+                if isinstance(mine, syntax.Name) and mine.id == output.name and found is not None:
+                    return error, found
+    return None
+
+
+def _question(model: Model, expr: syntax.Node, functions: Sequence[str]) -> syntax.Call | None:
+    """The call that a value is, through names for it."""
+    match expr:
+        case syntax.Call(function=function) if function in functions:
+            return expr
+        case syntax.Name(id=name) if name in model.nodes and model.nodes[name].definition is not None:
+            definition = model.nodes[name].definition
+            return None if definition is None else _question(model, definition, functions)
+    return None
+
+
+def _asked(question: syntax.Call) -> tuple[str, ...]:
+    """What a question says, but for which keys it is about: groups and conditions in one order."""
+    return tuple(sorted(f"{name} = {spell(one)}" for name, one in _settings(question).items() if name != LEAST))
+
+
+def _law(model: Model, question: syntax.Call) -> DataModel | None:
+    """The law of the sizes of the keys that a question is about, if one is declared."""
+    for law in model.models:
+        asked = _question(model, syntax.Name(law.subject, span=law.span), ("count", "histogram"))
+        if asked is not None and _asked(asked) == _asked(question):
+            return law
+    return None
+
+
+def _sizes(model: Model, law: DataModel) -> Numbers:
+    """The chances of 1, 2, ... records, rounded to 2^-60 and adding up to exactly one.
+
+    Raises: Failure PS0514 for a law that is not known here, PS0406 for wrong arguments.
+    """
+    given = [evaluate(a, environment(model)) for a in law.arguments if not isinstance(a, syntax.NO_EXPRESSION)]
+    rule = RULES.get(law.distribution)
+    if rule is None or law.joint or not given:
+        known = "geometric(p), uniform(lo, hi), categorical(weights), poisson(mean), lognormal(mean, sd)"
+        message = f"{law.distribution} has no exact law of how many records a key has"
+        raise Failure("PS0514", law.span, message, help=f"use {known}")
+    first = given[0]
+    if law.distribution == "geometric" and isinstance(first, Fraction) and 0 < first < 1:
+        weights = _geometric(first)
+    else:
+        most = first.size if law.distribution == "categorical" and isinstance(first, np.ndarray) else LARGEST_SIZE
+        weights = rule([Fraction(size) for size in range(1, most + 1)], given, law.span)
+    total = sum(weights, Fraction(0))
+    if total <= 0 or min(weights) < 0:
+        raise Failure("PS0406", law.span, f"this law gives {law.subject} no probability from 1 record on")
+    chances = [int(weight * 2**BITS / total) for weight in weights]
+    while chances and not chances[-1]:
+        chances.pop()
+    # what rounding left goes to the likeliest size
+    chances[chances.index(max(chances))] += 2**BITS - sum(chances)
+    return Numbers((len(chances),), Fraction(1, 2**BITS), tuple(chances))
+
+
+def _geometric(p: Fraction) -> list[Fraction]:
+    """(1 - p)^(n - 1) for n = 1, 2, ..., rounded down to 2^-100, until it is less than 2^-60 of the whole."""
+    weights, stay = [2**100], int((1 - p) * 2**100)
+    while weights[-1] >> (100 - BITS) and len(weights) < LARGEST_GEOMETRIC:
+        weights.append((weights[-1] * stay) >> 100)
+    return [Fraction(weight, 2**100) for weight in weights]
+
+
+# --- what cannot be computed yet ------------------------------------------------------------------
+
+
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+    """Constructs that are not known here: where, what, and what to write in their place."""
+    what = "keys that are unknown"
+    source = next(node for node in model.inputs if unknown_keys(node.domain))
+    assert isinstance(source.domain, Table)
+    alone = "ask for them in a spec of its own; a ledger adds up what several releases spend"
+    yield from besides(model, what, alone)
+    if model.trust.name != "curator":
+        span = model.trust.span or model.spec.span
+        yield span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
+    for node in model.inputs:
+        if node is not source:
+            yield node.span, f"{node.name} beside the unknown keys of {source.name}", alone
+    for node in model.outputs[1:]:
+        yield node.span, f"{node.name} beside {model.outputs[0].name}, of unknown keys", alone
+    if source.domain.records is not None:
+        yield source.span, f"{what} of a table of a known size", f"write `input {source.name} in table(...)`"
+    for name, domain in source.domain.attributes:
+        if isinstance(domain, Between):
+            yield source.span, f"sums of {name} by {what}", "count records: histogram(t, by = {...})"
+    for one in model.computed:
+        yield one.expr.span, f"{one.name} from {what}", "whoever has the release computes it for free"
+    for line in model.requirements[1:]:
+        yield line.span, f"a second line about {what}", "keep the stricter of the two"
+    for line in model.requirements[:1]:
+        yield from _line(line, what)
+    if not model.requirements:
+        yield model.outputs[0].span, f"{what} without a line of privacy", None
+    for target in model.accuracy:
+        yield target.target.span, f"lines of accuracy of {what}", None
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        yield span, f"the noise family {name} for {what}", "leave the option out: chances by count are found"
+    if model.noise_at is not None:
+        yield model.noise_at_spans[0], f"places for noise of {what}", "leave the option out"
+
+
+def _line(line: Requirement, what: str) -> Iterator[tuple[Span, str, str | None]]:
+    measure, unit = line.measure, line.neighbours
+    if isinstance(measure, Chosen | Personalised) or measure.name not in MEASURES:
+        yield line.span, f"{measure.name} of {what}", "write (epsilon, delta)-DP"
+    if type(unit) not in (ReplacingRecord, ReplacingPerson):
+        yield line.span, f"{what}, {unit.describe()},", "write `adding or removing one record`"

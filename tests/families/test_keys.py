@@ -1,0 +1,314 @@
+"""Keys that nobody has listed: solved, run, told, tested against their law; and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from itertools import accumulate
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from privspec.api import Problem
+from privspec.cli import run_command_line
+from privspec.core.diagnostics import PrivspecError
+from privspec.execute.family import Circumstances, simulate
+from privspec.execute.run import run
+from privspec.families.keys.execution import KeyMechanism, keys_of_plan, text_of
+from privspec.noise.samplers import SimulationRandomness
+from privspec.plan import Plan
+from tests.plans import solved_text
+
+ALARM = 1e-6
+KEYS = "keys(people, by = {district})"
+COUNT = "count(people, by = {district})"
+SPEC = """spec districts
+variables:
+  input people in table({columns})
+{more}  output shown
+{background}loss: {loss}
+privacy:
+  {line}
+{options}"""
+
+
+def spec(loss=f"worst[ missed(shown, {KEYS}) ]", line="shown is (1, 1e-3)-DP wrt people", **rest):
+    given = {"columns": "district in unknown, age in 0..120", "more": "", "background": "", "options": ""} | rest
+    unit = "" if "," in line.rpartition("wrt")[2] else ", adding or removing one record"
+    return SPEC.format(loss=loss, line=line + unit, **given)
+
+
+def with_sizes(law, loss=f"E[ missed(shown, {KEYS}) ]", **rest):
+    background = f"background:\n  sizes = {COUNT}\n  sizes ~ {law}\n"
+    return spec(loss, more="  intermediate sizes\n", background=background, **rest)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spec(),
+        spec(f"2 * worst[ missed(shown, {KEYS.replace('})', '}, at_least = 9)')}) ]"),
+        spec(f"worst[ missed(shown, {KEYS.replace('})', '}, age >= 65)')}) ]"),
+        spec("worst[ missed(shown, keys(people)) ]", columns="district in unknown, page in unknown"),
+        with_sizes("geometric(0.1)"),
+        with_sizes("poisson(12)"),
+        with_sizes("uniform(1, 40)"),
+        with_sizes("lognormal(2, 1)"),
+        with_sizes("categorical([3, 1, 0, 0, 0, 4])"),
+        with_sizes("geometric(0.1)", line="shown is (0.01, 1e-9)-DP wrt people"),
+        with_sizes("geometric(0.1)", line="shown is (8, 0.3)-DP wrt people"),
+    ],
+)
+def test_what_is_shown_of_one_record_more_is_the_most_there_can_be(text):
+    plan = solved_text(text)
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["among"] == "all mechanisms that show only keys that occur"
+    assert all(one["loss"] >= plan["loss"]["value"] * (1 - 1e-9) for one in plan["alternatives"])
+    assert Plan(plan).verify().ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spec(f"worst[ mean(|shown - {COUNT}|) ]"),
+        spec("worst[ mean((histogram(people, by = {district}) - shown)^2) ]"),
+        with_sizes("geometric(0.1)", "E[ mean(|shown - sizes|) ]"),
+        spec(line="shown is (1, 1e-3)-DP wrt people, replacing one record"),
+        spec(line="shown is (1, 1e-3)-DP wrt people, adding or removing one person with at most 4 records"),
+    ],
+)
+def test_others_say_what_is_left_between_them_and_the_bound(text):
+    plan = solved_text(text)
+    assert plan["status"] == "feasible"
+    assert 0 < plan["loss"]["lower_bound"] < plan["loss"]["value"]
+    assert Plan(plan).verify().ok
+
+
+def test_the_truncated_geometric_law_by_its_closed_form():
+    """Where delta is that of a symmetric truncated geometric law, thresholds have it (Desfontaines et al. 2022)."""
+    epsilon, k = 0.7, 9
+    weights = np.exp(-epsilon * np.abs(np.arange(-k, k + 1)))
+    delta = weights[0] / weights.sum()
+    keys = keys_of_plan(solved_text(spec(line=f"shown is ({epsilon}, {delta:.25f})-DP wrt people")))
+    found = np.array([step / keys.total for step in keys.steps])[: 2 * k + 1]
+    assert found == pytest.approx(weights / weights.sum(), abs=1e-9)
+
+
+REFUSED = [
+    (spec(line="shown is (1, 1e-3)-LDP wrt people"), "PS03", ""),
+    (spec(options="options: trust nobody\n"), "PS", ""),
+    (spec(options="options: noise family laplace\n"), "PS0501", "the noise family laplace"),
+    (spec(f"worst[ ||shown - {COUNT}|| ]"), "PS0502", "one error of shown"),
+    (spec(f"worst[ missed(shown, {KEYS}) ] + worst[ missed(shown, {KEYS}) ]"), "PS0502", "one error of shown"),
+    (spec(f"E[ missed(shown, {KEYS}) ]"), "PS0401", "how many records the keys of people have"),
+    (with_sizes("geometric(0.1)", "E[ mean(|shown - count(people, by = {district}, age = 3)|) ]"), "PS0401", "no law"),
+    (with_sizes("normal(4, 2)", line="shown is 1-GDP wrt people").replace("1-GDP", "(1, 1e-3)-RDP"), "PS", ""),
+    (with_sizes("beta(1, 2)"), "PS0406", "no probability"),
+    (spec(f"worst[ missed(shown, {KEYS.replace('})', '}, at_least = 0)')}) ]"), "PS0206", "a whole number of records"),
+    (spec(f"worst[ missed(shown, {KEYS.replace('})', '}, district = north)')}) ]"), "PS0206", "unknown values"),
+    (spec("worst[ missed(shown, keys(people, by = {age})) ]"), "PS0206", "none is unknown"),
+    (
+        spec(
+            line="shown is (1, 1e-3)-DP wrt people, adding or removing one record\n  shown is (2, 1e-9)-DP wrt people"
+        ),
+        "PS0501",
+        "a second line",
+    ),
+    (
+        spec(more="  output other\n", loss=f"worst[ missed(shown, {KEYS}) ] + E[ (other - count(people))^2 ]"),
+        "PS0501",
+        "other",
+    ),
+    (
+        spec(columns="district in unknown, pay in [0, 9]", loss="worst[ missed(shown, keys(people)) ]"),
+        "PS0501",
+        "sums of pay",
+    ),
+    (spec(line="shown is (1, 1e-3)-DP wrt people, replacing everything"), "PS", ""),
+    (spec(line="shown is (1e-6, 1e-12)-DP wrt people"), "PS0515", "thresholds"),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "words"), REFUSED)
+def test_what_is_not_known_is_refused_by_a_line(text, code, words):
+    with pytest.raises(PrivspecError) as caught:
+        Problem(text).solve()
+    first = caught.value.diagnostics[0]
+    assert first.code.startswith(code), str(first)
+    assert words in first.message, first.message
+    assert first.labels
+
+
+@pytest.mark.parametrize("measure", ["1-DP", "1-GDP", "0.5-zCDP", "(1, 0)-DP"])
+def test_without_delta_no_key_can_be_shown(measure, tmp_path, capsys):
+    path = tmp_path / "none.priv"
+    path.write_text(spec(line=f"shown is {measure} wrt people"), "utf-8")
+    assert run_command_line(["solve", str(path)]) == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the chance to show it is 0" in said
+    assert "write (" in said
+
+
+# --- data ----------------------------------------------------------------------------------------------
+
+SURE = spec(f"worst[ mean(|shown - {COUNT}|) ]", line="shown is (20, 0.5)-DP wrt people")
+"""So weak that every key of a few records is shown, with its count."""
+
+
+def shown(document, data, **more):
+    released = run(document, {"people": data}, randomness=SimulationRandomness(5), model=Plan(document).model(), **more)
+    return dict(zip(released.labels["shown"]["district"].tolist(), released.values["shown"].tolist(), strict=True))
+
+
+def table_of(*districts):
+    return pl.DataFrame({"district": list(districts), "age": [70] * len(districts)})
+
+
+def test_keys_are_the_same_text_or_others():
+    """Composed and decomposed letters, blanks and control signs; capitals and look-alikes stay apart."""
+    many = ["café", "cafe\u0301", " café ", "ca\tfe\u0301".replace("\t", ""), "Café", "саfé"] * 20
+    found = shown(solved_text(SURE), table_of(*many))
+    assert set(found) == {"café", "Café", "саfé"}
+    assert found["café"] > 60
+    assert text_of("a\x1b[31m\r\n b\u2028c") == "a [31m b c"
+    assert text_of("\ud800x") == "x"
+    assert [text_of(cell) for cell in (None, "  ", float("nan"), "\x00", 3.0, 3, True, 2.5)] == [
+        "", "", "", "", "3", "3", "True", "2.5",
+    ]  # fmt: skip
+
+
+def test_keys_stand_in_the_order_of_their_texts_whatever_the_data_say():
+    plan = solved_text(SURE)
+    names = ["b", "a", "Z", "é", "-1", "=2"] * 30
+    first = shown(plan, table_of(*names))
+    again = shown(plan, table_of(*names[::-1]))
+    assert list(first) == sorted(first)
+    # one seed, other order: not one number differs
+    assert first == again
+
+
+def test_records_without_a_key_or_with_other_values_are_left_out():
+    plan = solved_text(SURE)
+    frame = pl.DataFrame({"district": ["a", None, "", "a"] * 25, "age": ["40", "41", "3", "old"] * 25})
+    on_condition = solved_text(SURE.replace("{district}", "{district}, age >= 41"))
+    assert set(shown(plan, frame)) == {"a"}
+    assert shown(plan, frame)["a"] == pytest.approx(50, abs=6)
+    assert shown(on_condition, frame) == {}
+
+
+def test_files_hold_texts_and_no_formulas(tmp_path):
+    """A key that a spreadsheet would compute is a text in the file of separated values, and itself elsewhere."""
+    plan = solved_text(SURE)
+    wild = ["=HYPERLINK(1)", "+1+1", "@x", "-a", "-1", 'say "no", twice', "new\nline"]
+    data = {"people": table_of(*(wild * 30))}
+    for name in ("release.csv", "release.json"):
+        run(plan, data, output=tmp_path / name, randomness=SimulationRandomness(1), model=Plan(plan).model())
+    with (tmp_path / "release.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["district"] for row in rows] == [
+        "'+1+1", "-1", "'-a", "'=HYPERLINK(1)", "'@x", "new line", 'say "no", twice',
+    ]  # fmt: skip
+    whole = json.loads((tmp_path / "release.json").read_text("utf-8"))
+    assert set(whole["outputs"]["shown"]["labels"]["district"]) == {*wild[:-1], "new line"}
+
+
+def test_nothing_says_a_key_that_is_not_shown(tmp_path, capsys):
+    """A secret key of one record: in no file, no log, no message of solve, data, run, or a refusal."""
+    path, plan, data, out = (tmp_path / name for name in ("q.priv", "q.plan.json", "people.csv", "out.json"))
+    path.write_text(spec(line="shown is (1, 1e-9)-DP wrt people"), "utf-8")
+    data.write_text("district,age\n" + "north,70\n" * 400 + "hidden-person,70\nbad-age-person,old\n", "utf-8")
+    given = f"people={data}"
+    assert run_command_line(["solve", str(path), "-o", str(plan)]) == 0
+    assert run_command_line(["verify", str(plan)]) == 0
+    assert run_command_line(["data", str(plan), "--input", given]) == 0
+    assert run_command_line(["run", str(plan), "--input", given, "--new-ledger", "-o", str(out)]) == 0
+    assert run_command_line(["run", str(plan), "--input", given, "-o", str(tmp_path / "again.json")]) == 6
+    assert run_command_line(["run", str(plan), "--input", given, "--strict", "--seed", "3"]) != 6
+    for reader in ("public", "auditor", "engineer"):
+        assert run_command_line(["explain", str(plan), "--for", reader]) == 0
+    assert json.loads(out.read_text("utf-8"))["outputs"]["shown"]["labels"] == {"district": ["north"]}
+    spoken = capsys.readouterr()
+    files = [one for one in tmp_path.rglob("*") if one.is_file() and one != data]
+    written = b"".join(one.read_bytes() for one in files)
+    for word in ("hidden-person", "bad-age-person"):
+        assert word not in spoken.out + spoken.err
+        assert word.encode() not in written
+
+
+# --- the law -------------------------------------------------------------------------------------------
+
+
+def test_releases_follow_the_law_of_the_plan():
+    """Chi-squared tests of 4,000 releases of three keys, at a stated rate of false alarms."""
+    plan = solved_text(spec(f"worst[ mean(|shown - {COUNT}|) ]", line="shown is (0.8, 0.02)-DP wrt people"))
+    keys, counts = keys_of_plan(plan), {"few": 3, "half": 6, "many": 40}
+    data = table_of(*(name for name, count in counts.items() for _ in range(count)))
+    secret = KeyMechanism.of_plan(plan).read({"people": data}, Circumstances())
+    assert {key: count for (key,), count in secret.counts.items()} == counts
+    randomness, draws = SimulationRandomness(17), 4000
+    seen: dict[str, list[int | None]] = {name: [] for name in counts}
+    for _ in range(draws):
+        found = {key: value for (key,), value in secret.shown(randomness)}
+        for name, values in seen.items():
+            values.append(found.get(name))
+    for name, count in counts.items():
+        steps = [step / keys.total for step in keys.steps]
+        shown_ = {count - i + keys.centre: step for i, step in enumerate(steps, 1) if i <= count}
+        expected = {None: 1 - sum(shown_.values()), **shown_}
+        assert set(seen[name]) <= {value for value, chance in expected.items() if chance > 0}
+        groups = [[0.0, 0.0]]
+        for value, chance in expected.items():
+            groups[-1][0] += draws * chance
+            groups[-1][1] += seen[name].count(value)
+            if groups[-1][0] >= 20:
+                groups.append([0.0, 0.0])
+        last = groups.pop()
+        groups[-1] = [groups[-1][0] + last[0], groups[-1][1] + last[1]]
+        if len(groups) > 1:
+            expected_, observed = zip(*groups, strict=True)
+            assert stats.chisquare(observed, np.array(expected_) * draws / sum(expected_)).pvalue > ALARM / 3
+
+
+def test_the_loss_is_that_of_releases():
+    """The mean error of keys of sizes by the law, within five standard errors."""
+    text = with_sizes("geometric(0.1)", "E[ mean(|shown - sizes|) ]", line="shown is (1, 1e-2)-DP wrt people")
+    plan = solved_text(text)
+    rng = np.random.default_rng(3)
+    sizes = rng.geometric(0.1, 400)
+    data = table_of(*(f"k{i:03}" for i, size in enumerate(sizes) for _ in range(size)))
+    draws = simulate(plan, 30, 11, base={"people": data})
+    errors = np.abs(draws - sizes)
+    # each key's mean error, over draws: keys are what is random
+    each = errors.mean(axis=0)
+    assert abs(each.mean() - plan["loss"]["value"]) < 5 * each.std() / np.sqrt(len(sizes))
+    alone = solved_text(with_sizes("geometric(0.1)", line="shown is (1, 1e-2)-DP wrt people"))
+    kept = list(accumulate(step / keys_of_plan(alone).total for step in keys_of_plan(alone).steps))
+    share = simulate(alone, 200, 11, base={"people": table_of(*["x"] * 5)}).mean()
+    assert abs(share - kept[4]) < 5 * np.sqrt(kept[4] * (1 - kept[4]) / 200)
+    assert simulate(alone, 4, 1).shape == (4, 1)
+
+
+def test_the_whole_command_line(tmp_path, capsys):
+    path, plan, out = tmp_path / "q.priv", tmp_path / "q.plan.json", tmp_path / "out.csv"
+    path.write_text(with_sizes("geometric(0.02)", "E[ mean((shown - sizes)^2) ]"), "utf-8")
+    assert run_command_line(["check", str(path)]) == 0
+    assert run_command_line(["solve", str(path), "-o", str(plan)]) == 0
+    assert run_command_line(["verify", str(plan)]) == 0
+    assert run_command_line(["audit", str(plan), "--seconds", "1", "--seed", "4"]) == 0
+    people = tmp_path / "people.csv"
+    people.write_text("district,age\n" + "north,70\n" * 90 + "south,20\n" * 70, "utf-8")
+    assert run_command_line(["run", str(plan), "--input", f"people={people}", "--new-ledger", "-o", str(out)]) == 0
+    capsys.readouterr()
+    for reader, words in (
+        ("public", "A district is listed only if enough records have it"),
+        ("auditor", "Every district that occurs draws a threshold of its own"),
+        ("engineer", "Laplace noise, shown above a threshold"),
+    ):
+        assert run_command_line(["explain", str(plan), "--for", reader]) == 0
+        assert words in " ".join(capsys.readouterr().out.split())
+    assert run_command_line(["sweep", str(path), "--over", "epsilon=1:2:lin:2", "--json"]) != 0
+    rows = out.read_text("utf-8").splitlines()
+    assert rows[0].startswith("output,district,value")
+    assert [row.split(",")[1] for row in rows[1:]] == ["north", "south"]

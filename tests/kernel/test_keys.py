@@ -1,0 +1,237 @@
+"""Unknown keys, before the kernel: against laws written out, programs over all mechanisms, and forged plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise, product
+from math import exp
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from privspec.families.keys.family import steps_of
+from privspec.kernel import judge
+from privspec.kernel.core.problem import Unit
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.keys import KeyBlock, Keys, best_kept, composed, read_keys, unit_delta
+from tests.plans import mutate, solved_text
+
+ALONE = "worst[ missed(shown, keys(people, by = {district}, at_least = 5)) ]"
+COUNTS = "worst[ mean(|shown - count(people, by = {district})|) ]"
+SPEC = """spec keys
+variables:
+  input people in table(district in unknown, sex in {{F, M}})
+  output shown
+loss: {loss}
+privacy:
+  shown is ({epsilon}, {delta})-DP wrt people, {unit}
+"""
+
+
+def plan(loss=ALONE, epsilon="1", delta="1e-3", unit="adding or removing one record"):
+    return solved_text(SPEC.format(loss=loss, epsilon=epsilon, delta=delta, unit=unit))
+
+
+def keys_of(document) -> Keys:
+    return read_keys(Item(document["problem"]["blocks"][0], "block"), Item(document["mechanism"], "mechanism"))
+
+
+def law(keys: Keys, count: int) -> dict[object, Fraction]:
+    """What a key of so many records gives, with its chances."""
+    found: dict[object, Fraction] = {}
+    for threshold, step in enumerate(keys.steps, 1):
+        shown = count >= threshold
+        value = ("hidden",) if not shown else (count - threshold + keys.centre if keys.block.counts else "shown",)
+        found[value] = found.get(value, Fraction(0)) + Fraction(step, keys.total)
+    return found
+
+
+def apart(one, other, epsilon: float) -> float:
+    """The hockey-stick divergence at an epsilon."""
+    return sum(max(float(p) - exp(epsilon) * float(other.get(key, 0)), 0.0) for key, p in one.items())
+
+
+@pytest.mark.parametrize("loss", [ALONE, COUNTS])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-3"), ("0.3", "0.01"), ("3", "1e-6"), ("0.7", "0.4")])
+def test_the_delta_is_that_of_the_laws_written_out(loss, epsilon, delta):
+    keys = keys_of(plan(loss, epsilon, delta))
+    for at in (float(epsilon), float(epsilon) / 2, 2 * float(epsilon)):
+        laws = [law(keys, count) for count in range(len(keys.steps) + 4)]
+        exact = max(apart(*pair, at) for a, b in pairwise(laws) for pair in ((a, b), (b, a)))
+        assert float(keys.delta(Fraction(at))) == pytest.approx(exact, abs=1e-12)
+    assert keys.delta(Fraction(epsilon)) <= Fraction(delta)
+
+
+@pytest.mark.parametrize("loss", [ALONE, COUNTS, COUNTS.replace("|shown", "(shown").replace("})|", "}))^2")])
+def test_the_loss_is_that_of_the_laws_written_out(loss):
+    found = plan(loss)
+    keys = keys_of(found)
+    power = {"missed": 0, "absolute": 1, "squared": 2}[keys.block.error]
+
+    def error(count: int) -> float:
+        total = 0.0
+        for (value,), chance in law(keys, count).items():
+            off = count if value == "hidden" else 0 if value == "shown" else abs(value - count)
+            total += float(chance) * (float(value == "hidden") if not power else off**power)
+        return total
+
+    counts = range(keys.block.at_least, len(keys.steps) + 5)
+    assert found["loss"]["value"] == pytest.approx(max(map(error, counts)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.01), (0.4, 0.05), (2.0, 0.2)])
+def test_no_mechanism_shows_a_key_more_often(epsilon, delta):
+    """The largest chance at each count under all the rows of (epsilon, delta), by a linear program of its own."""
+    most, ratio = 9, exp(epsilon)
+    rows, right = [], []
+    for n in range(most):
+        for sign in (1, -1):  # shown, and hidden, in either direction
+            for one, other in ((n, n + 1), (n + 1, n)):
+                row = np.zeros(most + 1)
+                row[one] += sign
+                row[other] -= sign * ratio
+                rows.append(row)
+                right.append(delta if sign == 1 else delta - 1 + ratio)
+    kept = best_kept(Fraction(epsilon), Fraction(delta), most)
+    for n in range(1, most + 1):
+        goal = np.zeros(most + 1)
+        goal[n] = -1
+        best = linprog(goal, np.array(rows), right, bounds=[(0, 0)] + [(0, 1)] * most)
+        assert float(kept[min(n, len(kept)) - 1]) == pytest.approx(-best.fun, abs=1e-9)
+    steps = steps_of(Fraction(epsilon), Fraction(delta))
+    assert steps is not None
+    reached = np.cumsum([step / 2**128 for step in steps])
+    assert reached[: len(kept)] == pytest.approx([float(chance) for chance in kept[: len(reached)]], abs=1e-12)
+
+
+@pytest.mark.parametrize(("share", "delta", "moves"), [(0.5, 0.1, 2), (0.3, 0.0, 4), (1.0, 0.02, 3)])
+def test_composition_is_that_of_all_joint_outcomes(share, delta, moves):
+    """Randomised response that fails with a chance, so many times: every joint outcome counted."""
+    heads = exp(share) / (1 + exp(share))
+    one = [(delta, 0.0), ((1 - delta) * heads, (1 - delta) * (1 - heads))]
+    one += [((1 - delta) * (1 - heads), (1 - delta) * heads), (0.0, delta)]
+    for epsilon in (0.0, 0.4, 1.1, 2.5):
+        exact = sum(
+            max(float(np.prod([p for p, _ in some])) - exp(epsilon) * float(np.prod([q for _, q in some])), 0.0)
+            for some in product(one, repeat=moves)
+        )
+        found = composed(Fraction(share), Fraction(delta), moves, Fraction(epsilon))
+        assert float(found) == pytest.approx(exact, abs=1e-12)
+        assert found >= Fraction(exact) - Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize("loss", [ALONE, COUNTS])
+@pytest.mark.parametrize(("unit", "adding", "count"), [("one record", False, 1), ("one person", True, 3)])
+def test_units_of_several_keys_keep_their_promise(loss, unit, adding, count):
+    """The joint laws of two or three keys at counts on either side, written out: never more than the kernel says."""
+    verb = "adding or removing" if adding else "replacing"
+    tail = f" with at most {count} records" if count > 1 else ""
+    found = plan(loss, "2", "0.05", f"{verb} {unit}{tail}")
+    keys, share = keys_of(found), Fraction(found["claims"]["share"])
+    said = unit_delta(keys, Unit("record", ("people",), adding, count, None, None, exactly=False), share, Fraction(2))
+    assert said <= Fraction("0.05")
+    moves = [(-1, 1)] if not adding else [(3,), (2, 1), (1, 1, 1), (-2, -1), (-3,)]
+    top = len(keys.steps) + 3
+    for move in moves:
+        for counts in product(range(0, top + 1, 2 if len(move) < 3 else 5), repeat=len(move)):
+            pairs = [(law(keys, n), law(keys, max(n + by, 0))) for n, by in zip(counts, move, strict=True)]
+            if any(n + by < 0 for n, by in zip(counts, move, strict=True)):
+                continue
+            left: dict[object, float] = {(): 1.0}
+            right = dict(left)
+            for one, other in pairs:
+                left = {(*a, b): p * float(q) for a, p in left.items() for b, q in one.items()}
+                right = {(*a, b): p * float(q) for a, p in right.items() for b, q in other.items()}
+            assert apart(left, right, 2.0) <= float(said) + 1e-12
+            assert apart(right, left, 2.0) <= float(said) + 1e-12
+
+
+def said(report) -> str:
+    return " ".join(claim.text for claim in report.claims if not claim.holds)
+
+
+@pytest.mark.parametrize("loss", [ALONE, COUNTS])
+def test_forged_plans_are_refused(loss):
+    found = plan(loss)
+    assert judge(Item(found, "plan")).ok
+    steps, at = found["mechanism"]["steps"]["rows"], ("mechanism", "steps", "rows")
+    columns = found["problem"]["blocks"][0]["columns"]
+    earlier = [steps[0] + 10**30, *steps[1:-1], steps[-1] - 10**30]
+    for path, value, words in (
+        (at, [*steps[1:2], *steps[:1], *steps[2:]], "where 0.001 is asked for"),
+        (at, earlier, "where 0.001 is asked for"),
+        (at, [steps[0], -steps[1], *steps[2:-1], steps[-1] + 2 * steps[1]], "fall with the count"),
+        (at, [steps[0] + 1, *steps[1:]], "do not add up to one"),
+        (at, [*steps[:-2], steps[-2] + steps[-1], 0], "is asked for"),
+        (("guarantees", 0, "achieved", "delta"), "1e-4", "the plan states 0.0001"),
+        (("guarantees", 0, "achieved", "epsilon"), "0.9", "the plan states"),
+        (("guarantees", 0, "achieved"), {"epsilon": "1"}, "the plan states 0"),
+        (("claims", "share"), "1.5", "is asked for"),
+        (("claims",), {"share": "1", "keys": ["north", "south"]}, "has a key 'keys' that is not known"),
+        (("mechanism", "keys"), ["north"], "has a key 'keys' that is not known"),
+        (("problem", "blocks", 0, "columns", 0, "kept"), [0], "conditions on values that are unknown"),
+        (("problem", "blocks", 0, "columns"), [*columns, *columns], "a column twice"),
+        (("problem", "blocks", 0, "counts"), loss == ALONE, "is not one of what is released"),
+        (("problem", "data", 0, "rule"), "map", "about other data"),
+        (("problem", "trust", "kind"), "nobody", "about other data, or other trust"),
+        (("mechanism", "centre"), len(steps) + 1, "is not a whole number in its range"),
+        (("loss", "value"), 0.0, "is not what"),
+        (("loss", "lower_bound"), 0.9 if loss == ALONE else 900.0, ""),
+    ):
+        report = judge(Item(mutate(found, path, value), "plan"))
+        assert not report.ok, path
+        assert words in said(report), (path, said(report))
+
+
+def test_more_counts_than_noise_hides_are_no_plan():
+    """Another centre is as private, but its loss is another; keys alone have none."""
+    found = plan(COUNTS)
+    moved = mutate(found, ("mechanism", "centre"), found["mechanism"]["centre"] + 1)
+    assert "is not what" in said(judge(Item(moved, "plan")))
+    assert "none are released" in said(judge(Item(mutate(plan(), ("mechanism", "centre"), 1), "plan")))
+
+
+def test_a_plan_that_is_not_the_best_is_not_called_so():
+    """Thresholds for half of delta: private, and judged feasible only."""
+    found, half = plan(), plan(delta="5e-4")
+    kept = keys_of(half)
+    loss = float(kept.loss())
+    other = mutate(found, ("mechanism",), half["mechanism"])
+    bound = found["loss"]["lower_bound"]
+    gap = float((Fraction(loss) - Fraction(bound)) / Fraction(loss))
+    other = mutate(mutate(other, ("loss", "value"), loss), ("loss", "relative_gap"), gap)
+    assert "optimal" in said(judge(Item(other, "plan")))
+    assert judge(Item(mutate(other, ("status",), "feasible"), "plan")).ok
+
+
+def test_blocks_that_are_none_are_refused():
+    block = plan()["problem"]["blocks"][0]
+    sizes = {"shape": [2], "unit": "1/2", "rows": [1, 1]}
+    law_of_sizes = block | {"kind": "expected", "sizes": sizes, "at_least": 2}
+    assert isinstance(read(KeyBlock, Item(law_of_sizes, "block")), KeyBlock)
+    for wrong in (
+        block | {"weight": "0"},
+        block | {"sizes": sizes},
+        block | {"kind": "expected"},
+        law_of_sizes | {"at_least": 3},
+        law_of_sizes | {"sizes": sizes | {"rows": [1, 2]}},
+        law_of_sizes | {"sizes": sizes | {"rows": [3, -1]}},
+        block | {"error": "absolute"},
+        block | {"columns": []},
+    ):
+        with pytest.raises(Refused):
+            read(KeyBlock, Item(wrong, "block"))
+
+
+def test_a_law_of_sizes_averages_what_is_beyond_it():
+    """By hand: half of the keys have one record, a quarter two, a quarter four."""
+    keys = keys_of(plan(delta="0.4"))
+    sizes = {"shape": [4], "unit": "1/4", "rows": [2, 1, 0, 1]}
+    raw = plan()["problem"]["blocks"][0] | {"kind": "expected", "sizes": sizes, "at_least": 1}
+    block = read(KeyBlock, Item(raw, "block"))
+    assert isinstance(block, KeyBlock)
+    kept = [*keys.kept(), *[Fraction(1)] * 4]
+    exact = sum(weight * (1 - kept[n - 1]) for n, weight in ((1, 2), (2, 1), (4, 1))) / 4
+    assert replace(keys, block=block).loss() == exact
