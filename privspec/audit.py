@@ -43,6 +43,7 @@ from privspec.model.neighbours import (
 )
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
+from privspec.problem.elaborate import kept_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -335,7 +336,7 @@ def pairs_of(model: Model, line: Requirement) -> Iterator[Pair]:
     for units in UNKNOWN if any(unknown_keys(block.domain) for block in model.blocks) else (UNITS,):
         blocks = {block.name: _Input.of(model, block, units) for block in model.blocks}
         # an entry or record is one of any of the inputs, a party moves in all of them
-        alone = isinstance(relation, ReplacingEntry | ReplacingRecord)
+        alone = isinstance(relation, ReplacingEntry | ReplacingRecord) and not relation.by_id
         for names in [(name,) for name in line.wrt] if alone else [line.wrt]:
             yield from _moved(relation, blocks, [blocks[name] for name in names])
 
@@ -349,7 +350,7 @@ def _moved(relation: NeighbourRelation, blocks: Mapping[str, _Input], moved: Seq
             left: Data = {name: one.data(0, place, 0) for name, one in blocks.items()}
             right = dict(left)
             for one in moved:
-                count = one.units if everything else min(relation.group, one.units)
+                count = one.units if everything else min(1 if relation.by_id else relation.group, one.units)
                 left[one.name] = one.data(count, place, 0, gone=relation.adding, part=part)
                 right[one.name] = one.data(count, place, choice, part=part)
             who = ", ".join(one.name for one in moved)
@@ -402,6 +403,10 @@ class _Input:
                 raise NotMadeUpError("tables that parties hold are not made up")
             every = list(product(*(_two(one) for _, one in domain.attributes)))
             choices = tuple(dict.fromkeys([*every[:3], every[-1]]))
+            kept = kept_of(model, model.nodes[name])
+            if kept is not None:
+                header = (kept.person, *domain.names)
+                return cls(name, header, choices, units, each=kept.most, numbered=True, free=True)
             return cls(name, domain.names, choices, domain.records or units, free=True)
         if isinstance(domain, RankingOf | PartialRankingOf) and index is not None:
             words = [show(one) for one in domain.alternatives]

@@ -32,9 +32,11 @@ from privspec.execute.keeper import (
     refuse,
     refuse_strictly,
 )
+from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
 from privspec.kernel.core.linear import Alike, Held
+from privspec.kernel.participation import Kept
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,13 +53,14 @@ class Grid:
 
     `step`: as a share of upper - lower (of one unit where a bound is missing, of the radius for balls); `drops`:
     records that do not fit are left out of a table instead of being put into another cell; `index`: the set that the
-    first axis runs over.
+    first axis runs over; `kept`: how many records of each person are counted.
     """
 
     held: Held
     step: Fraction
     drops: bool = False
     index: str | None = None
+    kept: Kept | None = None
 
     @property
     def size(self) -> int:
@@ -141,6 +144,7 @@ def data_rules(inputs: Sequence[Grid], strict: bool) -> tuple[str, ...]:
             for one in inputs
             if one.held.cells
         ),
+        *(f"{one.held.name}: {kept_rule(one.kept)}" for one in inputs if one.kept),
     )
 
 
@@ -342,22 +346,26 @@ def count_cells(one: Grid, source: Any, circumstances: Circumstances | None = No
     if isinstance(source, Path) and source.suffix.lower() == ".json":
         source = _document(held, names, source)
     shared = next((a.name for a in attributes if a.shared), None)
+    if one.kept and not ((is_frame(source) or isinstance(source, Path)) and said.header):
+        hint = f"a column named {one.kept.person} says whose each record is"
+        refuse("PS0804", f"{held.name} is read person by person: give records under named columns", help=hint)
     if shared is not None and not is_frame(source) and not isinstance(source, Path):
         refuse("PS0804", f"{held.name} holds numbers ({shared}): give its records, and not counts")
     if not attributes or (not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy")):
         return _given_counts(held, held.name, sizes, source, said)
     frame = load_frame(held.name, source, None if said.header else names)
     found = column_names(held.name, frame)
-    if found == ["count"] and "count" not in names and shared is None:
+    if found == ["count"] and "count" not in names and shared is None and one.kept is None:
         return _given_counts(held, "count", sizes, source, said)
-    missing = [name for name in names if name not in found]
+    ids = (one.kept.person,) if one.kept else ()
+    missing = [name for name in (*ids, *names) if name not in found]
     if missing:
         refuse(
             "PS0804",
             f"the data for {held.name} have no column {', '.join(missing)}",
-            help=f"the first line names the columns: {', '.join(names)}",
+            help=f"the first line names the columns: {', '.join((*ids, *names))}",
         )
-    return _count(one, attributes, readable(held.name, frame, names), said)
+    return _count(one, attributes, readable(held.name, frame, names, ids), said)
 
 
 def _document(held: Held, names: list[str], path: Path) -> Any:
@@ -389,7 +397,8 @@ def _count(
 
     held = one.held
     # only one row for each combination of values that occurs is ever held
-    grouped = collect(held.name, frame.group_by([a.name for a in attributes]).agg(pl.len().alias("_records")))
+    ids = [one.kept.person] if one.kept else []
+    grouped = collect(held.name, frame.group_by([*ids, *(a.name for a in attributes)]).agg(pl.len().alias("_records")))
     records = grouped["_records"].to_numpy().astype(np.int64)
     if not one.drops and held.records is not None and int(records.sum()) != held.records:
         # the number is public: it is in the spec, and every neighbouring table has it too
@@ -416,8 +425,11 @@ def _count(
         if lost:
             said = f"{lost:,} of {int(records.sum()):,} records fit no cell and are left out"
             circumstances.keeper.remark(held.name, said)
-        cells, records = cells[fits], records[fits]
-        shares = [(stride, codes[fits]) for stride, codes in shares]
+        records = np.where(fits, records, 0)
+    if one.kept:
+        if circumstances.strict and not all(ids_of(grouped[one.kept.person])):
+            refuse_strictly(held.name)
+        records = cut(one.kept, held.name, grouped[one.kept.person], cells, records, circumstances)
     counts = np.zeros(held.stop - held.start, dtype=np.int64)
     for at, mass in _shared(cells, shares, steps):
         np.add.at(counts, at, records * mass)

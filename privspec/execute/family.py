@@ -48,7 +48,13 @@ def refuse_long_simulation(draws: int, what: str, remedy: str) -> None:
         raise UsageError.of("PS0822", f"{what} are more than a simulation should take", help=remedy)
 
 
-@dataclass(frozen=True, slots=True)
+def _of_the_system() -> Randomness:
+    from privspec.noise.samplers import SystemRandomness  # most data are read without a draw
+
+    return SystemRandomness()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Circumstances:
     """What a run knows besides plan and data: the spec, and whether misfits are refused.
 
@@ -63,6 +69,7 @@ class Circumstances:
     header: bool = True
     keeper: Keeper = field(default_factory=Keeper)
     constants: Mapping[str, Any] = field(default_factory=dict)
+    randomness: Randomness = field(default_factory=_of_the_system)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def run(
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
         public = constants or {}
-        circumstances = Circumstances(model, strict, progress, roll, header, keeper or Keeper(), public)
+        circumstances = Circumstances(model, strict, progress, roll, header, keeper or Keeper(), public, source)
         secret = mechanism.read(inputs, circumstances)
         path = place_of(inputs, ledger) if source.private else None
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)

@@ -374,8 +374,8 @@ def _arrow(name: str, column: Any) -> pl.Series:
     return found.alias(name)
 
 
-def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyFrame:
-    """These columns of a frame, as numbers, truth values or texts.
+def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], ids: Sequence[str] = ()) -> pl.LazyFrame:
+    """These columns of a frame, as numbers, truth values or texts; `ids` as texts, before them.
 
     Raises: DataError (PS0803) if a column is of a kind that holds none of them, whatever is in it.
     """
@@ -384,9 +384,13 @@ def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str]) -> pl.LazyF
     chosen = []
     with _readable(name):
         schema = frame.collect_schema()
-    for column in columns:
+    for column in (*ids, *columns):
         kind = schema[column]
-        if kind in (pl.Categorical, pl.Enum, pl.Null, pl.Binary):
+        if column in ids and not kind.is_nested() and kind != pl.Object:
+            # every digit of a whole number counts; what is no number is nobody's
+            text = pl.col(column).cast(pl.String, strict=False)
+            chosen.append(pl.when(pl.col(column).is_nan()).then(None).otherwise(text) if kind.is_float() else text)
+        elif kind in (pl.Categorical, pl.Enum, pl.Null, pl.Binary):
             chosen.append(pl.col(column).cast(pl.String, strict=False))
         elif kind.is_decimal():
             chosen.append(pl.col(column).cast(pl.Float64, strict=False))

@@ -109,11 +109,11 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
     """A squared length that a unit surely moves answers by: its pieces one by one, each the way that leads farthest."""
     at = [fmpq(0)] * len(columns[0])
     for piece in unit:
-        ways = [[rational(piece.amount) * v for v in columns[i]] for i in piece.at]
+        ways = [[rational(Fraction(piece.most or piece.amount)) * v for v in columns[i]] for i in piece.at]
         if piece.shape == "swap":
             pairs = ((one, other) for i, one in enumerate(ways) for other in ways[:i])
             ways = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairs]
-        if piece.shape != "cell":
+        if piece.shape not in ("cell", "kept"):
             ways += [[-v for v in way] for way in ways]
         ends = ([a + b for a, b in zip(at, way, strict=True)] for way in ways)
         at = max(ends, key=lambda end: sum(v * v for v in end), default=at)

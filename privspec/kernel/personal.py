@@ -51,7 +51,7 @@ def judge_asserted(case: Case, release: Release) -> None:
                 _moves_as_said(case, known.get(asked.neighbours), held, step * held.width, size, some)
         for view in frame.views:
             if data.name in view.wrt and not view.difference.absent:
-                some = block.moved(view.difference, frame, view.wrt)
+                some = block.moved(view.difference, frame, view)
                 _moves_as_said(case, known.get(view.neighbours), held, step * held.width, size, some)
         for one in data.asserted:
             text = f"that {one.neighbours} of {data.name} moves {one.function} by at most {one.amount}"

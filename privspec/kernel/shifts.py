@@ -18,6 +18,7 @@ from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.numbers import exp_up, fraction
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.participation import PERSON
 
 SCOPE = "shifts"
 ADDITIVE = "additive noise of any law"
@@ -79,6 +80,8 @@ def _divided(frame: Frame, block: Linear, asked: Obligation, difference: Differe
     A record that comes or goes moves a sum by what it holds: any part of the most, if it may hold 0.
     Raises: Refused where they move something else.
     """
+    if any(part.shape in PERSON for part in difference.parts):
+        raise Refused("has neighbours whose records lie in several tables, or in cells that hold only so many")
     if all(part.shape in COUNTED for part in difference.parts):
         return False
     ends = {(part.start, part.stop) for part in difference.parts}

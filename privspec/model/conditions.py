@@ -320,7 +320,7 @@ class _Reader:
     def _side(self, side: syntax.Expr, table: Table) -> str | None:
         """The column that one side of a comparison names."""
         word = side.id if isinstance(side, syntax.Name) else side.value if isinstance(side, syntax.String) else None
-        return word if word in table.names else None
+        return word if word in (*table.names, *table.ids) else None
 
     def _no_column(self, side: syntax.Expr, table: Table) -> Failure:
         hint = suggestion(spell(side), table.names) or f"it has {', '.join(table.names)}"
@@ -339,6 +339,9 @@ class _Reader:
             raise Failure("PS0206", span, message, help=hint)
 
     def _column(self, name: str, table: Table, span: Span) -> None:
+        if name in table.ids:
+            hint = f"bound what one {name} adds by a line of privacy: one {name} with at most 5 records"
+            raise Failure("PS0206", span, f"{name} says whose a record is, and no question is about that", help=hint)
         if name not in table.names:
             hint = suggestion(name, table.names) or f"it has {', '.join(table.names)}"
             raise Failure("PS0206", span, f"the table has no column {name}", help=hint)

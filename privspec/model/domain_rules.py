@@ -186,6 +186,9 @@ def _power(node: syntax.Power, environment: Environment) -> Power | Table:
         if len(exponents) != 1 or base.records is not None:
             hint = "write table(...)^100 for a table of 100 records; several tables are several inputs"
             raise Failure("PS0226", node.span, "a table takes one exponent, the number of its records", help=hint)
+        if base.ids:
+            hint = "leave the exponent out: how many records of each person are kept is said by lines of privacy"
+            raise Failure("PS0226", node.span, "a table with ids may have any number of records", help=hint)
         return replace(base, records=exponents[0])
     domain = Power(base, exponents)
     if domain.type.size > LARGEST_SIZE:
@@ -258,15 +261,15 @@ def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRank
 
 def _table(node: syntax.Call, environment: Environment) -> Table:
     attributes: dict[str, Domain] = {}
+    ids: list[str] = []
     for item in node.arguments:
         if not isinstance(item, syntax.Member):
             raise Failure("PS0226", item.span, "a table lists its attributes: table(age in 0..120, sex in {F, M})")
-        if item.name in attributes:
+        if item.name in (*attributes, *ids):
             raise Failure("PS0202", item.span, f"the attribute {item.name} stands twice in this table")
         if isinstance(item.domain, syntax.Name) and item.domain.id == "id":
-            message = f"{item.name} says whose a record is, and records are not put together by person yet"
-            hint = f"leave {item.name} out, and keep at most k records of each: `one person with at most k records`"
-            raise Failure("PS0501", item.span, message, help=hint)
+            ids.append(item.name)
+            continue
         if isinstance(item.domain, syntax.Name) and item.domain.id == "unknown" and "unknown" not in environment.values:
             attributes[item.name] = Unknown()
             continue
@@ -286,8 +289,8 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
                 hint = f"write {item.name} in {low}..{high} for whole numbers, or grid({low}, {high}, 1) for steps of 1"
             raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=hint)
     if not attributes:
-        raise Failure("PS0221", node.span, "a table has at least one attribute")
-    table = Table(tuple(attributes.items()))
+        raise Failure("PS0221", node.span, "a table has at least one attribute" + (" beside its ids" if ids else ""))
+    table = Table(tuple(attributes.items()), ids=tuple(ids))
     if table.cell_count > 2**62:
         raise Failure("PS0225", node.span, "this table has more than 2^62 cells")
     return table

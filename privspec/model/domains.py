@@ -508,11 +508,13 @@ class Table(Domain):
     """Records over named attributes, as counts of the cells of their product.
 
     Cells are numbered row-major in the order of the attributes: the last attribute runs fastest. `records`: how many
-    there are, as in `table(...)^100`; None for any number.
+    there are, as in `table(...)^100`; None for any number. `ids`: opaque columns that say whose a record is; no
+    question is about them, and nothing that they hold is counted or shown.
     """
 
     attributes: tuple[tuple[str, Domain], ...]
     records: int | None = None
+    ids: tuple[str, ...] = ()
 
     @property
     def type(self) -> Type:
@@ -544,7 +546,9 @@ class Table(Domain):
     def describe(self) -> str:
         """As a call, with its exponent."""
         power = "" if self.records is None else f"^{self.records}"
-        return "table(" + ", ".join(f"{name} in {d.describe()}" for name, d in self.attributes) + ")" + power
+        columns = [f"{name} in id" for name in self.ids]
+        columns += [f"{name} in {domain.describe()}" for name, domain in self.attributes]
+        return f"table({', '.join(columns)}){power}"
 
 
 def unknown_keys(domain: Domain | None) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
+from privspec.kernel.participation import Kept
 from privspec.model.domains import (
     ENUMERATION_LIMIT,
     Ball,
@@ -134,6 +135,12 @@ class InputBlock:
         return (((self.index, IntegerRange(1, self.type.shape[0])),) if self.index else ()) + base.attributes
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns of a table that say whose a record is."""
+        base = self.base_domain
+        return base.ids if isinstance(base, Table) else ()
+
+    @property
     def whole(self) -> bool:
         """Whether its numbers are counts: those of a table whose records stand in one cell each."""
         return self.layout == "cells" and not any(isinstance(domain, Between) for _, domain in self.schema or ())
@@ -181,6 +188,11 @@ class NeighbourRelation(ABC):
     def unit_name(self) -> str:
         """The word for one unit."""
         return self.unit
+
+    @property
+    def by_id(self) -> bool:
+        """Whether a column of each table says whose a record is."""
+        return False
 
     def describe(self) -> str:
         """In the words of the language: "replacing one entry"."""
@@ -236,13 +248,24 @@ class ReplacingRecord(NeighbourRelation):
 
 @dataclass(frozen=True, slots=True)
 class ReplacingPerson(ReplacingRecord):
-    """All records of one person who has at most `group` of them; nothing says whose a record is."""
+    """All records of one person who has at most `group` of them in a table, at most `per_cell` of these in one cell.
+
+    `by_id`: a column of the table says whose a record is, and no more are kept; else nothing says it.
+    """
 
     person: str = "person"
+    per_cell: int | None = None
+    by_id: bool = False
 
     def describe(self) -> str:
         verb = "adding or removing" if self.adding else "replacing"
-        return f"{verb} one {self.person} with at most {self.group} {self.unit if self.group == 1 else 'records'}"
+        cell = "" if self.per_cell is None else f", at most {self.per_cell} in one cell"
+        return f"{verb} one {self.person} with at most {self.group} {self.unit if self.group == 1 else 'records'}{cell}"
+
+    @property
+    def kept(self) -> Kept:
+        """What is kept of a person's records before anything is counted."""
+        return Kept(self.person, self.group, self.per_cell)
 
 
 @dataclass(frozen=True, slots=True)

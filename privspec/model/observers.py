@@ -128,7 +128,7 @@ def units(model: Model, name: str) -> tuple[Unit, ...]:
     found: dict[tuple[tuple[str, ...], str], Unit] = {}
     for index, line in enumerate(model.requirements):
         if name in line.wrt:
-            joint = isinstance(line.neighbours, ReplacingVoter | ReplacingEverything)
+            joint = isinstance(line.neighbours, ReplacingVoter | ReplacingEverything) or line.neighbours.by_id
             wrt = line.wrt if joint else (name,)
             own = line.neighbours
             relation = own.of(model.block(name)) if isinstance(own, ReplacingOneOf) else own

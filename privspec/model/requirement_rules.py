@@ -7,7 +7,7 @@ a large epsilon, a delta that leaves room for publishing a person.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from typing import TypeAlias
@@ -114,7 +114,12 @@ class RequirementReader:
         metric = self._distance(line, clauses, wrt)
         measure = self._measure(line, metric or Metric(""))
         relation, default = self._neighbours(line, clauses, wrt)
-        self._refuse_participation(clauses)
+        if isinstance(relation, nb.ReplacingPerson):
+            relation = self._by_id(relation, clauses, wrt, line.span)
+        elif clauses.cell is not None and relation is not None:
+            hint = "write adding or removing one person with at most 5 records, at most 2 in one cell"
+            text = "how many records lie in one cell is said of one person's records"
+            self.report.error("PS0230", clauses.cell.span, text, help=hint)
         if clauses.apart is not None and relation is not None:
             relation = self._spaced(clauses.apart, relation, wrt)
         if clauses.model is not None:
@@ -347,12 +352,33 @@ class RequirementReader:
 
         return self.report.told(read)
 
-    def _refuse_participation(self, clauses: Clauses) -> None:
-        """What says how often, and how far apart, one person takes part: read, and not computed yet."""
-        if clauses.cell is not None:
-            message = "how many records of one person lie in one cell is not counted yet"
-            hint = "leave it out: `up to k records` protects them even if all lie in one cell"
-            self.report.error("PS0501", clauses.cell.span, message, help=hint)
+    def _by_id(
+        self, relation: nb.ReplacingPerson, clauses: Clauses, wrt: tuple[str, ...], span: Span
+    ) -> nb.ReplacingPerson | None:
+        """The relation by the column that says whose a record is, where inputs have one; None after a complaint."""
+        known = [self.blocks[name] for name in wrt if name in self.blocks]
+        ids = {block.name: block.ids for block in known}
+        if relation.person not in {column for columns in ids.values() for column in columns} and not any(ids.values()):
+            if clauses.cell is not None:
+                hint = f"declare a column that says whose a record is: table({relation.person} in id, ...)"
+                text = f"nothing says which records are those of one {relation.person}"
+                self.report.error("PS0230", clauses.cell.span, text, help=hint)
+            return relation
+        without = next((block for block in known if relation.person not in block.ids), None)
+        if without is not None:
+            has = f"its ids are {listing(without.ids)}" if without.ids else "it has no ids"
+            message = f"no column {relation.person} says whose a record of {without.name} is"
+            hint = f"declare {relation.person} in id among the columns of {without.name}; {has}"
+            self.report.error("PS0231", span, message, others=((without.span, "declared here"),), help=hint)
+            return None
+        if clauses.cell is None:
+            return replace(relation, by_id=True)
+        amount = clauses.cell.amount.items
+        if len(amount) != 1:
+            self.report.error("PS0230", clauses.cell.span, "`at most ... in one cell` takes one number")
+            return None
+        most = self.report.told(lambda: whole(amount[0], self.environment, "how many records lie in one cell"))
+        return None if most is None else replace(relation, by_id=True, per_cell=most if most < relation.group else None)
 
     def _given_the_model(
         self,
@@ -382,7 +408,8 @@ class RequirementReader:
         self, line: syntax.Requirement, relation: nb.NeighbourRelation | None, wrt: tuple[str, ...]
     ) -> None:
         """A record of several inputs is one of any of them: nothing says which records are the same person's."""
-        if len(wrt) > 1 and isinstance(relation, nb.ReplacingEntry | nb.ReplacingRecord):
+        joint = isinstance(relation, nb.ReplacingPerson) and relation.by_id
+        if len(wrt) > 1 and not joint and isinstance(relation, nb.ReplacingEntry | nb.ReplacingRecord):
             message = f"this is about one {relation.unit} of {listing(wrt, 'or')}, not about one of each at once"
             hint = (
                 "if one person has data in several inputs, say whose: parties: person in 1..N, and replacing one person"

@@ -18,8 +18,9 @@ from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import Asserted, GivenTheModel, NeighbourRelation, ReplacingEverything, ReplacingPerson
 from privspec.model.reports import listing
-from privspec.model.requirements import Chain
+from privspec.model.requirements import Chain, Requirement
 from privspec.model.values import show
+from privspec.problem.words import kept_words
 from privspec.registry import block_of, family_of
 
 RANDOM_BITS = "Random bits come from the operating system and nobody else knows them."
@@ -93,13 +94,24 @@ def _units(model: Model) -> Iterator[Assumption]:
             unit: NeighbourRelation = requirement.neighbours
             text = f"The unit of privacy, {unit.describe()}, was taken by default."
             yield _said(text, "assumed", line=requirement.line)
-        if isinstance(requirement.neighbours, ReplacingPerson):
+        if isinstance(requirement.neighbours, ReplacingPerson) and requirement.neighbours.by_id:
+            yield from _kept(requirement.neighbours, requirement)
+        elif isinstance(requirement.neighbours, ReplacingPerson):
             person, most = requirement.neighbours.person, requirement.neighbours.group
             text = (
                 f"No {person} has more than {most} records in the data: nothing says whose a record is, and whoever "
                 "has more is protected less."
             )
             yield _said(text, "assumed", line=requirement.line)
+
+
+def _kept(relation: ReplacingPerson, requirement: Requirement) -> Iterator[Assumption]:
+    """What is counted of a person's records, and by whose word ids tell people apart."""
+    tables = listing(requirement.wrt)
+    text = f"Of {tables}, {kept_words(relation.kept)}. What is released is about the records that are kept."
+    yield _said(text, "proved", note="people")
+    text = f"Each {relation.person} has one id in {tables}: whoever has two counts as two, and is protected less."
+    yield _said(text, "assumed", line=requirement.line)
 
 
 def _correlations(model: Model) -> Iterator[Assumption]:

@@ -9,13 +9,21 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
+from privspec.kernel.participation import Kept
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domains import unknown_keys
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
 from privspec.model.measures import Measure as ModelMeasure
-from privspec.model.neighbours import Asserted, NeighbourRelation, ReplacingOneOf, ReplacingVoter, Spaced
+from privspec.model.neighbours import (
+    Asserted,
+    NeighbourRelation,
+    ReplacingOneOf,
+    ReplacingPerson,
+    ReplacingVoter,
+    Spaced,
+)
 from privspec.model.observers import looks, units
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -97,10 +105,17 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
     """
     family = family_of(model)
     for line in model.requirements:
-        if isinstance(line.neighbours, Asserted | Spaced) and family.form not in ("linear", "priced"):
+        special = isinstance(line.neighbours, Asserted | Spaced) or line.neighbours.by_id
+        if special and family.form not in ("linear", "priced", "design"):
             text = f"solve computes {line.neighbours.describe()} of sums and counts in one block of noise only"
             hint = "release it by a spec of its own"
             raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)
+        parties = any(model.block(name).index for name in line.wrt)
+        if line.neighbours.by_id and (parties or model.trust.name != "curator"):
+            text = "records of one person are counted by one keeper who holds them all"
+            raise SpecError.at(
+                model.source, line.span, "PS0501", text, help="leave `trust` and the index of the table out"
+            )
     found: tuple[Block, ...] = family.reads.blocks(model)
     return found
 
@@ -127,7 +142,32 @@ def data_of(model: Model, node: GraphNode) -> Data:
         for relation in (requirement.neighbours for requirement in model.requirements if node.name in requirement.wrt)
         if isinstance(relation, Asserted) and function is not None
     }
-    return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()))
+    kept = kept_of(model, node)
+    return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()), kept)
+
+
+def kept_of(model: Model, node: GraphNode) -> Kept | None:
+    """What is kept of a person's records in a table, where a line is about one person.
+
+    Raises: SpecError PS0501 where lines want different records kept, or one is about something else that may change
+    which are kept.
+    """
+    lines = [requirement for requirement in model.requirements if node.name in requirement.wrt]
+    found = {
+        one.neighbours.kept: one
+        for one in lines
+        if isinstance(one.neighbours, ReplacingPerson) and one.neighbours.by_id
+    }
+    other = next((one for one in lines if not one.neighbours.by_id), None)
+    if not found:
+        return None
+    if len(found) > 1 or other is not None:
+        (first, one), *rest = found.items()
+        span = other.span if other is not None else rest[0][1].span
+        text = f"line {one.line} keeps {first.describe()} of {node.name}, and this line is about something else"
+        hint = f"records are kept once, for all lines: write {one.neighbours.describe()} in each line about {node.name}"
+        raise SpecError.at(model.source, span, "PS0501", text, help=hint)
+    return next(iter(found))
 
 
 def _comes_and_goes(model: Model, name: str) -> bool:
@@ -175,7 +215,8 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     if isinstance(relation, ReplacingOneOf):
         return tuple(unit for own, names in relation.joined for unit in units_of(own, names))
     party = relation.party if isinstance(relation, ReplacingVoter) else None
-    return (Unit("party" if party is not None else relation.unit, inputs, relation.adding, relation.group, party),)
+    kind = "party" if party is not None else "person" if relation.by_id else relation.unit
+    return (Unit(kind, inputs, relation.adding, relation.group, party),)
 
 
 def measure_of(measure: ModelMeasure, model: Model) -> Measure:

@@ -17,6 +17,7 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.kernel.core.linear import COUNTED, Difference, Part
+from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Domain, IntegerRange
 from privspec.model.graph import Model
@@ -28,6 +29,7 @@ from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEverything,
     ReplacingOneOf,
+    ReplacingPerson,
     ReplacingRecord,
     ReplacingVoter,
     Spaced,
@@ -298,11 +300,18 @@ class Linear:
 
     def _difference_words(self, difference: Difference) -> str:
         names = [held.name for held in self.held if _touches(difference, held)]
-        if (first := difference.parts[0]).shape in COUNTED:
+        if (first := difference.parts[0]).shape in PERSON:
+            each = " and ".join(
+                f"up to {part.amount} records of {name}" + (f", {part.most} in one cell," if part.most else "")
+                for part, name in zip(difference.parts, names, strict=True)
+            )
+            what = "come or go" if first.shape == PERSON[0] else "come, and as many go"
+            return f"{each} {what}, those of one person"
+        if first.shape in COUNTED:
             what = "moves to another cell" if first.shape == "swap" else "comes or goes"
             if first.amount == 1:
                 return f"one record of {names[0]} {what}"
-            return f"up to {first.amount} records of {names[0]} {what.replace('moves', 'move').replace('es ', ' ')}"
+            return f"up to {first.amount} records of {names[0]} {MANY[what]}"
         told = []
         for part, name in zip(difference.parts, names, strict=True):
             count = part.length // part.dimension
@@ -317,6 +326,10 @@ class Linear:
             spacing = "exactly" if difference.exactly else "at least"
             unit = f"up to {difference.count} units, {spacing} {difference.apart} apart, change at once, each"
         return f"{unit} {', and '.join(told)}{', all together' if len(told) > 1 else ''}"
+
+
+MANY = {"moves to another cell": "move to other cells", "comes or goes": "come or go"}
+"""What one record does, and what several do."""
 
 
 def _accuracy_words(one: Accuracy) -> str:
@@ -491,6 +504,13 @@ def moved(blocks: Sequence[InputBlock], relation: NeighbourRelation) -> tuple[Di
 
 def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple[Difference, ...]:
     """Those of one relation: one difference for each input, or for all of them where they change together."""
+    if isinstance(relation, ReplacingPerson) and relation.by_id:
+        for block in blocks:
+            block.check_size()
+        held = [(block.start, block.stop, relation.kept) for block in blocks]
+        return tuple(
+            Difference(tuple(Part(*one) for one in some), 1) for some in of_person(held, adding=relation.adding)
+        )
     if isinstance(relation, ReplacingVoter | ReplacingEverything) and len(blocks) > 1:
         return (_units([_part(block, relation) for block in blocks], relation.group),)
     return tuple(_of_block(block, relation) for block in blocks)

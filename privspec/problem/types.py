@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+from privspec.kernel.participation import Kept
+
 FORMAT = "privspec-problem/1.0"
 ELABORATOR = "1"
 """Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
@@ -46,7 +48,7 @@ class Data:
 
     `party`: the index set whose members each hold a part of it, None where it is held whole.
     `rule`: "clip", "drop", "map" (to a value of the domain). `asserted`: where a function of it alone is read, how far
-    units move that.
+    units move that. `kept`: what is kept of each person's records, drawn uniformly, before anything is counted.
     """
 
     name: str
@@ -55,14 +57,16 @@ class Data:
     party: str | None
     line: int
     asserted: tuple[AssertedMove, ...] = field(default=(), metadata={"left out": True})
+    kept: Kept | None = field(default=None, metadata={"left out": True})
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """What one difference changes, jointly in all inputs named: `count` units of a kind at once.
 
-    `kind`: "entry", "record", "party" (`party` names the index set) or "everything"; `adding`: units come and go,
-    else they change in place; `apart`: least distance of changed entries of a stream, `exactly` where it is fixed.
+    `kind`: "entry", "record", "party" (`party` names the index set), "person" (all records that are kept of one, up to
+    `count` of a table) or "everything"; `adding`: units come and go, else they change in place; `apart`: least distance
+    of changed entries of a stream, `exactly` where it is fixed.
     """
 
     kind: str

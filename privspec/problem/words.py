@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from privspec.kernel.trust import NORMS
 
 if TYPE_CHECKING:
+    from privspec.kernel.participation import Kept
     from privspec.model.domains import Domain
     from privspec.problem.types import AssertedMove, Data, Measure, Obligation, Problem, PublicValue, Trust, Unit
 
@@ -65,7 +66,18 @@ def data_words(data: Data, problem: Problem) -> str:
         held = "each record of it is held by a person, who adds a share of the noise"
     elif under == {("nobody", "linear")} and not local:
         held = "each number of it is held by a party of its own"
-    return f"Input {data.name} is in {data.domain}; {held}."
+    kept = "" if data.kept is None else f" Before anything is counted, {kept_words(data.kept)}."
+    return f"Input {data.name} is in {data.domain}; {held}.{kept}"
+
+
+def kept_words(kept: Kept) -> str:
+    """What is kept of a person's records, in words that say nothing about data."""
+    cell = f" ({kept.per_cell} in one cell)" if kept.per_cell is not None else ""
+    many = "one record" if kept.most == 1 else f"{kept.most} records"
+    return (
+        f"at most {many} of each {kept.person}{cell} are kept, drawn uniformly at random; a record that says no "
+        f"{kept.person} is left out"
+    )
 
 
 def _asserted_words(data: Data) -> Iterator[str]:
@@ -114,6 +126,10 @@ def unit_words(unit: Unit) -> str:
     inputs = _listed(unit.inputs)
     if unit.kind == "everything":
         return f"all of {inputs} changes"
+    if unit.kind == "person":
+        many = "the one record" if unit.count == 1 else f"up to {unit.count} records"
+        verb = "comes or goes" if unit.adding else "changes"
+        return f"one person {verb} ({many} of them that are kept in {inputs})"
     name = unit.party or unit.kind
     one = unit.count == 1
     verb = ("is" if one else "are") + " added or removed" if unit.adding else "changes" if one else "change at once"

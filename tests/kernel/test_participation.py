@@ -204,7 +204,7 @@ def test_one_person_with_several_records() -> None:
     [
         ("one person with at most 5 entries", "PS0230"),
         ("one person with at most (1 / 2) records", "PS0223"),
-        ("one record, at most 2 in one cell", "PS0501"),
+        ("one record, at most 2 in one cell", "PS0230"),
     ],
 )
 def test_what_is_no_person(unit: str, code: str) -> None:

@@ -135,7 +135,10 @@ def read_executed(plan: Plan) -> Executed:
             raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
         return Executed(
             release,
-            tuple(Grid(_given(held, data), step, data.rule == "drop", data.party) for held, step, data in inputs),
+            tuple(
+                Grid(_given(held, data), step, data.rule == "drop", data.party, data.kept)
+                for held, step, data in inputs
+            ),
             _dyadic(release.strategy),
             _law(noise, release.grid),
             _dyadic(release.reconstruction),
@@ -309,7 +312,7 @@ class LinearMechanism(FamilyMechanism):
             step = Fraction(1, 1 if block.whole else 2**INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)
-            found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party))
+            found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party, said.kept))
         read_inputs(found, data, circumstances)
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:

@@ -20,10 +20,11 @@ from privspec.families.linear.exact import Stated, achieved, read_back, view_wit
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import lower
 from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
+from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
 from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
-from privspec.problem.elaborate import elaborate
+from privspec.problem.elaborate import elaborate, units_of
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 
@@ -112,7 +113,8 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amount: Fraction) -> dict[str, Any]:
-    notes = [*release.noise.notes, *(["group-privacy"] if requirement.neighbours.group > 1 else [])]
+    units = units_of(requirement.neighbours, requirement.wrt)
+    notes = [*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in units])]
     return guarantee_head(requirement, index) | {
         "achieved": {**release.noise.beside, release.noise.amount: decimal_up(amount)},
         "because": notes,

@@ -13,8 +13,9 @@ from math import prod
 from flint import fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.core.numbers import fraction, rational
-from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, PLAIN, Item, Positive, Refused, Size, read, typed
+from privspec.kernel.participation import PERSON, of_person, wrong_person
 from privspec.kernel.shares import SHARED, apart, coalition, owners
 from privspec.kernel.stepped import Noise, read_laws
 
@@ -27,8 +28,8 @@ NOISES = {
 """Families: shape of the noise, what says its size, words of a line that allow it, and proofs that it rests on."""
 BITS = 16
 """Binary digits of a unit of the largest array; smaller ones may be finer."""
-COUNTED = ("cell", "swap")
-"""Shapes of whole records: no more than one or two of their coordinates move."""
+COUNTED = ("cell", "swap", *PERSON)
+"""Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 
@@ -135,7 +136,7 @@ class Part:
 
     `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
     of that norm at most `amount`; "cell", "swap" (records of a table): one of its coordinates up or down, or another
-    down by as much.
+    down by as much; "kept", "replaced" (one person's): `amount` records in all, at most `most` in one coordinate.
     """
 
     start: int
@@ -144,6 +145,7 @@ class Part:
     shape: str
     dimension: Positive
     amount: Size
+    most: Positive | None = field(default=None, metadata={"left out": True})
 
     def __post_init__(self) -> None:
         if (self.stop - self.start) % self.length or self.length % self.dimension:
@@ -239,24 +241,33 @@ class Linear:
     def rows_of(self, names: tuple[str, ...]) -> list[int]:
         return [i for one in self.released if one.name in names for i in range(one.start, one.stop)]
 
-    def moved(self, item: Item, frame: Frame, wrt: tuple[str, ...]) -> tuple[Difference, ...]:
+    def moved(self, item: Item, frame: Frame, line: Obligation | View) -> tuple[Difference, ...]:
         """What one unit can change in some inputs, where no line says so."""
         found = typed("tuple[Difference, ...]", item, __name__)
         assert isinstance(found, tuple)
-        self.check(item, found, frame, wrt)
+        self.check(item, found, frame, line)
         return found
 
-    def check(self, item: Item, some: tuple[Difference, ...], frame: Frame, wrt: tuple[str, ...]) -> None:
-        """Differences change inputs of their line, each as a whole; records are dropped only where they come and go."""
-        held = [(one, data.rule) for one, data in zip(self.held, frame.data, strict=True) if one.name in wrt]
+    def check(self, item: Item, some: tuple[Difference, ...], frame: Frame, line: Obligation | View) -> None:
+        """Differences change inputs of their line, each as a whole; records are dropped only where they come and go.
+
+        What one person changes follows from what is kept of their records.
+        """
+        held = [(one, data) for one, data in zip(self.held, frame.data, strict=True) if one.name in line.wrt]
         for one in some:
             shapes = {(part.start, part.stop): part.shape for part in one.parts}
-            known = [(own, rule, shapes.get((own.start, own.stop), "")) for own, rule in held]
+            known = [(own, data.rule, shapes.get((own.start, own.stop), "")) for own, data in held]
             moved = [(own, rule, shape) for own, rule, shape in known if shape]
             if not moved or len(moved) != len(one.parts) or any(s in COUNTED and not own.cells for own, _, s in moved):
                 raise item.wrong("does not change inputs of its line, each of them as a whole")
-            if any(rule == "drop" and shape != "cell" for _, rule, shape in moved):
+            if any(rule == "drop" and shape not in ("cell", "kept") for _, rule, shape in moved):
                 raise item.wrong("replaces records of a table whose rule leaves records out")
+        kept = [(own.start, own.stop, data.kept) for own, data in held if data.kept]
+        if wrong := wrong_person([(unit.kind, unit.count) for unit in line.units], [data.kept for _, data in held]):
+            raise item.wrong(wrong)
+        by_person = of_person(kept, adding=line.units[0].adding) if kept else []
+        if kept and some != tuple(Difference(tuple(Part(*part) for part in parts), 1) for parts in by_person):
+            raise item.wrong("is not what a person of whom so many records are kept can change")
 
 
 def _column(item: Item) -> Column:
@@ -306,7 +317,7 @@ def read_linear(item: Item, frame: Frame) -> Linear:
         raise item.wrong(f"has {len(found.differences)} entries in place of {len(lines)} under differences")
     names = {one.name for one in found.released}
     for asked, some in zip(lines, found.differences, strict=True):
-        found.check(item, some, frame, asked.wrt)
+        found.check(item, some, frame, asked)
         seen = set(asked.seen)
         if not set(asked.outputs) <= seen <= names or (frame.trust.means.public and seen != names):
             raise item.wrong(f"hides, line {asked.line}, what an observer sees")

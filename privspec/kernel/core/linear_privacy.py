@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
 
-from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
+from flint import fmpq, fmpq_mat
 
 from privspec.kernel import shares
 from privspec.kernel.core.case import NOTHING, Bound, Case
@@ -30,19 +30,17 @@ from privspec.kernel.core.linear import (
     read_matrix,
     read_release,
 )
-from privspec.kernel.core.numbers import end, rational, sqrt_up
+from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.participation import groups, spaced
+from privspec.kernel.lengths import eigenvalue, largest_form, top, vertex
+from privspec.kernel.participation import PERSON, Room, groups, notes_of, spaced
 from privspec.kernel.stepped import Noise
 
-SQUARES: dict[tuple[tuple[int, ...], ...], int] = {}
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
 GROUPS = 4096
 """Groups of units are listed up to so many."""
-SQUARINGS, DIGITS = 40, 106
-"""Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,12 @@ class Piece:
     at: range
     shape: str
     amount: Fraction
+    most: int | None = None
+
+    @property
+    def room(self) -> Room:
+        """Of records: how many cells, how many records they hold at most, and one of them."""
+        return len(self.at), int(self.amount), self.most or int(self.amount)
 
 
 Unit = tuple[tuple[Piece, ...], int]
@@ -82,7 +86,7 @@ def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[U
 
     def moved(start: int, length: int, times: int = 1) -> tuple[Piece, ...]:
         starts = range(start, start + length, size)
-        return tuple(Piece(range(i, i + size), part.shape, part.amount * times) for i in starts)
+        return tuple(Piece(range(i, i + size), part.shape, part.amount * times, part.most) for i in starts)
 
     if one.length % size:
         raise Refused("vectors do not lie in units that count alike")
@@ -143,48 +147,26 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
     given = [piece.amount for piece in unit] if scaling.absent else [c.exact(0) for c in scaling.items(len(unit))]
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
     shapes = {piece.shape for piece, _ in kept}
-    if len(kept) > 1 and not shapes <= {"box", "l2"}:
+    persons = shapes & set(PERSON)
+    if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
         return sum((sqrt_up(_unit(columns, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
-    if len(kept) < 2 and not shapes & {"l2", "swap"}:
+    if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons:
         squares = [dot(columns[i], columns[i]) * p.amount**2 for p, _ in kept for i in p.at]
         return max(squares, default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
-    scales = [(i, piece.amount if exact else c) for piece, c in kept for i in piece.at]
+    scales = [(i, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for i in piece.at]
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
     rows = fmpq_mat([[rational(scale) * v for v in columns[i]] for i, scale in scales])
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = tuple(tuple(map(int, row)) for row in whole.tolist())
+    if persons:
+        return largest_form(gram, [piece.room for piece, _ in kept], min(persons)) / int(below)
     if shapes == {"swap"}:
         moves = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
         return Fraction(max(moves, default=0), int(below))
     reach = sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0))
-    return (Fraction(SQUARES.get(gram) or _vertex(gram)) if exact else _eigenvalue(gram) * reach) / int(below)
-
-
-def _vertex(gram: tuple[tuple[int, ...], ...]) -> int:
-    """The largest s'Gs over vectors s of signs, flipped one by one (Gray's order); kept for units alike."""
-    pulls, signs = [sum(row) for row in gram], [1] * len(gram)
-    value = best = sum(pulls)
-    for step in range(1, 2 ** max(len(gram) - 1, 0)):
-        i = (step & -step).bit_length() - 1
-        value -= 4 * (signs[i] * pulls[i] - gram[i][i])
-        signs[i] = -signs[i]
-        pulls = [pull + 2 * signs[i] * v for pull, v in zip(pulls, gram[i], strict=True)]
-        best = max(best, value)
-    return SQUARES.setdefault(gram, best)
-
-
-def _eigenvalue(gram: tuple[tuple[int, ...], ...]) -> Fraction:
-    """At least the largest eigenvalue of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
-    if not any(map(any, gram)):
-        return Fraction(0)
-    with ctx.workprec(DIGITS):
-        power = arb_mat(fmpz_mat(gram))
-        for _ in range(SQUARINGS):
-            power = power * power
-        norm = sum((v * v for v in power.entries()), arb(0)).sqrt()
-        return end((norm.log() / 2**SQUARINGS).exp().upper())
+    return (Fraction(vertex(gram)) if exact else eigenvalue(gram) * reach) / int(below)
 
 
 def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves) -> Fraction:
@@ -213,6 +195,9 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
                 pairs = ((a, b) for i, a in enumerate(ends) for b in ends[:i])
                 ends = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
             each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]
+            if piece.shape in PERSON:
+                total += top(each, *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
+                continue
             total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
     return _largest(totals, listed, count)
@@ -311,7 +296,7 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
     guarantees, answers = read_guarantees(case.guarantees, case.frame), release.strategy.nrows()
     for guarantee, (seen, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
         asked = guarantee.obligation
-        group = ("group-privacy",) if any(unit.count > 1 for unit in asked.units) else ()
+        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
         if guarantee.because != (*release.noise.notes, *group):
             raise case.guarantees.wrong("rests on notes that do not fit the noise")
         mixed = "" if seen.mixture is None else ", mixed"
@@ -327,7 +312,7 @@ def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ..
     if view.difference.absent:
         witness.same({"inverse": None, "scaling": None})
         return None
-    differences = release.problem.moved(view.difference, case.frame, view.wrt)
+    differences = release.problem.moved(view.difference, case.frame, view)
     _, found = bound(release, case.frame, outputs, differences, witness)
     least = release.noise.figures(found)
     return least if "mu" in least else {"delta": Fraction(0), **least}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.participation import Kept
 from privspec.kernel.trust import Asserted, Trust
 
 FORMAT = "privspec-problem/1.0"
@@ -74,6 +75,7 @@ class Data:
     party: str | None
     line: int
     asserted: tuple[Asserted, ...] | None = None
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ READERS = {
     "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
 }
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
-WORDS["Unit.kind"] = ("entry", "record", "party", "everything", "entry given the model")
+WORDS["Unit.kind"] = ("entry", "record", "party", "person", "everything", "entry given the model")
 
 
 @dataclass(frozen=True, slots=True)

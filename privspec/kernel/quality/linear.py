@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.kernel.allowed import among, grams, hulls, largest_mu_squared
+from privspec.kernel.allowed import among, gauge, grams, hulls, largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
-from privspec.kernel.core.linear_privacy import Moves, Piece, judge, let_through
+from privspec.kernel.core.linear_privacy import Moves, judge, let_through
 from privspec.kernel.core.numbers import fraction, nearest_double, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
@@ -177,29 +177,6 @@ def listed(names: list[str]) -> str:
 
 Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]]
 """The worth, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
-
-
-def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, Fraction]) -> Fraction | None:
-    """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does.
-
-    Units of a class stand for each other: the hull has each of them at most as often as there are. `owners`: the unit
-    and the piece that move a coordinate; of several units the last, which gives a factor that is large enough.
-    """
-    units, count = moves
-    moved: dict[tuple[int, Piece], list[Fraction]] = {}
-    for i, a in column.items():
-        if i not in owners or not owners[i][1].amount:
-            return None
-        moved.setdefault(owners[i], []).append(a)
-    shares: dict[int, Fraction] = {}
-    for (unit, piece), own in moved.items():
-        if piece.shape == "swap" and sum(own) != 0:
-            return None
-        square, size = sum((a * a for a in own), NONE), sum((abs(a) for a in own), NONE)
-        share = (sqrt_up(square) if piece.shape == "l2" else size) / piece.amount / (1 + (piece.shape == "swap"))
-        shares[unit] = max(shares.get(unit, share), share)
-    alone = [share / units[unit][1] for unit, share in shares.items()]
-    return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
 
 
 def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:

@@ -1,0 +1,119 @@
+"""The largest d'Gd, for a matrix G of whole numbers, over what units change: signs, vectors, one person's records.
+
+A person has at most so many records in the cells of a table, and at most so many of them in one cell; in several tables
+at once where they hold records of the same people. The cells of all tables are numbered one after another.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb
+
+from flint import arb, arb_mat, ctx, fmpz_mat
+
+from privspec.kernel.core.numbers import end
+from privspec.kernel.participation import PERSON, Room
+
+Gram = tuple[tuple[int, ...], ...]
+Move = dict[int, int]
+SQUARES: dict[Gram, int] = {}
+SQUARINGS, DIGITS = 40, 106
+"""Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
+LISTED = 4096
+"""What a person may change is listed up to so many moves."""
+
+
+def vertex(gram: tuple[tuple[int, ...], ...]) -> int:
+    """The largest s'Gs over vectors s of signs, flipped one by one (Gray's order); kept for units alike."""
+    if gram in SQUARES:
+        return SQUARES[gram]
+    pulls, signs = [sum(row) for row in gram], [1] * len(gram)
+    value = best = sum(pulls)
+    for step in range(1, 2 ** max(len(gram) - 1, 0)):
+        i = (step & -step).bit_length() - 1
+        value -= 4 * (signs[i] * pulls[i] - gram[i][i])
+        signs[i] = -signs[i]
+        pulls = [pull + 2 * signs[i] * v for pull, v in zip(pulls, gram[i], strict=True)]
+        best = max(best, value)
+    return SQUARES.setdefault(gram, best)
+
+
+def eigenvalue(gram: tuple[tuple[int, ...], ...]) -> Fraction:
+    """At least the largest eigenvalue of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
+    if not any(map(any, gram)):
+        return Fraction(0)
+    with ctx.workprec(DIGITS):
+        power = arb_mat(fmpz_mat(gram))
+        for _ in range(SQUARINGS):
+            power = power * power
+        norm = sum((v * v for v in power.entries()), arb(0)).sqrt()
+        return end((norm.log() / 2**SQUARINGS).exp().upper())
+
+
+# --- one person's records -----------------------------------------------------------------------------
+
+
+def top(values: list[Fraction], most: int, each: int) -> Fraction:
+    """The largest sum of at most `most` of the values, each taken `each` times at most; 0 for none."""
+    total, left = Fraction(0), most
+    for value in sorted(values, reverse=True)[: -(-most // each)]:
+        if value > 0:
+            total, left = total + value * min(each, left), left - min(each, left)
+    return total
+
+
+def corners(first: int, room: Room) -> list[Move] | None:
+    """Where a person's records may lie, as far out as they may: cells that are full, and one that holds the rest.
+
+    `first`: the number of the first cell. None where there are too many.
+    """
+    cells, most, each = room
+    whole, rest = divmod(most, each)
+    whole, rest = (whole, rest) if whole < cells else (cells, 0)
+    if sum(comb(cells, k) for k in range(whole + 1)) + comb(cells, whole) * (cells - whole) * (rest > 0) > LISTED:
+        return None
+    layers: list[list[tuple[int, ...]]] = [[()]]
+    for _ in range(whole):
+        layers.append([(*one, i) for one in layers[-1] for i in range(one[-1] + 1 if one else first, first + cells)])
+    full = [dict.fromkeys(chosen, each) for layer in layers for chosen in layer]
+    last = [dict.fromkeys(chosen, each) for chosen in layers[-1]]
+    return full + [{**one, i: rest} for one in last for i in range(first, first + cells) if rest and i not in one]
+
+
+def moves_of(rooms: list[Room], shape: str) -> list[Move] | None:
+    """Moves whose hull, with that of their opposites, is all that a person changes; None where there are too many."""
+    whole, first = list[Move]([{}]), 0
+    for room in rooms:
+        some = corners(first, room)
+        if some is None or len(whole) * len(some) > LISTED:
+            return None
+        whole, first = [{**one, **other} for one in whole for other in some], first + room[0]
+    if shape == PERSON[0]:
+        return [one for one in whole if one]
+    if len(whole) * (len(whole) - 1) > 2 * LISTED:
+        return None
+    pairs = ((a, b) for i, a in enumerate(whole) for b in whole[:i])
+    return [{i: v for i in {**a, **b} if (v := a.get(i, 0) - b.get(i, 0))} for a, b in pairs]
+
+
+def largest_form(gram: Gram, rooms: list[Room], shape: str) -> Fraction:
+    """At least the largest d'Gd over what a person changes, and equal to it where that can be listed.
+
+    Else the least of two bounds (notes/people.md): (Gd)_i is at most the sum of the largest entries of row i that a
+    person's records may take, so that d'Gd is at most such a sum of these; or the largest eigenvalue times |d|^2.
+    """
+    listed = moves_of(rooms, shape)
+    if listed is not None:
+        forms = (sum(a * gram[i][j] * b for i, a in d.items() for j, b in d.items()) for d in listed)
+        return Fraction(max(forms, default=0))
+    signs = (1, -1) if shape == PERSON[1] else (1,)
+    starts = [sum(cells for cells, *_ in rooms[:k]) for k in range(len(rooms))]
+
+    def largest(values: list[Fraction]) -> Fraction:
+        parts = zip(starts, rooms, strict=True)
+        return sum((top(values[i : i + cells], most, each) for i, (cells, most, each) in parts), Fraction(0))
+
+    rows = [[[Fraction(sign * v) for v in row] for sign in signs] for row in gram]
+    tops = largest([sum(map(largest, both), Fraction(0)) for both in rows])
+    square = sum((most // each) * each**2 + (most % each) ** 2 for _, most, each in rooms)
+    return len(signs) * min(tops, eigenvalue(gram) * square)
