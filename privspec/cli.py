@@ -923,6 +923,29 @@ def show_help(topic: str | None) -> None:
     print(help_text(topic), end="")
 
 
+@app.command(epilog="Example: privspec lsp --grammar > priv.tmLanguage.json")
+@click.option("--grammar", is_flag=True, help="Print the TextMate grammar that colours .priv files, and stop.")
+def lsp(grammar: bool) -> None:
+    """Serve an editor on standard input and output: errors and fixes, hover, completion, formatting.
+
+    An editor that speaks the Language Server Protocol is told to start `privspec lsp` for files that end in .priv; it
+    needs `pip install 'privspec[editor]'`. Editors that read TextMate grammars take their colours from --grammar.
+    """
+    if grammar:
+        from privspec.editor.textmate import shipped
+
+        print(shipped(), end="")
+        return
+    try:
+        from privspec.editor.server import serve
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        hint = "pip install 'privspec[editor]'"
+        raise UsageError.of("PS0733", "the server of an editor needs the library pygls", help=hint) from None
+    serve()
+
+
 # --- the ledger -----------------------------------------------------------------------------------
 
 

@@ -258,6 +258,42 @@ def run(
         position = token.end
 
 
+class Reached(NamedTuple):
+    """What the parser knows at a place inside a statement: the tokens before it, and the terminals that may follow.
+
+    `callable`: whether a name that stands here may be a function's.
+    """
+
+    seen: tuple[Token, ...]
+    expected: frozenset[str]
+    callable: bool
+
+
+def reach(table: ParseTable, rule_name: str, text: str, start: int, end: int) -> Reached | None:
+    """What may follow the unfinished statement in `text[start:end]`; None where it cannot be read up to there."""
+    stack, values, seen = [table.starts[rule_name]], list[Any](), list[Token]()
+    position, actions = start, _Nothing()
+    while True:
+        row = table.states[stack[-1]]
+        token = next_token(text, position, end, row, lambda terminal: survives(table, stack, terminal))
+        if token is None:
+            break
+        if not _feed(table, stack, values, token, -1, actions):
+            return None
+        seen.append(token)
+        position = token.end
+    found = expected(table, stack)
+    called = "NAME" in found and _feed(table, stack, values, Token("NAME", "f", end, end), -1, actions)
+    return Reached(tuple(seen), found, called and "(" in expected(table, stack))
+
+
+class _Nothing(dict[str, Action]):
+    """Actions that build nothing."""
+
+    def __missing__(self, action: str) -> Action:
+        return len
+
+
 def _feed(
     table: ParseTable, stack: list[int], values: list[Any], token: Token, goal: int, actions: dict[str, Action]
 ) -> bool:

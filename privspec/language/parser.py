@@ -73,9 +73,17 @@ def parse(source: Source) -> syntax.Spec:
 
     Raises: SpecError with every syntax error of the file, in the order of the text.
     """
+    tree, found = read(source)
+    if found:
+        raise SpecError(found)
+    return tree
+
+
+def read(source: Source) -> tuple[syntax.Spec, list[Diagnostic]]:
+    """The tree of what can be read of a text, and every syntax error of it, in its order; never fails."""
     found = list(_unreadable(source))
     if len(source.text) > MAX_CHARACTERS:
-        raise SpecError(found)
+        return _assemble(source, Layout(), []), found
     layout = lay_out(source.text)
     if layout.flaws:
         from privspec.language import flaws
@@ -84,9 +92,7 @@ def parse(source: Source) -> syntax.Spec:
     tree = _assemble(source, layout, found)
     if tree.within:
         _check_within(source, tree, found)
-    if found:
-        raise SpecError(_in_order(source, found))
-    return tree
+    return tree, _in_order(source, found)
 
 
 def parse_statement(section: str, source: Source) -> Any:

@@ -314,7 +314,8 @@ class Model:
     @property
     def labels(self) -> dict[str, str]:
         """What the spec calls outputs where people read them, by name; of computed ones too."""
-        return {one.name: one.label for one in (*self.nodes.values(), *self.computed) if one.label}
+        found = {node.name: node.label for node in self.nodes.values()} | {one.name: one.label for one in self.computed}
+        return {name: label for name, label in found.items() if label}
 
     @property
     def size(self) -> int:

@@ -272,6 +272,8 @@ def _degree(expr: syntax.Node, names: dict[str, Degree]) -> Degree:
             return names.get(expr.id, Degree.PUBLIC)
         case syntax.Negate() | syntax.Transpose() | syntax.Index() | syntax.Comprehension():
             return inside[0]
+        case syntax.Keyword():
+            return most  # as in `by = {age}`, and in conditions once they are read
         case syntax.Vector() | syntax.TupleOf() | syntax.Binary(op="+" | "-"):
             return most
         case syntax.Binary(op="*" | "@") if min(inside) is Degree.PUBLIC or most is Degree.OPEN:
