@@ -389,7 +389,8 @@ def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], ids: Sequen
         if column in ids and not kind.is_nested() and kind != pl.Object:
             # every digit of a whole number counts; what is no number is nobody's
             text = pl.col(column).cast(pl.String, strict=False)
-            chosen.append(pl.when(pl.col(column).is_nan()).then(None).otherwise(text) if kind.is_float() else text)
+            number = pl.when(pl.col(column).is_nan()).then(None).otherwise(text).alias(column)
+            chosen.append(number if kind.is_float() else text)
         elif kind in (pl.Categorical, pl.Enum, pl.Null, pl.Binary):
             chosen.append(pl.col(column).cast(pl.String, strict=False))
         elif kind.is_decimal():

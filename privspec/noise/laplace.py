@@ -13,9 +13,16 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.kernel.lengths import top
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness, discrete_laplace
-from privspec.problem.linear_differences import BoxDifferences, Differences, PairDifferences, VectorDifferences
+from privspec.problem.linear_differences import (
+    BoxDifferences,
+    Differences,
+    PairDifferences,
+    PersonDifferences,
+    VectorDifferences,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,21 @@ def _box_sensitivity(
     return max(sums, default=Fraction(0)) or Fraction(0)
 
 
+def _person_sensitivity(
+    strategy: DyadicMatrix, scales: tuple[Fraction, ...], person: PersonDifferences, step: Fraction
+) -> Fraction:
+    """The same of one person's records, at most: what each of them does by itself, added up."""
+    whole, total = np.abs(strategy.integers), Fraction(0)
+    for start, (cells, most, each) in person.rooms:
+        columns = whole[:, start : start + cells].T.tolist()
+        costs = [
+            sum(((v * strategy.unit + step) / scale for v, scale in zip(column, scales, strict=True) if v), Fraction(0))
+            for column in columns
+        ]
+        total += top(costs, most, each)
+    return total * (1 + person.both)
+
+
 def scaled_l1_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], differences: Differences, step: Fraction
 ) -> Fraction:
@@ -91,6 +113,8 @@ def scaled_l1_sensitivity(
     """
     if isinstance(differences, BoxDifferences):
         return _box_sensitivity(strategy, scales, differences, step)
+    if isinstance(differences, PersonDifferences):
+        return _person_sensitivity(strategy, scales, differences, step)
     moving: Iterable[tuple[int, int | None, Fraction]]
     mixed: tuple[Indices, ...] = ()
     if isinstance(differences, PairDifferences):

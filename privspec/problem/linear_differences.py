@@ -15,11 +15,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import GROUPS, Piece, pieces
+from privspec.kernel.lengths import moves_of
+from privspec.kernel.participation import PERSON, Room
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
 from privspec.model.reports import Failure
@@ -74,6 +77,20 @@ class BoxDifferences:
     exact: bool = True
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class PersonDifferences:
+    """What one person's records in tables change: `columns` (n, N) of them, whose hull with their opposites is all.
+
+    `rooms`: for each table its first coordinate, and how many cells there are, how many records they hold, and one of
+    them; `both`: records come and go at once.
+    """
+
+    columns: sparse.csc_array
+    rooms: tuple[tuple[int, Room], ...]
+    both: bool = False
+    exact: bool = True
+
+
 def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences:
     """Those of units whose coordinates are chosen, of inputs that are laid out; a unit has all of its own or none."""
     match differences:
@@ -84,20 +101,25 @@ def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences
             return BallDifferences(tuple(block for block in blocks if chosen[block[0]]), radius, exact)
         case BoxDifferences(blocks, reach, exact):
             return BoxDifferences(tuple(block for block in blocks if chosen[block[0]]), reach, exact)
-        case PairDifferences():
+        case PairDifferences() | PersonDifferences():
             raise InternalError("cells of a table have no parties")
 
 
-Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences
+Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences | PersonDifferences
 
 
-def sets_of(moved: Iterable[Difference], layout: Layout) -> Iterator[tuple[Differences, float]]:
-    """Sets whose union holds every difference, in the coordinates of a layout.
+def sets_of(
+    moved: Iterable[Difference], layout: Layout, target: Array | None = None
+) -> Iterator[tuple[Differences, float]]:
+    """Sets whose union holds every difference, in the coordinates of a layout; `target`: what is asked of them.
 
     With each its cover: how many times larger it is than what units surely do (1 where it is exact).
     """
     for difference in moved:
         (part, *_), amount = difference.parts, difference.parts[0].amount
+        if part.shape in PERSON:
+            yield _of_person(difference, layout, target)
+            continue
         if part.shape not in COUNTED:
             yield from _of_units(difference, layout)
             continue
@@ -107,6 +129,31 @@ def sets_of(moved: Iterable[Difference], layout: Layout) -> Iterator[tuple[Diffe
             yield PairDifferences(cells, amount, moved=int(amount)), 1.0
         else:
             yield VectorDifferences(cells, _fractions([amount] * len(cells)), moved=int(amount)), 1.0
+
+
+def _of_person(difference: Difference, layout: Layout, target: Array | None) -> tuple[Differences, float]:
+    """What one person changes: listed, or else within a ball or a sum of sizes, whichever asks for less noise."""
+    both = difference.parts[0].shape == PERSON[1]
+    rooms = tuple(
+        (layout.kernel_places[part.start][0], (part.stop - part.start, int(part.amount), part.most or int(part.amount)))
+        for part in difference.parts
+    )
+    listed = moves_of([room for _, room in rooms], difference.parts[0].shape)
+    at = np.concatenate([np.arange(start, start + cells, dtype=np.intp) for start, (cells, *_) in rooms])
+    if listed is not None:
+        entries = [(at[i], k, v) for k, one in enumerate(listed) for i, v in one.items()]
+        rows, columns, values = (list(some) for some in zip(*entries, strict=True))
+        found = sparse.csc_array((np.array(values, dtype=float), (rows, columns)), shape=(layout.width, len(listed)))
+        return PersonDifferences(found, rooms, both), 1.0
+    square = sum(((most // each) * each**2 + (most % each) ** 2 for _, (_, most, each) in rooms), 0) * (1 + both)
+    amounts = [Fraction(most * len(rooms) * (1 + both)) for _, (cells, most, _) in rooms for _ in range(cells)]
+    cover = float(max(Fraction(most, each) for _, (_, most, each) in rooms)) * len(rooms)
+    used = np.eye(layout.width)[:, at] if target is None else target[:, at]
+    lengths = np.linalg.norm(used, axis=0) * as_float(_fractions(amounts))
+    if np.linalg.norm(used, 2) * np.sqrt(square) < lengths.max(initial=0.0):
+        return BallDifferences((at,), sqrt_up(Fraction(square)), exact=False), cover
+    moved = sum(most for _, (_, most, _) in rooms) * (1 + both)
+    return VectorDifferences(at, _fractions(amounts), exact=False, moved=moved), cover
 
 
 def _of_units(difference: Difference, layout: Layout) -> Iterator[tuple[Differences, float]]:
@@ -193,7 +240,7 @@ def sensitivity(model: Model, requirement: Requirement, matrix: Array) -> Sensit
         moved = moved_by(model, requirement)
     except (UnboundedError, Failure, SpecError):
         return None
-    found = [_largest(matrix, part) for part, _ in sets_of(moved, Layout.laid(model.blocks))]
+    found = [_largest(matrix, part) for part, _ in sets_of(moved, Layout.laid(model.blocks), matrix)]
     if not found:
         return None
     return Sensitivity(max(one.l2 for one in found), all(one.exact for one in found))
@@ -203,6 +250,9 @@ def _largest(matrix: Array, part: Differences) -> Sensitivity:
     match part:
         case VectorDifferences():
             lengths = np.linalg.norm(matrix[:, part.indices] * as_float(part.amounts), axis=0)
+            return Sensitivity(float(lengths.max(initial=0.0)), part.exact)
+        case PersonDifferences():
+            lengths = np.linalg.norm(matrix @ part.columns.toarray(), axis=0)
             return Sensitivity(float(lengths.max(initial=0.0)), part.exact)
         case PairDifferences():
             return _pairs(matrix[:, part.coordinates] * float(part.scale), exact=part.exact)

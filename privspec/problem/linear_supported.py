@@ -127,7 +127,12 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
             yield at(asked.span, "a probability of anything but the size of an error", hint)
     for requirement in model.requirements:
         relation = requirement.neighbours
-        if relation.group > 1 and relation.unit in ("entry", "record") and len(requirement.wrt) > 1:
+        if (
+            relation.group > 1
+            and not relation.by_id
+            and relation.unit in ("entry", "record")
+            and len(requirement.wrt) > 1
+        ):
             yield at(
                 requirement.span,
                 f"with {plural(relation.unit)} of several inputs that change at once",

@@ -26,6 +26,7 @@ from privspec.problem.linear_differences import (
     BoxDifferences,
     Differences,
     PairDifferences,
+    PersonDifferences,
     VectorDifferences,
     of_units,
     sets_of,
@@ -147,7 +148,9 @@ LARGEST_NUMBER = 1e100
 """Size up to which the squares and cubes of a number and of its inverse are doubles."""
 
 
-def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout) -> list[ProtectedView] | Infeasible:
+def protected_views(
+    model: Model, outputs: Sequence[OutputSlice], layout: Layout, target: Array
+) -> list[ProtectedView] | Infeasible:
     """One view for each set of differences of each requirement, in order; or why no finite noise protects it."""
     total = outputs[-1].stop if outputs else 0
     views = []
@@ -156,7 +159,7 @@ def protected_views(model: Model, outputs: Sequence[OutputSlice], layout: Layout
         seen = [o for o in outputs if o.name in exposed]
         rows = np.concatenate([np.arange(o.start, o.stop, dtype=np.intp) for o in seen])
         try:
-            sets = list(_sets(model, requirement, layout))
+            sets = list(_sets(model, requirement, layout, target))
         except UnboundedError as error:
             return unbounded(model, requirement, error)
         counts = all(block.whole for block in model.blocks)
@@ -184,7 +187,9 @@ def _by_figure(requirement: Requirement, layout: Layout) -> Iterator[tuple[Requi
         yield replace(requirement, measure=measure), chosen
 
 
-def _sets(model: Model, requirement: Requirement, layout: Layout) -> Iterator[tuple[Differences, float, Array | None]]:
+def _sets(
+    model: Model, requirement: Requirement, layout: Layout, target: Array
+) -> Iterator[tuple[Differences, float, Array | None]]:
     """Sets of differences, each with its `cover` and what noise on each number would hide it.
 
     Raises: UnboundedError if one unit can change an input without limit.
@@ -192,7 +197,7 @@ def _sets(model: Model, requirement: Requirement, layout: Layout) -> Iterator[tu
     for difference in moved_by(model, requirement):
         summed = difference.parts[0].shape not in COUNTED and not layout.plain
         hidden = _hidden_by_numbers(difference, layout) if summed else None
-        yield from ((one, cover, hidden) for one, cover in sets_of([difference], layout))
+        yield from ((one, cover, hidden) for one, cover in sets_of([difference], layout, target))
 
 
 def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:
@@ -277,6 +282,8 @@ def plain_differences(differences: Differences, n: int) -> programs.Differences:
             return programs.Vectors(
                 sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(n, count))
             )
+        case PersonDifferences(columns):
+            return programs.Vectors(columns)
         case PairDifferences(coordinates, scale, _):
             return programs.Pairs(coordinates, float(scale))
         case BallDifferences(blocks, radius, _):
@@ -305,7 +312,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     """
     found = lowered(model)
     try:
-        views = protected_views(model, found.outputs, found.layout)
+        views = protected_views(model, found.outputs, found.layout, found.target)
     except Failure as failure:
         raise_failure(model, failure)
     if isinstance(views, Infeasible):

@@ -1,0 +1,266 @@
+"""Records by person: the choice is uniform and exact, ids are one person's or not by a public rule, and never shown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privspec.api import Problem
+from privspec.core.diagnostics import DataError, PrivspecError
+from privspec.execute.data import Grid, count_cells
+from privspec.execute.family import Circumstances
+from privspec.execute.keeper import Keeper
+from privspec.execute.people import chosen
+from privspec.kernel.core.linear import Held
+from privspec.kernel.participation import Kept
+from privspec.noise.samplers import Randomness, SimulationRandomness
+
+SECRET = "Ann-8675309"
+
+
+def table(most: int, per_cell: int | None = None, person: str = "person") -> Grid:
+    kind = ("kind", ("a", "b", "c"), None, None, False)
+    held = Held("visits", 0, 3, "cells", (), Fraction(0), None, None, (kind,), None, None)
+    return Grid(held, Fraction(1), drops=True, kept=Kept(person, most, per_cell))
+
+
+def counted(grid: Grid, source: Any, seed: int = 0, **said: Any) -> list[int]:
+    found = count_cells(grid, source, Circumstances(randomness=SimulationRandomness(seed), **said))
+    return [int(count) for count in found]
+
+
+class Enumerated(Randomness):
+    """Gives what it is told to draw, and remembers from how many."""
+
+    private = False
+
+    def __init__(self, draws: tuple[int, ...]) -> None:
+        super().__init__()
+        self.draws, self.bounds = iter(draws), list[int]()
+
+    def _fresh(self, count: int) -> bytes:
+        raise AssertionError
+
+    def below(self, bound: int) -> int:
+        self.bounds.append(bound)
+        return next(self.draws)
+
+
+def every_draw(total: int, most: int) -> Iterator[tuple[int, ...]]:
+    if not most:
+        yield ()
+        return
+    yield from ((first, *rest) for first in range(total) for rest in every_draw(total - 1, most - 1))
+
+
+@pytest.mark.parametrize("counts", [[3, 2], [1, 1, 1, 1], [0, 4, 1]])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_every_choice_of_records_is_equally_likely(counts: list[int], most: int) -> None:
+    """All draws enumerated: each set of records comes equally often."""
+    total = sum(counts)
+    found = Counter(tuple(chosen(counts, most, Enumerated(draws))) for draws in every_draw(total, most))
+    kinds = [kind for kind, count in enumerate(counts) for _ in range(count)]
+    wanted: Counter[tuple[int, ...]] = Counter()
+    for some in combinations(kinds, most):
+        wanted[tuple(some.count(kind) for kind in range(len(counts)))] += 1
+    share = Fraction(sum(found.values()), comb(total, most))
+    assert {key: Fraction(value) for key, value in found.items()} == {k: v * share for k, v in wanted.items()}
+
+
+def test_nobody_has_more_than_is_kept_and_others_lose_nothing() -> None:
+    people = ["ann"] * 50 + ["bob"] * 2 + ["cyd"] * 9
+    frame = {"person": people, "kind": (["a", "b", "c"] * 30)[: len(people)]}
+    for seed in range(20):
+        assert sum(counted(table(4), frame, seed)) == 4 + 2 + 4
+        found = counted(table(6, 2), frame, seed)
+        assert max(found) <= 2 * 3 and sum(found) == 6 + 2 + 6
+    alone = {"person": ["ann"] * 9, "kind": ["a"] * 8 + ["b"]}
+    assert counted(table(6, 2), alone) == [2, 1, 0]
+
+
+def test_the_choice_is_fair_to_all_records() -> None:
+    frame = {"person": ["ann"] * 10, "kind": ["a"] * 6 + ["b"] * 3 + ["c"]}
+    mean = np.mean([counted(table(5), frame, seed) for seed in range(400)], axis=0)
+    assert np.abs(mean - [3, 1.5, 0.5]).max() < 0.2
+
+
+def test_one_person_changes_what_is_counted_by_no_more_than_is_kept() -> None:
+    """The same coins for everybody else: what they keep does not depend on who else is there."""
+    rest = [("bob", "a")] * 7 + [("cyd", "b")] * 2
+    with_ann = rest + [("ann", "c")] * 30
+
+    def laws(rows: list[tuple[str, str]]) -> set[tuple[int, ...]]:
+        frame = {"person": [who for who, _ in rows], "kind": [kind for _, kind in rows]}
+        return {tuple(counted(table(3), frame, seed)) for seed in range(10)}
+
+    assert laws(rest) == {(3, 2, 0)}
+    assert laws(with_ann) == {(3, 2, 3)}
+
+
+SAME = [["ann", " ann", "ann\t", "ann "], ["Zoë", "Zoë"], ["7", "7 "]]
+APART = [["ann", "Ann", "ANN"], ["7", "007", "7.0"], ["fi", "\ufb01"], ["a b", "ab"]]
+
+
+@pytest.mark.parametrize("ids", SAME)
+def test_ids_that_are_one_person(ids: list[str]) -> None:
+    assert sum(counted(table(1), {"person": ids, "kind": ["a"] * len(ids)})) == 1
+
+
+@pytest.mark.parametrize("ids", APART)
+def test_ids_that_are_several_people_which_the_keeper_is_told(ids: list[str]) -> None:
+    keeper = Keeper()
+    assert sum(counted(table(1), {"person": ids, "kind": ["a"] * len(ids)}, keeper=keeper)) == len(ids)
+    said = " ".join(keeper.report())
+    assert ("count as different people" in said) == (ids[0] != "7")
+    assert not any(f" {one} " in said for one in ids)
+
+
+@pytest.mark.parametrize("blank", ["", "  ", None, "\u00a0"])
+def test_a_record_of_nobody_is_left_out(blank: str | None) -> None:
+    """Whatever their number: nothing says that they are several people's, or one's."""
+    keeper = Keeper()
+    frame = {"person": [blank, blank, "ann"], "kind": ["a", "a", "b"]}
+    assert counted(table(5), frame, keeper=keeper) == [0, 1, 0]
+    assert any("2 of 3 records say no person and are left out" in line for line in keeper.report())
+    with pytest.raises(DataError, match="PS0809"):
+        counted(table(5), frame, strict=True)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pl.Series([2**53, 2**53 + 1, 2**53]),
+        pl.Series([2**63, 2**63 + 1, 2**63], dtype=pl.UInt64),
+        pl.Series(["9007199254740992", "9007199254740993", "9007199254740992"]).cast(pl.Decimal(20, 0)),
+        pl.Series(["x", "y", "x"], dtype=pl.Categorical),
+    ],
+)
+def test_every_digit_of_an_id_counts(ids: pl.Series) -> None:
+    assert sum(counted(table(1), pl.DataFrame({"person": ids, "kind": ["a", "a", "a"]}))) == 2
+
+
+def test_numbers_that_are_none_are_nobody() -> None:
+    frame = pl.DataFrame({"person": [1.0, float("nan"), None, float("nan")], "kind": ["a"] * 4})
+    assert sum(counted(table(1), frame)) == 1
+
+
+def test_misfits_take_no_place_of_a_person() -> None:
+    """A record that fits no cell is left out before the choice."""
+    frame = {"person": ["ann"] * 9, "kind": ["nowhere"] * 7 + ["a", "b"]}
+    assert counted(table(2), frame) == [1, 1, 0]
+
+
+@pytest.mark.parametrize("source", [[1, 2, 3], np.array([1, 2, 3]), {"count": [1, 2, 3]}])
+def test_counts_made_elsewhere_are_refused(source: Any) -> None:
+    with pytest.raises(DataError, match="PS0804"):
+        counted(table(2), source)
+
+
+def test_a_file_without_the_column_or_without_names(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text(f"who,kind\n{SECRET},a\n")
+    for said in ({}, {"header": False}):
+        with pytest.raises(DataError, match="PS0804") as caught:
+            counted(table(2), path, **said)
+        assert SECRET not in str(caught.value)
+
+
+# --- end to end ----------------------------------------------------------------------------------------
+
+SPEC = """\
+variables:
+  input visits in table(person in id, kind in {a, b, c}, spent in [0, 10])
+  output O
+  output S
+loss: E[ ||O - histogram(visits, by = {kind})||^2 ] + E[ (S - sum(visits.spent))^2 ]
+privacy: (O, S) is 100-GDP wrt visits, adding or removing one person with at most 2 records
+"""
+
+
+def test_a_release_says_what_is_kept_and_nothing_of_whom(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("person,kind,spent\n" + f"{SECRET},a,10\n" * 40 + "bob,b,5\n" + f"{SECRET} ,c,10\n,c,1\n")
+    plan = Problem(SPEC, {}).solve()
+    keeper = Keeper()
+    release = plan.run({"visits": path}, randomness=SimulationRandomness(3), keeper=keeper)
+    counts, spent = release.values["O"], release.values["S"]
+    assert np.abs(np.sum(counts) - 3) < 0.5 and np.abs(spent - 25) < 2
+    text = json.dumps(release.to_json(), default=str)
+    assert SECRET not in text and "cut" not in text and "40" not in text
+    assert "at most 2 records of each person are kept, drawn uniformly at random" in text
+    assert any("39 of 43 records are cut, those of 1 of 2 ids with more than 2" in line for line in keeper.report())
+    assert all(SECRET not in plan.explain(reader) for reader in ("public", "auditor", "engineer"))
+
+
+TWO = """\
+variables:
+  input people in table(person in id, age in 0..1)
+  input visits in table(person in id, kind in {a, b})
+  output O
+  output V
+loss: E[ ||O - histogram(people)||^2 ] + E[ ||V - histogram(visits)||^2 ]
+privacy: (O, V) is 100-GDP wrt (people, visits), UNIT one person with at most 2 records
+"""
+
+
+@pytest.mark.parametrize("verb", ["adding or removing", "replacing"])
+def test_one_person_in_two_tables(verb: str) -> None:
+    """All records of one person in both move at once, and each table keeps as many of them."""
+    plan = Problem(TWO.replace("UNIT", verb), {}).solve()
+    assert plan.verify().ok
+    data = {"people": {"person": ["ann"] * 5, "age": ["1"] * 5}, "visits": {"person": ["ann"] * 9, "kind": ["b"] * 9}}
+    release = plan.run(data, randomness=SimulationRandomness(1))
+    assert np.abs(release.values["O"] - [0, 2]).max() < 0.5
+    assert np.abs(release.values["V"] - [0, 2]).max() < 0.5
+    assert plan.loss is not None
+    alone = 4 * (2 * 2**0.5 / 100) ** 2
+    assert plan.status == "optimal"
+    assert plan.loss.value == pytest.approx(alone * (4 / 3 if verb == "replacing" else 1), rel=1e-4)
+
+
+REFUSED = {
+    "no such column": ("visits in table(person in id, kind in {a})", "one user with at most 2 records", "PS0231"),
+    "a party of the name": ("visits in table(kind in {a})", "one record, at most 1 in one cell", "PS0230"),
+    "no ids for cells": (
+        "visits in table(kind in {a})",
+        "one person with at most 2 records, at most 1 in one cell",
+        "PS0230",
+    ),
+    "a known number": ("visits in table(person in id, kind in {a})^9", "one record", "PS0226"),
+    "ids alone": ("visits in table(person in id)", "one record", "PS0221"),
+    "twice": ("visits in table(person in id, person in {a})", "one record", "PS0202"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_specs_that_are_refused(name: str) -> None:
+    table, unit, code = REFUSED[name]
+    text = f"variables:\n  input {table}\n  output O\nloss: E[ (O - count(visits))^2 ]\n"
+    with pytest.raises(PrivspecError) as caught:
+        Problem(f"{text}privacy: O is 1-GDP wrt visits, adding or removing {unit}", {}).solve()
+    assert caught.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize("trust", ["nobody", "secure_sum"])
+def test_one_keeper_has_to_hold_all_records_of_a_person(trust: str) -> None:
+    text = SPEC + f"options: trust {trust}\n"
+    with pytest.raises(PrivspecError, match="PS0501|PS0540"):
+        Problem(text, {}).solve()
+
+
+def test_the_other_lines_of_a_table_keep_the_same_records() -> None:
+    other = SPEC.replace(
+        "(O, S) is", "O is 1-GDP wrt visits, adding or removing one person with at most 3 records\n  (O, S) is"
+    )
+    with pytest.raises(PrivspecError, match="PS0501"):
+        Problem(other, {}).solve()

@@ -1,0 +1,248 @@
+"""What one person's records change in tables, against all that they may; and plans that say less than is true."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import fmpq_mat
+
+from privspec.api import Problem
+from privspec.core.diagnostics import VerificationError
+from privspec.core.matrices import DyadicMatrix
+from privspec.kernel import judge, lengths
+from privspec.kernel.allowed import gauge
+from privspec.kernel.core.linear import Difference, Part
+from privspec.kernel.core.linear_privacy import largest_cost, largest_square, pieces, units_of
+from privspec.kernel.participation import PERSON, Kept, of_person
+from privspec.plan import Plan
+from tests.plans import Document, resign, solved_text
+
+F = Fraction
+TABLES = {
+    "one table": [(4, Kept("person", 3, None))],
+    "at most one in a cell": [(4, Kept("person", 3, 1))],
+    "at most two in a cell": [(4, Kept("person", 3, 2))],
+    "more than all cells hold": [(2, Kept("person", 5, 2))],
+    "two tables": [(2, Kept("person", 2, None)), (3, Kept("person", 2, None))],
+    "two tables, one in a cell": [(3, Kept("person", 2, 1)), (2, Kept("person", 2, 1))],
+}
+
+
+def held(name: str) -> list[tuple[int, int, Kept]]:
+    found, start = [], 0
+    for cells, kept in TABLES[name]:
+        found.append((start, start + cells, kept))
+        start += cells
+    return found
+
+
+def differences(name: str, *, adding: bool) -> list[Difference]:
+    return [Difference(tuple(Part(*one) for one in some), 1) for some in of_person(held(name), adding=adding)]
+
+
+def holdings(name: str) -> list[tuple[int, ...]]:
+    """All that a person may have, table by table."""
+    each = []
+    for cells, kept in TABLES[name]:
+        most = kept.per_cell or kept.most
+        each.append([one for one in product(range(most + 1), repeat=cells) if sum(one) <= kept.most])
+    return [sum(some, ()) for some in product(*each)]
+
+
+def changes(name: str, *, adding: bool) -> Iterator[tuple[int, ...]]:
+    every = holdings(name)
+    if adding:
+        yield from every
+        return
+    yield from {tuple(a - b for a, b in zip(one, other, strict=True)) for one in every for other in every}
+
+
+@pytest.mark.parametrize("limit", [4096, 1], ids=["listed", "bounded"])
+@pytest.mark.parametrize("adding", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_lengths_cover_all_that_a_person_changes(
+    name: str, adding: bool, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lengths, "LISTED", limit)
+    width = held(name)[-1][1]
+    moved = list(changes(name, adding=adding))
+    for seed in range(3):
+        whole = np.random.default_rng(seed).integers(-4, 5 if seed else 1, (3, width)).tolist()
+        scales = [F(1), F(2), F(3, 7)]
+        rows = [[sum(a * b for a, b in zip(row, move, strict=True)) for row in whole] for move in moved]
+        square = max(sum(v * v for v in row) for row in rows)
+        cost = max(sum((abs(v) / b for v, b in zip(row, scales, strict=True)), F(0)) for row in rows)
+        found = [pieces(one) for one in differences(name, adding=adding)]
+        answers = fmpq_mat(whole)
+        stated = max(largest_square(answers, one) for one in found)
+        assert stated >= square
+        assert max(largest_cost(answers, scales, [F(0)] * 3, one) for one in found) >= cost
+        if limit > 1:
+            assert stated == square
+
+
+def test_a_histogram_with_equal_noise_is_exact_however_large() -> None:
+    """Twenty records, one in a cell: a length of the root of twenty, not of twenty."""
+    (one,) = of_person([(0, 300, Kept("person", 20, 1))], adding=True)
+    answers = fmpq_mat(np.eye(300, dtype=int).tolist())
+    found = largest_square(answers, pieces(Difference((Part(*one[0]),), 1)))
+    assert 20 <= found < 20 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adding", [True, False])
+@pytest.mark.parametrize("name", [name for name in TABLES if of_person(held(name), adding=True)[0][0][3] in PERSON])
+def test_the_hull_holds_a_column_so_many_times(name: str, adding: bool) -> None:
+    """The factor by which the hull of changes and their opposites holds a vector is never too small."""
+    from scipy.optimize import linprog
+
+    (one,) = differences(name, adding=adding)
+    moves = units_of(one)
+    owners = {i: (u, part) for u, (own, _) in enumerate(moves[0]) for part in own for i in part.at}
+    corners = np.array(list(changes(name, adding=adding)), dtype=float).T
+    corners = np.hstack([corners, -corners])
+    for seed in range(6):
+        column = np.random.default_rng(seed).integers(-3, 4, corners.shape[0])
+        least = linprog(np.ones(corners.shape[1]), A_eq=corners, b_eq=column).fun
+        found = gauge(moves, owners, {i: F(int(v)) for i, v in enumerate(column) if v})
+        assert found is not None and float(found) >= least - 1e-9
+
+
+# --- plans --------------------------------------------------------------------------------------------
+
+SPEC = """\
+variables:
+  input visits in table(person in id, district in {north, middle, south}, kind in {long, short})
+  output O
+loss: E[ ||O - ANSWER||^2 ]
+privacy: O is MEASURE wrt visits, UNIT
+"""
+UNIT = "adding or removing one person with at most 3 records"
+
+
+def spec(unit: str = UNIT, measure: str = "1-GDP", answer: str = "histogram(visits)") -> str:
+    return SPEC.replace("ANSWER", answer).replace("MEASURE", measure).replace("UNIT", unit)
+
+
+def failures(plan: Document) -> str:
+    return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(json.dumps(resign(plan))).failed)
+
+
+UNITS = [UNIT, f"{UNIT}, at most 2 in one cell", UNIT.replace("adding or removing", "replacing")]
+UNITS.append(f"{UNITS[2]}, at most 1 in one cell")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("measure", ["1-GDP", "1-DP"])
+def test_nobody_moves_more_than_is_stated(unit: str, measure: str) -> None:
+    """Brute force over all that a person may have, of the strategy that is executed."""
+    plan = solved_text(spec(unit, measure, "marginals(visits, up_to = 2)"))
+    assert not failures(plan)
+    executed = plan["mechanism"]["executed"]
+    strategy = DyadicMatrix.from_json(executed["strategy"]).to_float()
+    order, scales = 2, np.ones(len(strategy))
+    if plan["mechanism"]["family"] == "laplace":
+        order, scales = 1, np.array([float(F(b)) for b in executed["noise"]["scale"]])
+    elif plan["mechanism"]["family"] == "mixed":
+        scales *= float(F(executed["noise"]["scale"]))
+    most = 2 if "2 in" in unit else 1 if "1 in" in unit else 3
+    every = [np.array(one) for one in product(range(most + 1), repeat=6) if sum(one) <= 3]
+    moved = every if "adding" in unit else [a - b for a in every for b in every]
+    found = np.linalg.norm(strategy @ np.array(moved).T / scales[:, None], order, axis=0).max()
+    assert found <= 1 + 1e-9
+    if measure == "1-GDP":
+        assert found >= 1 - 1e-6
+
+
+def test_a_limit_for_a_cell_asks_for_less_noise() -> None:
+    """All marginals of three records in different cells are known better than of three in one."""
+    free, limited = (solved_text(spec(unit))["loss"]["value"] for unit in (UNIT, f"{UNIT}, at most 1 in one cell"))
+    assert free == pytest.approx(6 * 9, rel=1e-6)
+    assert limited <= 6 * 3 * (1 + 1e-6)
+
+
+def test_the_best_noise_for_a_few_cells_is_certified() -> None:
+    plan = solved_text(spec(f"{UNIT}, at most 1 in one cell"))
+    assert plan["status"] == "optimal" and not failures(plan)
+
+
+def kept(plan: Document) -> dict[str, Any]:
+    found: dict[str, Any] = plan["problem"]["data"][0]["kept"]
+    return found
+
+
+def part(plan: Document) -> dict[str, Any]:
+    found: dict[str, Any] = plan["problem"]["blocks"][0]["differences"][0][0]["parts"][0]
+    return found
+
+
+def unit_of(plan: Document) -> dict[str, Any]:
+    found: dict[str, Any] = plan["problem"]["obligations"][0]["units"][0]
+    return found
+
+
+FORGERIES: dict[str, tuple[str, Callable[[Document], Any], str]] = {
+    "fewer records move": (UNIT, lambda p: part(p).update(amount="2"), "so many records are kept can change"),
+    "more are kept than move": (UNIT, lambda p: kept(p).update(most=4), "another number of them"),
+    "nothing is kept back": (UNIT, lambda p: p["problem"]["data"][0].pop("kept"), "of whom no records are kept"),
+    "single records": (UNIT, lambda p: unit_of(p).update(kind="record"), "single records"),
+    "a cell is said to hold fewer": (UNITS[1], lambda p: part(p).update(most=1), "can change"),
+    "a limit of cells that is not kept": (
+        UNITS[1],
+        lambda p: kept(p).update(per_cell=None),
+        "so many records are kept can change",
+    ),
+    "a limit of cells out of nothing": (UNIT, lambda p: part(p).update(shape="kept", most=1), "can change"),
+    "they only come": (
+        UNITS[2],
+        lambda p: p["problem"]["blocks"][0]["differences"][0].pop(),
+        "so many records are kept can change",
+    ),
+    "another note": (UNIT, lambda p: p["guarantees"][0].update(because=p["guarantees"][0]["because"][:-1]), "notes"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_plan_that_says_less_is_refused(name: str) -> None:
+    unit, change, why = FORGERIES[name]
+    plan = copy.deepcopy(solved_text(spec(unit)))
+    change(plan)
+    assert why in failures(plan)
+
+
+def test_a_plan_for_another_number_of_records_is_not_that_of_its_spec(tmp_path: Path) -> None:
+    """A plan whose problem, noise and proof fit each other, and not the spec inside: neither verified nor run."""
+    plan, other = (copy.deepcopy(solved_text(spec(UNIT.replace("3", n)))) for n in ("3", "2"))
+    other["spec"] = plan["spec"]
+    assert not failures(other)
+    forged = Plan.of(resign(other))
+    assert "problem" in {claim.name for claim in forged.verify().failed}
+    data = tmp_path / "visits.csv"
+    data.write_text("person,district,kind\nann,north,long\n")
+    with pytest.raises(VerificationError):
+        forged.run({"visits": data})
+
+
+def test_noise_that_is_too_small() -> None:
+    plan = copy.deepcopy(solved_text(spec()))
+    executed = plan["mechanism"]["executed"]
+    executed["noise"]["standard_deviation"] = str(F(executed["noise"]["standard_deviation"]) * F(9, 10))
+    assert "privacy" in failures(plan)
+
+
+def test_larger_tables_are_bounded() -> None:
+    """Where corners are too many to list, the better of a ball and a sum of sizes is taken, and verified."""
+    head = "variables:\n  input visits in table(person in id, place in 1..40)\n  output O\n"
+    unit = "adding or removing one person with at most 8 records, at most 1 in one cell"
+    tail = f"privacy: O is 1-GDP wrt visits, {unit}"
+    for answer, most in (("histogram(visits)", 40 * 8), ("count(visits)", 64)):
+        plan = Problem(f"{head}loss: E[ ||O - {answer}||^2 ]\n{tail}", {}).solve()
+        assert plan.verify().ok
+        assert plan.loss is not None and plan.loss.value <= most * (1 + 1e-6)
