@@ -85,6 +85,7 @@ FAMILIES = (
     Family("points.cells", "cells", "cells", "Reports", "CellMechanism"),
     Family("points", "points", "points", "Points", "PointMechanism"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism"),
+    Family("selection.scores", "selection", "selection", "Selections", "SelectionMechanism"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""

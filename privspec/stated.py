@@ -457,6 +457,13 @@ class Laws(Part):
         return tuple(tuple(rows[i : i + height]) for i in range(0, len(rows), height))
 
 
+class Target(Part):
+    """By how many records a mechanism aims beside a share of them."""
+
+    share: Fraction
+    offset: int
+
+
 class Mechanism(Part):
     """What is drawn; each family states its own part: additive noise and statistics, tables, votes, systems."""
 
@@ -492,6 +499,7 @@ class Mechanism(Part):
     centre: int = 0
 
     dummy_votes: Fraction | None = None
+    target: Target | None = None
     base: Fraction | None = None
     ratio: Fraction | None = None
     rounds: Rounds | None = None
@@ -577,6 +585,43 @@ class TrustPart(Part):
     """Who is trusted; "parts" where each part of a system says so, and "" where a plan does not say."""
 
     kind: str = ""
+
+
+class Condition(Part):
+    """Records count whose column has one of these values, by their places."""
+
+    column: str
+    values: tuple[str, ...]
+    kept: tuple[int, ...]
+
+
+class Score(Part):
+    """What is sought: the value at a share of the records, or the most frequent one."""
+
+    share: Fraction | None = None
+
+
+class ErrorOfValue(Part):
+    """What an answer costs: at the worst data, or on average."""
+
+    form: str
+    power: int
+    weight: Fraction
+    worst: bool
+
+
+class SelectedColumn(Part):
+    """A column of which a value is selected, and the values that it may be."""
+
+    source: str
+    output: str
+    column: str
+    answers: tuple[str, ...]
+    score: Score
+    cost: ErrorOfValue
+    numbers: tuple[Fraction, ...] = ()
+    where: tuple[Condition, ...] = ()
+    records: int | None = None
 
 
 class CellReports(Part):

@@ -331,16 +331,20 @@ def _decimal(text: str) -> Any:
         return None
 
 
-def count_cells(one: Grid, source: Any, circumstances: Circumstances | None = None) -> NDArray[np.int64]:
+def count_cells(
+    one: Grid, source: Any, circumstances: Circumstances | None = None, given: Sequence[Attribute] = ()
+) -> NDArray[np.int64]:
     """How many records fall into each cell, cells row-major in the order of the attributes: (k,).
+
+    The attributes are those that are given, else those of the columns held.
 
     A table of records has a column for each attribute. An array of the cells' own shape, or one column
     `count`, is taken as the counts themselves. Without a header the columns are the attributes in their order.
     Raises: DataError (PS0803 to PS0809).
     """
     held, said = one.held, circumstances or Circumstances()
-    attributes = [Attribute.of(column) for column in held.columns]
-    sizes, names = tuple(a.size for a in attributes), [a.name for a in attributes]
+    attributes = list(given) or [Attribute.of(column) for column in held.columns]
+    sizes, names = tuple(a.size for a in attributes), list(dict.fromkeys(a.name for a in attributes))
     if attributes and prod(sizes) != held.stop - held.start:
         refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
     if isinstance(source, Path) and source.suffix.lower() == ".json":
@@ -398,7 +402,8 @@ def _count(
     held = one.held
     # only one row for each combination of values that occurs is ever held
     ids = [one.kept.person] if one.kept else []
-    grouped = collect(held.name, frame.group_by([*ids, *(a.name for a in attributes)]).agg(pl.len().alias("_records")))
+    columns = list(dict.fromkeys([*ids, *(a.name for a in attributes)]))
+    grouped = collect(held.name, frame.group_by(columns).agg(pl.len().alias("_records")))
     records = grouped["_records"].to_numpy().astype(np.int64)
     if not one.drops and held.records is not None and int(records.sum()) != held.records:
         # the number is public: it is in the spec, and every neighbouring table has it too

@@ -55,6 +55,7 @@ _READERS = {
     "points": ("points", "point_fact"),
     "cells": ("cells", "cell_fact"),
     "keys": ("keys", "key_fact"),
+    "selection": ("selection", "selection_fact"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

@@ -15,6 +15,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import PLAN
 from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.selection import LISTED as MECHANISMS_LISTED
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
@@ -23,10 +24,13 @@ from privspec.problem import form
 from privspec.problem.assumptions import assumptions
 from privspec.problem.elaborate import elaborate
 from privspec.problem.stored import spec_json
-from privspec.problem.votes import FAMILIES, LISTED
+from privspec.problem.votes import LISTED
+from privspec.registry import block_of
 
 STEP = Fraction(11, 10)
 """By so much what a line allows is raised, to say what the line costs."""
+LISTED_ONLY = {"votes": LISTED, "selection": MECHANISMS_LISTED}
+"""What a loss is the least of where no bound is stated, by the form of a block."""
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 
 
@@ -81,8 +85,8 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     loss = document["loss"] | {"lower_bound": None, "relative_gap": None}
     if kept or "split" in claims:
         loss["among"] = ""
-    if document["mechanism"]["family"] in FAMILIES:
-        loss["among"] = LISTED
+    if among := LISTED_ONLY.get(block_of(document)["form"]):
+        loss["among"] = among
     found = {
         **document,
         "status": "feasible",

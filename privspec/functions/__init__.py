@@ -10,12 +10,13 @@ from privspec.model.library import Function
 HOMES: dict[str, str] = {
     **dict.fromkeys(("prefix_sums", "suffix_sums", "range_sums", "total", "differences", "diagonal"), "numeric"),
     **dict.fromkeys(("identity", "ones", "zeros", "prefix_matrix", "range_matrix"), "numeric"),
-    **dict.fromkeys(("mean", "sum", "max", "min", "variance", "histogram", "marginals", "count"), "numeric"),
+    **dict.fromkeys(("mean", "sum", "variance", "histogram", "marginals", "count"), "numeric"),
     **dict.fromkeys(("keys", "missed"), "numeric"),
     **dict.fromkeys(("mismatch", "at_least", "total_variation", "angle", "disagreement", "cost"), "numeric"),
     **dict.fromkeys(("sqrt", "exp", "log", "abs", "floor", "ceil", "sign"), "numeric"),
     **dict.fromkeys(("random_dictator", "borda_lottery", "exponential", "permute_and_flip"), "voting"),
     **dict.fromkeys(("plurality", "borda_scores", "manipulation"), "voting"),
+    **dict.fromkeys(("median", "quantile", "max", "min", "argmax", "mode", "rank_error"), "selection"),
     "probit_mle": "probit",
 }
 """Which module a function lives in, so that a spec loads only the fields it uses."""

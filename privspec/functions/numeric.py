@@ -198,7 +198,7 @@ def _mean(values: Any) -> Any:
     return np.sum(values, axis=0) / Fraction(len(values)) if values.dtype == object else np.mean(values, axis=0)
 
 
-def _extreme(fold: Callable[..., Any]) -> Binder:
+def extreme(fold: Callable[..., Any]) -> Binder:
     """Bind max or min: of several numbers, or along the first axis of one argument."""
     one = _fold(lambda values: fold(as_float(values), axis=0), linear=False)
 
@@ -612,8 +612,6 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     ),
     Function("mean(e for voter), mean(v)", _fold(_mean, linear=True), linear=True, symmetric=True),
     Function("variance(v)", _fold(lambda values: np.var(as_float(values), axis=0), linear=False), symmetric=True),
-    Function("max(e for i in 1..N), max(v), max(a, b)", _extreme(np.max), arity=(1, None), symmetric=True),
-    Function("min(e for i in 1..N), min(v), min(a, b)", _extreme(np.min), arity=(1, None), symmetric=True),
     Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
     Function(
         "marginals(t, up_to = 2), marginals(t, {age, sex}, cumulative = {age})",

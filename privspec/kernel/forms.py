@@ -12,6 +12,7 @@ from privspec.kernel.personal import PartyRules
 from privspec.kernel.points import PointRules
 from privspec.kernel.priced import PricedRules
 from privspec.kernel.quality.tables import Tables
+from privspec.kernel.selection import SelectionRules
 from privspec.kernel.systems import SystemRules
 
 LINEAR = PartyRules()
@@ -21,4 +22,5 @@ FORMS["chain"] = ChainRules()
 FORMS["points"] = PointRules()
 FORMS["cells"] = CellRules()
 FORMS["keys"] = KeyRules()
+FORMS["selection"] = SelectionRules()
 FORMS["system"] = SystemRules(FORMS)

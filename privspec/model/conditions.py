@@ -22,7 +22,9 @@ from privspec.model.domains import Between, Table, Unknown
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 
-ABOUT_TABLES = ("count", "histogram", "sum", "keys")
+OF_COLUMNS = {"sum": 0, "median": 0, "quantile": 1, "min": 0, "max": 0, "argmax": 0, "mode": 0}
+"""Functions of a column of a table, with how many public arguments follow it, ahead of conditions."""
+ABOUT_TABLES = ("count", "histogram", "keys", *OF_COLUMNS)
 """Functions that take conditions on the columns of a table."""
 SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "!=": ne}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
@@ -50,7 +52,7 @@ def about_table(call: syntax.Call) -> str | None:
     """The name of the table that a call with conditions would be about: its first argument, or that of a column."""
     match call:
         case syntax.Call(function=function, arguments=(first, *_)) if function in ABOUT_TABLES:
-            columns = factors(first) if function == "sum" else None
+            columns = factors(first) if function in OF_COLUMNS else None
             base = columns[0].base if columns else first.base if isinstance(first, syntax.Attribute) else first
             return base.id if isinstance(base, syntax.Name) else None
         case _:
@@ -70,6 +72,22 @@ def factors(expr: syntax.Node) -> list[syntax.Attribute] | None:
             return found * int(power) if found and power.denominator == 1 and 1 <= power <= POWER else None
         case _:
             return None
+
+
+def _of_groups(call: syntax.Call) -> syntax.Call:
+    """`argmax(histogram(t, by = {c}, conditions))` as `argmax(t.c, conditions)`; any other call as it is."""
+    match call:
+        case syntax.Call(
+            function="argmax",
+            arguments=(syntax.Call(function="histogram", arguments=(syntax.Name() as table, *rest), span=span),),
+        ):
+            groups = [one.value for one in rest if isinstance(one, syntax.Keyword) and one.name == GROUPS]
+            items = [item for one in groups for item in (one.items if isinstance(one, syntax.SetOf) else (one,))]
+            if len(items) == 1 and isinstance(items[0], syntax.Name | syntax.String):
+                name = items[0].id if isinstance(items[0], syntax.Name) else items[0].value
+                kept = [one for one in rest if not _groups(one)]
+                return syntax.Call("argmax", (syntax.Attribute(table, name, span=span), *kept), span=call.span)
+    return call
 
 
 def with_listed_values(spec: syntax.Spec, environment: Environment, report: Report) -> syntax.Spec:
@@ -124,7 +142,13 @@ def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[st
         return set(table.names)  # what is wrong is told where it is read
     by_sets = all(isinstance(one, syntax.SetOf) for one in rest) and bool(rest)
     grouped = any(map(_groups, rest))
-    told = {"count": True, "sum": True, "histogram": grouped, "keys": grouped, "marginals": by_sets}
+    told = {
+        "count": True,
+        "histogram": grouped,
+        "keys": grouped,
+        "marginals": by_sets,
+        **dict.fromkeys(OF_COLUMNS, True),
+    }
     return named | (words & set(table.names)) if told.get(function) else set(table.names)
 
 
@@ -166,9 +190,10 @@ class _Reader:
         if isinstance(node, syntax.Holds):
             return with_children(holds(node), self.rewritten)
         if isinstance(node, syntax.Call):
+            written, node = node, _of_groups(node)
             table = self.tables.get(about_table(node) or "")
             if table is not None and len(node.arguments) > isinstance(node.arguments[0], syntax.Name):
-                return self.report.told(lambda: self._counting(node, table)) or _plain(node)
+                return self.report.told(lambda: self._counting(node, table, spell(written))) or _plain(node)
             if node.function == "sum" and node.arguments and self._no_product(node.arguments[0]):
                 return syntax.Number(Fraction(0), "0", span=node.span)
             return with_children(self._compared(node), self.rewritten)
@@ -200,25 +225,34 @@ class _Reader:
         kept = tuple(one for one in call.arguments if one not in conditions)
         return syntax.Call(call.function, kept, span=call.span)
 
-    def _counting(self, call: syntax.Call, table: Table) -> syntax.Call:
+    def _counting(self, call: syntax.Call, table: Table, text: str) -> syntax.Call:
         first, *rest = call.arguments
+        public = [one for one in rest[: OF_COLUMNS.get(call.function, 0)] if not isinstance(one, CONDITIONS)]
+        rest = rest[len(public) :]
         head: list[syntax.Argument] = [first]
-        columns = factors(first) if isinstance(first, syntax.Attribute) or call.function == "sum" else None
+        columns = factors(first) if isinstance(first, syntax.Attribute) or call.function in OF_COLUMNS else None
         if columns:
-            if call.function != "sum":
+            if call.function not in OF_COLUMNS:
                 assert isinstance(first, syntax.Attribute)
                 hint = f"write {call.function}({spell(first.base)}), with conditions after it"
                 raise Failure("PS0206", first.span, f"{call.function} is about the whole table", help=hint)
+            if len(columns) > 1 and call.function != "sum":
+                raise Failure(
+                    "PS0206",
+                    first.span,
+                    f"{call.function} is about one column",
+                    help="as in {}".format(f"{call.function}({spell(columns[0])})"),
+                )
             for column in columns:
                 if column.base != columns[0].base:
                     raise Failure("PS0206", column.span, "the columns of a product belong to one table")
                 self._column(column.name, table, column.span)
             named = tuple(syntax.String(column.name) for column in columns)
             head = [columns[0].base, syntax.SetOf(named, span=first.span)]
-        elif call.function == "sum":
-            raise Failure(
-                "PS0206", first.span, "sum adds up a column of a table", help=f"as in sum({spell(first)}.age)"
-            )
+        elif call.function in OF_COLUMNS:
+            what = "adds up" if call.function == "sum" else "is about"
+            hint = f"as in {call.function}({spell(first)}.age)"
+            raise Failure("PS0206", first.span, f"{call.function} {what} a column of a table", help=hint)
         allowed: dict[str, list[Any]] = {}
         places: dict[str, Span] = {}
         settings: list[syntax.Argument] = []
@@ -241,7 +275,7 @@ class _Reader:
                 )
             listed = syntax.SetOf(tuple(_literal(value) for value in values), span=places[name])
             settings.append(syntax.Keyword(name, listed, span=places[name]))
-        return syntax.Counting(call.function, (*head, *settings), spell(call), span=call.span)
+        return syntax.Counting(call.function, (*head, *public, *settings), text, span=call.span)
 
     def _groups(self, setting: syntax.Keyword, table: Table) -> syntax.Keyword:
         items = setting.value.items if isinstance(setting.value, syntax.SetOf) else (setting.value,)

@@ -14,7 +14,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, root, summands, walk
 from privspec.model.definitions import Definitions, whole_of
-from privspec.model.domains import Domain, Type, unknown_keys
+from privspec.model.domains import Domain, Table, Type, unknown_keys
 from privspec.model.evaluate import evaluate
 from privspec.model.library import library
 from privspec.model.reports import Failure, Report, nearest, suggestion
@@ -111,6 +111,10 @@ class LossReader:
     def _subject(self, expr: syntax.Expr, kinds: tuple[str, ...]) -> str | None:
         subject = root(expr)
         declared = None if subject is None else self.scope.get(subject.id)
+        if isinstance(expr, syntax.Attribute) and isinstance(expr.base, syntax.Name) and "input" in kinds:
+            domain = self.domains.get(expr.base.id)
+            if isinstance(domain, Table) and len(kinds) > 1:
+                return self._column(expr, expr.base.id, domain)
         if subject is None or isinstance(expr, syntax.Attribute):
             self.report.error("PS0407", expr.span, "a data model is given for a name: x ~ uniform")
             return None
@@ -122,6 +126,14 @@ class LossReader:
             self.report.error("PS0407", expr.span, message, others=declared.here)
             return None
         return subject.id
+
+    def _column(self, expr: syntax.Attribute, name: str, table: Table) -> str | None:
+        """The law of a column is that of one record, the records being independent; read columns alone have one."""
+        if expr.name in table.names:
+            return f"{name}.{expr.name}"
+        hint = suggestion(expr.name, table.names) or f"questions look at {', '.join(table.names)}"
+        self.report.error("PS0407", expr.span, f"{name} has no column {expr.name} that is read", help=hint)
+        return None
 
     def _known_distribution(self, name: str, given: int, span: Span) -> bool:
         if name not in DISTRIBUTIONS:
@@ -294,7 +306,8 @@ class LossReader:
 
     def _modelled_only(self, over: syntax.Over) -> None:
         given = () if over.given is None else names_used(over.given)
-        free = [n for n in self._inputs(self._without_noise(over.body)) if n not in self.modelled and n not in given]
+        modelled = {subject.partition(".")[0] for subject in self.modelled}
+        free = [n for n in self._inputs(self._without_noise(over.body)) if n not in modelled and n not in given]
         # of unknown keys only their sizes have a law: what reads such a table asks for it
         free = [n for n in free if not unknown_keys(self.domains.get(n))]
         if not free:

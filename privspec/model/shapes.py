@@ -494,8 +494,6 @@ def product_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, .
 OF_A_COLUMN = {
     "mean": "write `output S` for sum({column}), `output N` for count({table}), and `output m = S / N`, which is free",
     "variance": "release histogram({table}, by = {{{name}}}), and compute it from that",
-    "min": "an extreme is one record's own value: release histogram({table}, by = {{{name}}}), where counts begin",
-    "max": "an extreme is one record's own value: release histogram({table}, by = {{{name}}}), where counts end",
 }
 """What to write in place of statistics that no noise of one size makes private."""
 

@@ -210,6 +210,21 @@ def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "asserted by the user", line=data.line)
 
 
+def _selection(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    (held,), (block,) = plan["problem"]["data"], plan["problem"]["blocks"]
+    fate = "is left out" if held["rule"] == "drop" else "counts as the first value"
+    text = (
+        f"A record of {block['source']} without a {block['column']} that can be read {fate}, by a public rule that "
+        "looks at that record alone (the release states it)."
+    )
+    yield _said(text, "proved", line=_line(model, model.nodes[block["source"]].span.start))
+    yield from _drawn("scores", "The value is drawn from exact probabilities")
+    for data in model.models:
+        if data.subject.startswith(f"{block['source']}."):
+            text = "The data model serves averages only: the guarantees hold for all data."
+            yield _said(text, "asserted by the user", line=data.line)
+
+
 def _figure(text: str) -> str:
     """An epsilon in five digits, rounded up."""
     near = f"{float(Fraction(text)):.5g}"
@@ -369,6 +384,7 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "points": _points,
     "cells": _cells,
     "keys": _keys,
+    "selection": _selection,
     "table": _table,
     "statistics": _statistic,
     "votes": _votes,

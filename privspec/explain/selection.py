@@ -1,0 +1,204 @@
+"""A plan that selects a value of a column: how it is drawn, how far it is off, and what it was compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
+from privspec.explain.facts import MechanismFact, executed, randomness, run_command
+from privspec.explain.quantities import Quantity, count, rounded
+from privspec.model.reports import listing
+from privspec.stated import Condition, SelectedColumn, Stated
+
+if TYPE_CHECKING:
+    from privspec.explain.context import Context
+    from privspec.explain.facts import AlternativeFact, Facts
+
+_NOTE = Note("scores")
+NAMES = {
+    "exponential": ("the exponential mechanism", "in proportion to"),
+    "permute_and_flip": ("permute-and-flip", "by"),
+}
+FEW = 6
+"""Values that a sentence names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionFact(MechanismFact):
+    """One of the values of a column; `off` the loss in units that readers know, its root where it is a square."""
+
+    block: SelectedColumn
+    base: Fraction
+    offset: int
+    off: Quantity
+    input_line: SpecLine
+
+    drawn_label: ClassVar[str] = "How it is drawn"
+    subject: ClassVar[str] = "The draw"
+    reached_label: ClassVar[str] = "Reached by the draw"
+    exact_curve: ClassVar[str] = "one draw (a bound)"
+    entry: ClassVar[Judged] = Judged("law")
+    loss_note: ClassVar[Note] = _NOTE
+    accuracy_heading: ClassVar[str] = "How far off is the published value?"
+    measure: ClassVar[str] = (
+        "one value is drawn by lot, those near the true one far more often, as this report describes."
+    )
+    heading: ClassVar[str] = "Draw"
+
+    @property
+    def values(self) -> str:
+        """The answers in a few words."""
+        answers = self.block.answers
+        if self.block.numbers:
+            return f"{len(answers)} values from {answers[0]} to {answers[-1]}"
+        return listing(list(answers[:FEW])) + (f" and {len(answers) - FEW} more" if len(answers) > FEW else "")
+
+    @property
+    def sought(self) -> str:
+        """What is looked for, in words."""
+        share = self.block.score.share
+        if share is None:
+            return f"the most frequent {self.block.column}"
+        if share in (0, 1):
+            return f"the {'largest' if share else 'smallest'} {self.block.column}"
+        if share == Fraction(1, 2):
+            return f"the {self.block.column} in the middle (the median)"
+        return f"the {self.block.column} that {float(100 * share):g} % of the records do not exceed"
+
+    @property
+    def among(self) -> str:
+        """Which records count, with the space before it."""
+        return "".join(f", {_kept(one)}" for one in self.block.where)
+
+    def drawn(self, facts: Facts) -> str:
+        return f"{self.block.output} is drawn from {self.values} by {NAMES[self.family][0]}{self._beside()}"
+
+    def _beside(self) -> str:
+        if not self.offset:
+            return ""
+        many = "1 record" if abs(self.offset) == 1 else f"{count(abs(self.offset))} records"
+        return f", aiming {many} {'above' if self.offset > 0 else 'below'} what is sought"
+
+    def error(self, facts: Facts) -> tuple[str, str]:
+        loss, cost = facts.loss, self.block.cost
+        if loss is None:
+            return "Expected error", ""
+        label = "Largest expected error" if cost.worst else "Expected error"
+        kind = {"ranks": "in records", "mismatch": "chance of another value"}.get(cost.form, "mean absolute error")
+        kind = "root mean square error" if cost.power == 2 else kind
+        spread = "" if loss.standard_error is None or cost.power == 2 else f" ± {loss.standard_error}"
+        return label, f"{self.off}{spread}  ({kind})"
+
+    def compared(self, item: AlternativeFact, facts: Facts) -> str:
+        return f" {item.times} × the loss"
+
+    # --- the pages
+
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        cost, off = self.block.cost, self.off
+        text = (
+            f"What is published is {self.sought}{self.among}, or a value near it: chance decides, so that nobody can "
+        )
+        text += "work out from it who took part."
+        size = {
+            "ranks": f"At worst the published value is on average {off} records away from the true one.",
+            "mismatch": f"Another value than the true one is published with a chance of about {off}.",
+        }.get(cost.form, f"The published value is {'typically' if cost.power == 2 else 'on average'} about {off} off.")
+        if cost.form == "ranks" and self.block.score.share is None:
+            size = f"At worst the published value has on average {off} records fewer than the most frequent one."
+        found = [proved(text, _NOTE, Judged("law"))]
+        if cost.worst:
+            return (*found, proved(size, facts.context.loss_because, Judged("loss")))
+        return (
+            *found,
+            assumed(f"{size} This was simulated for data as the spec expects them.", facts.context.loss_because),
+        )
+
+    def exactly(self, facts: Facts) -> str:
+        return f"That a value was drawn, and the {len(self.block.answers)} values that it was drawn from."
+
+    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+        block = self.block
+        step = "one record" if block.score.share is None else f"1/{block.score.share.denominator} of a record"
+        step = "one record" if block.score.share is not None and block.score.share.denominator == 1 else step
+        text = (
+            f"{block.output} is one of {self.values}. Each is behind the best one by a number of steps of {step}; "
+            f"a step multiplies its chance by {float(1 / self.base):.6g}. It is drawn by {NAMES[self.family][0]}"
+            f"{self._beside()}."
+        )
+        read = "Each record is read at the nearest of these values, by itself. " if block.numbers else ""
+        why = f"{read}How far one record can move the steps, and with them the chances, is proved in the note."
+        exact = "Draws compare whole numbers of the operating system's generator: no floating-point number takes part."
+        return proved(text, Judged("law")), proved(why, _NOTE), proved(exact, _NOTE), *randomness(_NOTE)
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        return self._ways(facts)
+
+    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+        block = self.block
+        many = "a secret number of records" if block.records is None else f"{count(block.records)} records"
+        text = f"Secret input {block.source}: a table of {many}, of which {self.sought}{self.among} is asked for."
+        return (asserted(text, self.input_line),)
+
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        words = f"How it is drawn: {self.drawn(facts)}; a step of a score has the chance {1 / self.base}."
+        return [proved(words, _NOTE, Judged("law"))]
+
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
+        return list(self._ways(facts))
+
+    def _ways(self, facts: Facts) -> tuple[Block, ...]:
+        ways = [(a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives]
+        return (
+            (table("Other ways to draw, under the same lines", "Draw | Loss | Meets the lines | Reason", ways, 1),)
+            if ways
+            else ()
+        )
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        block = self.block
+        rows = [
+            ("Column", f"{block.column} of {block.source}{self.among}"),
+            ("Values", self.values),
+            ("Rule", f"{NAMES[self.family][0]}{self._beside()}"),
+            ("Chance of one step", str(1 / self.base)),
+            ("Released", block.output),
+        ]
+        text = "Chances are powers of one fraction: each is as many tosses of a coin that compares whole numbers."
+        return executed(facts, rows, proved(text, _NOTE))
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        return (run_command(plan, (self.block.source,)),)
+
+
+def _kept(one: Condition) -> str:
+    """A condition in words: `age from 65 to 120`, `sex F`."""
+    kept = [one.values[i] for i in one.kept]
+    run = list(one.kept) == list(range(one.kept[0], one.kept[-1] + 1)) and len(kept) > 2
+    number: Any = one.values[0].lstrip("-").replace(".", "").isdigit()
+    if run and number:
+        return f"{one.column} from {kept[0]} to {kept[-1]}"
+    more = f" or {len(kept) - FEW} more" if len(kept) > FEW else ""
+    return f"{one.column} {listing(kept[:FEW], 'or')}{more}"
+
+
+def selection_fact(plan: Stated, context: Context) -> SelectionFact:
+    """The mechanism of a plan of the form "selection".
+
+    Raises: KeyError, TypeError, ValueError if it is not of that form.
+    """
+    (block,) = plan.problem.blocks
+    column, mechanism = SelectedColumn.read(block), plan.mechanism
+    value = 0.0 if plan.loss is None else plan.loss.value / float(column.cost.weight)
+    return SelectionFact(
+        family=mechanism.family,
+        released=frozenset((column.output,)),
+        block=column,
+        base=mechanism.base or Fraction(1),
+        offset=0 if mechanism.target is None else mechanism.target.offset,
+        off=rounded(sqrt(max(value, 0.0)) if column.cost.power == 2 else value),
+        input_line=context.line_of(column.source),
+    )

@@ -1,0 +1,1 @@
+"""Selection of a value of a column of secret records, by scores."""

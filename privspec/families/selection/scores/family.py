@@ -1,0 +1,380 @@
+"""The family of selections: mechanisms calibrated at what one record does to the scores, the best by its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from math import log, sqrt
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.families.document import STEP, float_down, guarantee_head, plan_document, price, rated
+from privspec.families.family import Settings
+from privspec.families.infeasible import Infeasible
+from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.problem import Obligation, Share
+from privspec.kernel.core.reading import Item, read
+from privspec.kernel.selection import (
+    CLASSES,
+    LISTED,
+    NOTE,
+    Drawn,
+    Ranks,
+    Selected,
+    Target,
+    epsilon_up,
+    least_ranks,
+    proved_by,
+    units_of,
+    worst_ranks,
+)
+from privspec.model.graph import Model
+from privspec.model.values import show
+from privspec.problem.elaborate import data_of, obligation_of
+from privspec.problem.form import document
+from privspec.problem.selection import block_of
+
+Array = NDArray[np.float64]
+BITS = 40
+"""Binary places of the chance that belongs to one step of a score."""
+PROFILES = 1000
+"""Tables that are simulated to compare averages, fewer where there are many answers."""
+WORK = 3e8
+NODES = 96
+SEED = 20220
+"""Of what simulates tables: made-up data alone, so that the same spec always gives the same plan."""
+OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+"""Quarters of 1 / epsilon records by which a mechanism may aim beside an extreme, towards the middle."""
+NAMES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class System:
+    """A spec in numbers, as the kernel reads it."""
+
+    model: Model
+    block: Selected
+    lines: tuple[Obligation, ...]
+    drops: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tried:
+    """A mechanism with its loss; `error`: the standard error of a simulated one."""
+
+    drawn: Drawn
+    loss: float
+    error: float | None
+
+    @property
+    def name(self) -> str:
+        """In a few words."""
+        target, score = self.drawn.target, self.drawn.block.score
+        aside = "" if target is None or not isinstance(score, Ranks) or not target.offset else _aside(target.offset)
+        return f"{NAMES[self.drawn.family]}{aside}"
+
+
+def _aside(offset: int) -> str:
+    many = "1 record" if abs(offset) == 1 else f"{abs(offset)} records"
+    return f", aiming {many} {'above' if offset > 0 else 'below'}"
+
+
+class Selections:
+    """Takes specs that ask for one value of a column of a table, by rank or as the most frequent one."""
+
+    def lower(self, model: Model) -> System:
+        """The scores of a spec.
+
+        Raises: SpecError PS05xx, PS0401.
+        """
+        block = read(Selected, Item(document(block_of(model)), "block"))
+        assert isinstance(block, Selected)
+        lines = tuple(obligation_of(model, line) for line in model.requirements)
+        found = tuple(read(Obligation, Item(document(line), "line")) for line in lines)
+        return System(model, block, found, data_of(model, model.inputs[0]).rule == "drop")  # type: ignore[arg-type]
+
+    def decide(self, model: Model, system: System, settings: Settings) -> SelectionDecision | Infeasible:
+        """The best mechanism of those that meet every line."""
+        started = perf_counter()
+        tried = [one for one in attempts(system) if one is not None]
+        tried.sort(key=lambda one: (one.loss, one.name))
+        bound = _bound(system) if system.block.cost.worst else None
+        return SelectionDecision(model, system, tuple(tried), bound, perf_counter() - started)
+
+    def size(self, system: System) -> int:
+        """Numbers of one simulated table."""
+        return system.block.size
+
+
+# --- calibration ----------------------------------------------------------------------------------
+
+
+def calibrated(drawn: Drawn, lines: Iterable[Obligation]) -> Drawn:
+    """The mechanism with the largest base whose chances of one step have `BITS` places, and that meets every line."""
+    known = list(lines)
+    low, high = 0, 1 << BITS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if meets(at_chance(drawn, middle), known) else (middle, high)
+    return at_chance(drawn, high)
+
+
+def at_chance(drawn: Drawn, numerator: int) -> Drawn:
+    """The mechanism at a chance of one step, in whole parts of 2^BITS."""
+    return replace(drawn, base=Fraction(1 << BITS, numerator))
+
+
+def meets(drawn: Drawn, lines: Iterable[Obligation]) -> bool:
+    """Whether it meets every line, as the kernel derives it."""
+    for line in lines:
+        (unit,) = line.units
+        try:
+            epsilon = epsilon_up(drawn.ratio(unit))
+            if not proved_by(line.measure.name, line.measure.figures({}), epsilon, drawn.spread(unit)):
+                return False
+        except (ArithmeticError, ValueError):
+            return False
+    return True
+
+
+def mechanisms(system: System) -> Iterator[Drawn]:
+    """Every mechanism that is compared, not yet calibrated."""
+    block = system.block
+    families = [name for name in NAMES if not block.families or name in block.families]
+    for target in targets(system):
+        for family in families:
+            yield Drawn(block, family, Fraction(1), target, system.drops)
+
+
+def targets(system: System) -> Iterator[Target | None]:
+    """What scores may be about: what is sought, and for averages of an extreme some ranks nearer to the middle."""
+    score = system.block.score
+    if not isinstance(score, Ranks):
+        yield None
+        return
+    yield Target(score.share, 0)
+    if system.block.cost.worst or score.share not in (0, 1):
+        return
+    amounts = [line.measure.figures({}) for line in system.lines]
+    least = min(float(one.get("epsilon", one.get("mu", one.get("rho", 1)))) for one in amounts)
+    sign = 1 if score.share == 0 else -1
+    for offset in sorted({max(1, round(one / max(least, 1e-6) / 4)) for one in OFFSETS}):
+        if system.block.law is not None and offset * 2 < system.block.law.size:
+            yield Target(score.share, sign * offset)
+
+
+def attempts(system: System) -> Iterator[Tried]:
+    """Every mechanism at the largest base that the lines allow, with its loss."""
+    found = [calibrated(one, system.lines) for one in mechanisms(system)]
+    yield from valued(system, found)
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def valued(system: System, found: list[Drawn]) -> Iterator[Tried]:
+    """The loss of each mechanism: derived at the worst, simulated on average over the same tables for all."""
+    block = system.block
+    if block.cost.worst:
+        for one in found:
+            unit = 1 if one.target is None else one.target.share.denominator
+            if one.base > 1:
+                value = block.cost.weight * worst_ranks(one.family, one.base, block.size, unit)
+                yield Tried(one, nearest_double(value), None)
+        return
+    tables = list(simulated(block))
+    for one in found:
+        costs = [float(law_of_draw(one, counts) @ costs_of(block, counts)) for counts in tables]
+        spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
+        weight = float(block.cost.weight)
+        yield Tried(one, weight * float(np.mean(costs)), weight * spread)
+
+
+def simulated(block: Selected) -> Iterator[NDArray[np.int64]]:
+    """How many records of simulated tables stand at each answer (k,)."""
+    law, random = block.law, np.random.default_rng(SEED)
+    assert law is not None
+    chances = np.array([float(entry * law.chances.unit) for row in law.chances.rows for entry in row])
+    for _ in range(profiles(block)):
+        size = random.binomial(law.size, min(float(law.counted), 1.0))
+        yield random.multinomial(size, chances / chances.sum())
+
+
+def profiles(block: Selected) -> int:
+    """How many tables are simulated: fewer where there are many answers."""
+    return int(max(50, min(PROFILES, WORK / (block.size * NODES) / 20)))
+
+
+def costs_of(block: Selected, counts: NDArray[np.int64]) -> Array:
+    """What each answer costs at a table, without the weight (k,)."""
+    if isinstance(block.score, Ranks):
+        share, size = block.score.share, int(counts.sum())
+        at_most = np.cumsum(counts)
+        rank = max(-(-share.numerator * size // share.denominator), 1)
+        best = int(np.searchsorted(at_most, rank)) if size else 0
+        aim = float(share) * size
+        ranks = np.maximum(np.maximum(at_most - counts - aim, aim - at_most), 0.0)
+    else:
+        best, ranks = int(np.argmax(counts)), (counts.max() - counts).astype(np.float64)
+    if block.cost.form == "ranks":
+        return np.asarray(ranks)
+    if block.cost.form == "mismatch":
+        return np.asarray(np.arange(block.size) != best, dtype=np.float64)
+    assert block.numbers is not None
+    numbers = np.array([float(one) for one in block.numbers])
+    away: Array = np.abs(numbers - numbers[best]) ** block.cost.power
+    return away
+
+
+def steps_at(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
+    """The scores of a table in steps, as `Drawn.scores` (k,)."""
+    target = drawn.target
+    if target is None:
+        return np.asarray(counts.max() - counts, dtype=np.float64)
+    unit, below = target.share.denominator, np.cumsum(counts) - counts
+    aim = float(target.aim(int(counts.sum())) * unit)
+    found: Array = np.maximum(np.maximum(below * unit - aim, aim - (below + counts) * unit), 0.0)
+    return found
+
+
+def law_of_draw(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
+    """The chances of the answers at a table in doubles (k,)."""
+    steps = steps_at(drawn, counts)
+    return LAWS[drawn.family](np.exp(-float(_log(drawn.base)) * (steps - steps.min())))
+
+
+def _log(base: Fraction) -> float:
+    return log(base.numerator) - log(base.denominator)
+
+
+@cache
+def _nodes(count: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss and Legendre on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _exponential(chances: Array) -> Array:
+    return np.asarray(chances / chances.sum())
+
+
+def _permute_and_flip(chances: Array) -> Array:
+    """y_a times the integral over s in [0, 1] of the product over b != a of (1 - s y_b), by Gauss and Legendre."""
+    places, weights = _nodes(min(len(chances) // 2 + 1, NODES))
+    left = np.log1p(-np.outer(places, chances))
+    product = np.exp(left.sum(axis=1, keepdims=True) - left)
+    found = chances * (weights @ product)
+    return np.asarray(found / found.sum())
+
+
+LAWS: dict[str, Callable[[Array], Array]] = {"exponential": _exponential, "permute_and_flip": _permute_and_flip}
+
+
+def _bound(system: System) -> tuple[Fraction, float] | None:
+    """How many records apart the data stand that prove most of every mechanism, and what they prove."""
+    lines = [line for line in system.lines if line.measure.name == "epsilon-DP"]
+    if not lines:
+        return None
+    many = system.block.records
+
+    def proves(far: Fraction) -> Fraction:
+        found = (least_ranks(system.block, one.units[0], one.measure.figures({})["epsilon"], far) for one in lines)
+        return max(found, default=Fraction(0)) * system.block.cost.weight
+
+    halves = [Fraction(k, 2) for k in range(1, 41)] if many is not None else []
+    grid = [*halves, *(Fraction(round(1.2**k)) for k in range(1, 60))]
+    best = max(grid, key=proves)
+    value = proves(best)
+    return None if value <= 0 else (best, float_down(value))
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SelectionDecision:
+    """The best mechanism, and what it was compared with."""
+
+    model: Model
+    system: System
+    tried: tuple[Tried, ...]
+    bound: tuple[Fraction, float] | None
+    seconds: float
+
+    @property
+    def best(self) -> Tried:
+        return self.tried[0]
+
+    @property
+    def name(self) -> str:
+        return self.best.name
+
+    @property
+    def loss(self) -> float:
+        return self.best.loss
+
+    @property
+    def lower_bound(self) -> float | None:
+        """No mechanism has less; None where nothing is proved."""
+        return None if self.bound is None else min(self.bound[1], self.loss)
+
+    def document(self) -> dict[str, Any]:
+        block, drawn = self.system.block, self.best.drawn
+        kind = "worst" if block.cost.worst else "expected"
+        more = {}
+        if not block.cost.worst:
+            more = {"standard_error": self.best.error, "profiles": profiles(block)}
+        among = LISTED if self.bound is None else CLASSES[1]
+        target = None if drawn.target is None else document(drawn.target)
+        mechanism = {"family": drawn.family, "base": str(drawn.base), "target": target, "input": block.source}
+        mechanism |= {"output": block.output, "leaves_out": drawn.drops}
+        return plan_document(
+            self.model,
+            {
+                **rated(self.model, self.loss, self.lower_bound, among, units_of(block), kind, **more),
+                "alternatives": [_alternative(one) for one in self.tried[1:]],
+                "mechanism": mechanism,
+                "guarantees": [_promised(self.model, drawn, line, i) for i, line in enumerate(self.system.lines)],
+                "accuracy": [],
+                "claims": {} if self.bound is None else {"bound": {"records": str(self.bound[0])}},
+                "remarks": {
+                    "binding": list(self._prices()),
+                    "solver": {"name": "calibration at the exact ratio", "seconds": self.seconds},
+                },
+            },
+        )
+
+    def _prices(self) -> Iterator[dict[str, Any]]:
+        """What a tenth more epsilon in each line that binds would bring."""
+        block, drawn, lines = self.system.block, self.best.drawn, self.system.lines
+        for number, (line, asked) in enumerate(zip(lines, self.model.requirements, strict=True)):
+            if "epsilon" not in asked.measure.amounts or not self.loss:
+                continue
+            amounts: dict[str, Fraction | Share] = dict(line.measure.amounts)
+            amounts["epsilon"] = line.measure.figures({})["epsilon"] * STEP
+            eased = replace(line, measure=replace(line.measure, amounts=amounts))
+            others = [eased if i == number else one for i, one in enumerate(lines)]
+            (after,) = valued(self.system, [calibrated(replace(drawn, block=block), others)])
+            if after.loss < self.loss * (1 - 1e-6):
+                yield price(asked, after.loss / self.loss - 1)
+
+
+def _alternative(one: Tried) -> dict[str, Any]:
+    return {"name": one.name, "loss": one.loss, "admissible": True, "reason": "meets every line of the spec"}
+
+
+def _promised(model: Model, drawn: Drawn, line: Obligation, index: int) -> dict[str, Any]:
+    """The pure epsilon of what is drawn, rounded up, from which the line follows."""
+    from privspec.families.document import decimal_up
+
+    epsilon = epsilon_up(drawn.ratio(line.units[0]))
+    asked = line.measure.figures({})
+    said = Fraction(decimal_up(epsilon)) if epsilon else Fraction(0)
+    if line.measure.name.startswith("epsilon"):
+        said = min(said, asked["epsilon"])
+    return guarantee_head(model.requirements[index], index) | {"achieved": {"epsilon": show(said)}, "because": [NOTE]}

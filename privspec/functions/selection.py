@@ -1,0 +1,168 @@
+"""One value that is picked by how many records lie below and above it, or are like it: quantiles, the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from privspec.functions.numeric import extreme, vector
+from privspec.model.domains import Between, Domain, FiniteSet, Symbols, Tables, Type, is_numeric
+from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, NotComputableError, by_name
+from privspec.model.values import as_float
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a function of a column looks for: the value at a `share` of the records in order; None for the commonest."""
+
+    share: Fraction | None
+
+
+def sought(function: str, arguments: Arguments) -> Sought:
+    """What a call looks for.
+
+    Raises: FunctionError for a share that is not public, or not between 0 and 1.
+    """
+    if function in SHARES:
+        return Sought(SHARES[function])
+    if function == "quantile":
+        place = 2 if isinstance(arguments[0].type.element, Tables) else 1
+        share = arguments[place].value if len(arguments) > place else None
+        if not isinstance(share, Fraction) or not 0 <= share <= 1 or share.denominator > LARGEST_PARTS:
+            text = f"quantile takes a public share between 0 and 1, a fraction of at most {LARGEST_PARTS:,} parts"
+            raise FunctionError(text, min(place, len(arguments) - 1), help="as in quantile(people.age, 0.9)")
+        return Sought(share)
+    return Sought(None)
+
+
+SHARES = {"median": Fraction(1, 2), "min": Fraction(0), "max": Fraction(1)}
+LARGEST_PARTS = 1000
+"""Largest denominator of a share: scores are whole numbers of such parts of a record."""
+
+
+def column_of(arguments: Arguments, name: str) -> Domain:
+    """The domain of the column that a call on a table is about.
+
+    Raises: FunctionError where it is about none, or one whose values have no order and need one.
+    """
+    element = arguments[0].type.element
+    asked = arguments[1].value if len(arguments) > 1 else None
+    if not isinstance(element, Tables) or not isinstance(asked, tuple) or len(asked) != 1:
+        raise FunctionError(f"{name} is about a column of a table", 0, help=f"as in {name}(people.age)")
+    domain = dict(element.table.attributes).get(str(asked[0]))
+    if domain is None:
+        raise FunctionError(f"the table has no column {asked[0]}", 1)
+    ordered = is_numeric(domain)
+    if not ordered and sought(name, arguments).share is not None:
+        hint = f"the most frequent of them is mode(t.{asked[0]})"
+        raise FunctionError(f"the values of {asked[0]} are words, which have no order", 1, help=hint)
+    if isinstance(domain, Between) and sought(name, arguments).share is None:
+        hint = f"declare it in steps, as in {asked[0]} in grid({domain.low}, {domain.high}, 1)"
+        raise FunctionError(f"{asked[0]} is measured, not counted: nobody says which values are alike", 1, help=hint)
+    return domain
+
+
+def of_column(arguments: Arguments, name: str) -> Bound:
+    """A value of a column of secret records: its type, and nothing to compute it by."""
+    domain = column_of(arguments, name)
+    kind = Type((), Symbols(domain.items)) if isinstance(domain, FiniteSet) and not domain.numeric else Type()
+
+    def apply(*_: Any) -> Any:
+        raise NotComputableError("it picks a value of secret records")
+
+    return Bound(kind, apply, domain=None if isinstance(domain, Between) else domain)
+
+
+def _picked(of_values: Callable[[Any, Fraction], Any]) -> Binder:
+    """Bind a quantile of a vector, or of a column of a table."""
+
+    def bind(arguments: Arguments, name: str) -> Bound:
+        if isinstance(arguments[0].type.element, Tables):
+            return of_column(arguments, name)
+        if vector(arguments, 0, name) == 0:
+            raise FunctionError(f"{name} of nothing", 0)
+        share = sought(name, arguments).share
+        assert share is not None
+        return Bound(Type(), lambda values: of_values(values, share))
+
+    return bind
+
+
+def _end(fold: Callable[..., Any]) -> Binder:
+    """Bind the largest or the least: of a column of a table, of several numbers, or along the first axis of one."""
+    of_numbers = extreme(fold)
+
+    def bind(arguments: Arguments, name: str) -> Bound:
+        if isinstance(arguments[0].type.element, Tables):
+            return of_column(arguments, name)
+        for word in arguments.keywords:
+            raise FunctionError(f"{name} of numbers has no setting {word}", word)
+        return of_numbers(arguments, name)
+
+    return bind
+
+
+def at_share(values: Any, share: Fraction) -> Any:
+    """The least of some values that a share of them is at most."""
+    listed = sorted(values.tolist() if isinstance(values, np.ndarray) else values)
+    found = listed[max(ceil(share * len(listed)) - 1, 0)]
+    return found if isinstance(found, Fraction) else Fraction(float(as_float(found)))
+
+
+def _commonest(arguments: Arguments, name: str) -> Bound:
+    if not isinstance(arguments[0].type.element, Tables):
+        text = f"{name} is about a column of a table, or the groups of one"
+        hint = "as in argmax(histogram(people, by = {district})); the winner of votes is plurality(votes)"
+        raise FunctionError(text, 0, help=hint)
+    return of_column(arguments, name)
+
+
+def _rank_error(arguments: Arguments, name: str) -> Bound:
+    left, right = (one.type for one in arguments.positional)
+    if left.shape or right.shape:
+        raise FunctionError(f"{name} compares a released value with the one that is asked for", 1, code="PS0207")
+
+    def apply(*_: Any) -> Any:
+        raise NotComputableError("it counts secret records")
+
+    return Bound(Type(), apply, data=(0, 1))
+
+
+FUNCTIONS: Mapping[str, Function] = by_name(
+    Function(
+        "median(t.column, conditions), median(v)",
+        _picked(at_share),
+        arity=(1, 2),
+        keywords=None,
+        symmetric=True,
+    ),
+    Function(
+        "quantile(t.column, 0.9, conditions), quantile(v, 0.9)",
+        _picked(at_share),
+        arity=(2, 3),
+        keywords=None,
+        symmetric=True,
+    ),
+    Function(
+        "max(e for i in 1..N), max(v), max(a, b), max(t.column, conditions)",
+        _end(np.max),
+        arity=(1, None),
+        keywords=None,
+        symmetric=True,
+    ),
+    Function(
+        "min(e for i in 1..N), min(v), min(a, b), min(t.column, conditions)",
+        _end(np.min),
+        arity=(1, None),
+        keywords=None,
+        symmetric=True,
+    ),
+    Function("argmax(histogram(t, by = {column}, conditions))", _commonest, arity=(1, 2), keywords=None),
+    Function("mode(t.column, conditions)", _commonest, arity=(1, 2), keywords=None),
+    Function("rank_error(m, median(t.column))", _rank_error, arity=(2, 2), same_type=True),
+)

@@ -1,0 +1,462 @@
+"""A value that is selected by ranks or counts: how far one record moves the scores, and what the draw tells of it.
+
+Every answer has a score, whole steps of a unit from the best one, which is at 0. The exponential mechanism draws in
+proportion to base^-score; permute-and-flip goes through the answers in random order and takes each with that chance.
+Both are as private as `ratio_up` says, by what one record can do to the scores (noise/notes/scores.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from flint import arb, ctx
+
+from privspec.kernel.core.case import Bound, Case, Rules
+from privspec.kernel.core.composition import NONE, proves
+from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.problem import Frame, Guarantee, Unit, View, read_guarantees
+from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.quality.stated import SAID, judge_loss
+
+NOTE = "scores"
+LISTED = "the mechanisms that this plan lists"
+CLASSES = (LISTED, "all mechanisms")
+PRECISION = 256
+FINEST = 2**64
+"""Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
+LARGEST_PARTS = 1000
+
+
+# --- what the problem asks --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Sought is the value that a share of the records is at most."""
+
+    FORM = "ranks"
+
+    share: Size
+
+    def __post_init__(self) -> None:
+        if self.share > 1 or self.share.denominator > LARGEST_PARTS:
+            raise Refused("is no share of the records")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Sought is the value that the most records have."""
+
+    FORM = "counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Records count whose column has one of these values."""
+
+    column: str
+    values: tuple[str, ...]
+    kept: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.kept or list(self.kept) != sorted(set(self.kept)) or self.kept[-1] >= len(self.values):
+            raise Refused("keeps values that the column does not have")
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """For averages alone: `size` records, each counted with a chance, and the chances of the answers then."""
+
+    size: Positive
+    counted: Size
+    chances: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`weight` times the mean cost: of all data the worst, or by the law."""
+
+    form: str
+    power: Positive
+    weight: Size
+    worst: bool
+
+    def __post_init__(self) -> None:
+        if self.power > 2 or (self.power > 1 and self.form != "distance") or (self.worst and self.form != "ranks"):
+            raise Refused("is no cost that is known")
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The block: one of `answers`, of a column of a table; `records` are public where they are given."""
+
+    FORM = "selection"
+
+    source: str
+    output: str
+    column: str
+    answers: tuple[str, ...]
+    numbers: tuple[Fraction, ...] | None
+    where: tuple[Where, ...]
+    score: Ranks | Counts
+    records: Positive | None
+    law: Law | None
+    cost: Cost
+    expression: str
+    families: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = len(set(self.answers)) == len(self.answers) > 1
+        known = known and (self.numbers is not None) == isinstance(self.score, Ranks)
+        if self.numbers is not None:
+            known = known and list(self.numbers) == sorted(set(self.numbers)) and len(self.numbers) == len(self.answers)
+        if not known or (self.records is not None and self.where) or (self.law is None) != self.cost.worst:
+            raise Refused("has answers that are not in order, or a number of records that nobody knows")
+        if self.law is not None and sum(map(len, self.law.chances.rows)) != len(self.answers):
+            raise Refused("has a law of other answers")
+
+    @property
+    def size(self) -> int:
+        return len(self.answers)
+
+
+WORDS = {"Cost.form": ("ranks", "distance", "mismatch")}
+
+
+# --- how far records move scores --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The share that the scores of a mechanism are about, and by how many records it aims beside it.
+
+    Of n records the scores are the steps of the unit by which L - T or T - M is above 0, where L records are below an
+    answer, M at or below it, and T = share n + offset, no less than 0 and no more than n.
+    """
+
+    share: Size
+    offset: Whole
+
+    def aim(self, records: int) -> Fraction:
+        return min(max(self.share * records + self.offset, NONE), Fraction(records))
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What one record changes: no score by more than `reach` steps, no two scores apart by more than `spread`.
+
+    `unit`: steps in a record. `kept`: whether some answer is the best one both before and after.
+    """
+
+    unit: int
+    spread: int
+    reach: int
+    kept: bool
+
+
+def steps_of(block: Selected, target: Target | None, adding: bool) -> Steps:
+    """The steps of one record that comes or goes, or is replaced by another one (note, section 2)."""
+    if target is None:
+        return Steps(1, 1, 1, False) if adding else Steps(1, 2, 2, False)
+    share, unit = target.share, target.share.denominator
+    ends = share in (0, 1) and not target.offset
+    if ends:  # one side alone is ever away from its aim, and one record moves all of that side one way
+        return Steps(1, 1, 1, False)
+    reach = unit if target.offset or not adding else max(share.numerator, unit - share.numerator)
+    if adding:
+        return Steps(unit, 2 * reach, reach, kept=share == Fraction(1, 2) and not target.offset)
+    whole = block.records is not None and (share * block.records).denominator == 1
+    return Steps(unit, 2 * reach, reach, kept=whole)
+
+
+def ratio_up(family: str, base: Fraction, size: int, steps: Steps, group: int) -> Fraction:
+    """No chance of an answer is more than so many times that beside up to `group` records that changed.
+
+    Note, section 3: base^spread; x^2 (k - 1) / (x + k - 2) for the exponential mechanism over k answers, x = base^reach
+    and x^2 (1 - (1 - 1/x)^k) for permute-and-flip, x k (x I(k - 1) - (x - 1) I(k - 2)) with I(j) the integral over s in
+    [0, 1] of (1 - s / x)^j where one answer stays the best one.
+    """
+    if base == 1 or not group:
+        return Fraction(1)
+    with ctx.workprec(PRECISION):
+        found = [ball(base) ** (steps.spread * group)]
+        for often, records in ((1, group), (group, 1)):
+            x = ball(base) ** (steps.reach * records)
+            if family == "exponential":
+                found.append((x * x * (size - 1) / (x + size - 2)) ** often)
+            else:
+                found.append((x * x * (1 - (1 - 1 / x) ** size)) ** often)
+                if steps.kept and records == 1:
+                    found.append((x * size * (x * _passed(x, size - 1) - (x - 1) * _passed(x, size - 2))) ** often)
+        return min(max(end(one.upper()), Fraction(1)) for one in found)
+
+
+def _passed(x: arb, power: int) -> arb:
+    """The integral over s in [0, 1] of (1 - s / x)^power."""
+    return x / (power + 1) * (1 - (1 - 1 / x) ** (power + 1))
+
+
+def epsilon_up(ratio: Fraction) -> Fraction:
+    """At least its logarithm."""
+    with ctx.workprec(PRECISION):
+        return max(end(ball(ratio).log().upper()), NONE)
+
+
+# --- what an answer costs ---------------------------------------------------------------------------------
+
+
+def shortfall(family: str, base: Fraction, size: int, steps: int) -> arb:
+    """The chance that the best answer is passed over where all others are so many steps behind."""
+    y = ball(base) ** -steps
+    if family == "exponential":
+        return (size - 1) * y / (1 + (size - 1) * y)
+    return 1 - (1 - (1 - y) ** size) / (size * y)
+
+
+def worst_ranks(family: str, base: Fraction, size: int, unit: int) -> Fraction:
+    """The largest mean of what the answer drawn is behind, in records, over all scores with a best one.
+
+    All answers but one stand alike at the worst (McKenna & Sheldon 2020, proposition 5). The chance falls with the
+    steps, so that between two numbers of steps no mean is above the later one times the chance at the earlier one, and
+    no mean is above steps k base^-steps, which falls from 1 / log base on.
+    """
+    if base == 1:
+        raise Refused("draws every answer alike: its worst loss has no limit")
+    with ctx.workprec(PRECISION):
+        top, best = 1, arb(0)
+        while True:
+            here = top * shortfall(family, base, size, top)
+            best = best if best > here else here
+            if top * ball(base).log() >= 1 and top * size * ball(base) ** -top < best:
+                break
+            top *= 2
+        waiting = [(0, 1), *((2**i, 2 ** (i + 1)) for i in range(top.bit_length() - 1))]
+        while waiting:
+            low, high = waiting.pop()
+            if high - low <= 1 or high * shortfall(family, base, size, low) <= best:
+                continue
+            middle = (low + high) // 2
+            here = middle * shortfall(family, base, size, middle)
+            best = best if best > here else here
+            waiting += [(low, middle), (middle, high)]
+        return end(best.upper()) / unit
+
+
+def least_ranks(block: Selected, unit: Unit, epsilon: Fraction, far: Fraction) -> Fraction:
+    """What no mechanism of pure epsilon is below at the worst: data of which each has an answer of its own.
+
+    Beside its own answer every other is at least `far` records off. From one to the next w records are replaced, each
+    one step, or go and come, two steps (note, section 5). If every one draws its own with chance p at least, those of
+    the others add up: p (1 + (k - 1) e^-distance epsilon) <= 1, and k p <= e^(w epsilon) where w records come to one
+    data set that is common to all.
+    """
+    many, size = block.records, block.size
+    if isinstance(block.score, Ranks):
+        share = block.score.share
+        if many is None:
+            moved = 2 * ceil(far)
+        else:
+            below = floor(share * many - far)
+            moved = ceil(share * many + far) - below
+            if below < 0 or below + moved > many:
+                return NONE
+        if share in (0, 1):
+            return NONE
+    else:
+        moved = ceil(far)
+        if many is not None and (moved > many or (many - moved) % size):
+            return NONE
+    reached = -(-moved // unit.count)
+    with ctx.workprec(PRECISION):
+        own = 1 / (1 + (size - 1) * (-ball(epsilon) * reached * (2 if unit.adding else 1)).exp())
+        if unit.adding:
+            other = (ball(epsilon) * reached).exp() / size
+            own = own if own < other else other
+        return max(end((ball(far) * (1 - own)).lower()), NONE)
+
+
+# --- plans ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What is executed: a draw by the scores, with the chance 1 / base of every step."""
+
+    block: Selected
+    family: str
+    base: Fraction
+    target: Target | None
+    drops: bool
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+    def scores(self, counts: list[int]) -> list[int]:
+        """The steps of every answer, of how many records stand at each."""
+        if self.target is None:
+            most = max(counts)
+            return [most - one for one in counts]
+        unit, records, below, found = self.target.share.denominator, sum(counts), 0, []
+        aim = self.target.aim(records) * unit
+        for one in counts:
+            found.append(int(max(below * unit - aim, aim - (below + one) * unit, NONE)))
+            below += one
+        return found
+
+    def ratio(self, unit: Unit) -> Fraction:
+        """Of the chances beside what one unit changes."""
+        block, group = self.block, unit.count
+        if unit.kind == "everything":
+            if block.records is None:
+                raise Refused("everything may change, and nobody says how many records there are")
+            group = block.records
+        return ratio_up(self.family, self.base, block.size, steps_of(block, self.target, unit.adding), group)
+
+    def spread(self, unit: Unit) -> Fraction | None:
+        """At least how far apart two logarithms of the ratios of two neighbours are, where that is less than twice one.
+
+        Of the exponential mechanism log ratios are apart as scores are moved apart (note, section 4).
+        """
+        if self.family != "exponential" or unit.kind == "everything":
+            return None
+        steps = steps_of(self.block, self.target, unit.adding)
+        return epsilon_up(self.base ** (steps.spread * unit.count))
+
+
+def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn:
+    """What a plan executes for a block; all but the mechanism and its numbers is as the problem says."""
+    found = read(Selected, block)
+    assert isinstance(found, Selected)
+    _units(frame, found, block)
+    drops = frame.data[0].rule == "drop"
+    said: dict[str, object] = {"input": found.source, "output": found.output, "leaves_out": drops}
+    family, base, aim = mechanism.stating(said, "family", "base", "target")
+    name, number = family.one_of("exponential", "permute_and_flip"), base.exact(1)
+    if number.numerator > FINEST:
+        raise base.wrong("has more binary places than are drawn")
+    target = None if aim.absent else read(Target, aim)
+    assert target is None or isinstance(target, Target)
+    if (target is None) != isinstance(found.score, Counts) or (target and target.share.denominator > LARGEST_PARTS):
+        raise aim.wrong("is not what such scores are about")
+    return Drawn(found, name, number, target, drops)
+
+
+def _units(frame: Frame, block: Selected, item: Item) -> None:
+    """One table that one keeper holds, one output, one unit a line: a record, several, or all of them."""
+    lines, units = frame.obligations, [unit for one in frame.obligations for unit in one.units]
+    about = ((block.output,), (block.output,), (block.source,))
+    kinds = {(unit.kind, unit.adding and unit.kind == "everything") for unit in units}
+    coming = [unit.adding for unit in units]
+    for text, holds in (
+        (
+            "does not read just the one input of the problem",
+            [(d.name, d.party) for d in frame.data] == [about[2] + (None,)],
+        ),
+        (
+            "gives another output than the lines are about",
+            {(one.outputs, one.seen, one.wrt) for one in lines} == {about},
+        ),
+        ("has a line about another unit than records", kinds <= {("record", False), ("everything", False)}),
+        (
+            "has a line about records apart, or several units",
+            all(u.apart is None for u in units) and len(units) == len(lines),
+        ),
+        ("makes a number of records public that is a secret", block.records is None or not any(coming)),
+        ("leaves records out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
+        ("is under a trust that is not known here", frame.trust.kind == "curator"),
+    ):
+        if not holds:
+            raise item.wrong(text)
+
+
+class SelectionRules(Rules):
+    """Plans that select a value of a column."""
+
+    def judge(self, case: Case) -> Drawn:
+        drawn = read_drawn(case.block, case.mechanism, case.frame)
+        block = drawn.block
+        case.fairness.same(None)
+        case.accuracy.same([])
+        case.says("view", True, f"{block.output} alone is seen, one of {block.size} values")
+        allowed = not block.families or drawn.family in block.families
+        case.says("law", allowed, f"{drawn.family}: each step of a score has the chance {1 / drawn.base}")
+        for one in read_guarantees(case.guarantees, case.frame):
+            self._privacy(case, drawn, one)
+        self._loss(case, drawn)
+        return drawn
+
+    def _privacy(self, case: Case, drawn: Drawn, one: Guarantee) -> None:
+        (unit,), name = one.obligation.units, one.obligation.measure.name
+        epsilon = epsilon_up(drawn.ratio(unit))
+        said = one.achieved.get("epsilon", Fraction(-1))
+        holds = set(one.achieved) == {"epsilon"} and epsilon <= said and one.because == (NOTE,)
+        holds = holds and proved_by(name, one.asked, said, drawn.spread(unit))
+        text = f"{name}, {one.obligation.neighbours}: no chance changes by more than e^{float(epsilon):.8g}"
+        tail = "" if holds else f"; the plan states {float(said):.8g} and asks for {_figures(one.asked)}"
+        case.says("privacy", holds, f"{text} ({NOTE}){tail}", one.number)
+
+    def _loss(self, case: Case, drawn: Drawn) -> None:
+        """A worst loss in ranks is derived, with what no mechanism is below; a mean over data is tested only."""
+        block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
+        kind = "worst" if block.cost.worst else "expected"
+        words = [block.expression, units_of(block), kind]
+        if not block.cost.worst:
+            known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "among": LISTED}
+            known |= dict(zip(SAID, words, strict=True))
+            _, error, profiles = case.loss.stating(known, "value", "standard_error", "profiles")
+            count, off = profiles.integer(1), error.double()
+            holds = off >= 0 and case.status == "feasible" and witness.absent
+            text = f"tested, not proved: a mean over {count} simulated tables, standard error {off:.2g}"
+            case.says("loss", holds, text)
+            return
+        target = drawn.target
+        if target is not None and (not isinstance(block.score, Ranks) or target != Target(block.score.share, 0)):
+            raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
+        unit = 1 if target is None else target.share.denominator
+        value = block.cost.weight * worst_ranks(drawn.family, drawn.base, block.size, unit)
+        derived = None
+        if not witness.absent:
+            (far,) = witness.fields("records")
+            bounds = [
+                least_ranks(block, one.units[0], one.measure.figures({})["epsilon"], far.exact(0))
+                for one in case.frame.obligations
+                if one.measure.name == "epsilon-DP"
+            ]
+            if not bounds:
+                raise witness.wrong("is about a line of pure epsilon, and there is none")
+            derived = block.cost.weight * max(bounds)
+        judge_loss(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
+
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        witness.same(None)
+        assert isinstance(executed, Drawn)
+        (unit,) = view.units
+        if unit.kind not in ("record", "everything") or unit.apart is not None or outputs != executed.outputs:
+            return None
+        return {"epsilon": epsilon_up(executed.ratio(unit)), "delta": NONE}
+
+
+def proved_by(measure: str, asked: dict[str, Fraction], epsilon: Fraction, spread: Fraction | None) -> bool:
+    """Whether a law of pure epsilon, its log ratios within a `spread`, satisfies a measure.
+
+    A spread s is (s^2 / 8)-zCDP (Cesar & Rogers 2021; note, section 4), and so of Renyi order a at most a s^2 / 8.
+    """
+    if proves(measure, asked, {"epsilon": epsilon}):
+        return True
+    if spread is None or measure not in ("rho-zCDP", "(order, epsilon)-RDP"):
+        return False
+    return spread * spread / 8 * asked.get("order", Fraction(1)) <= asked["rho" if measure == "rho-zCDP" else "epsilon"]
+
+
+def units_of(block: Selected) -> str:
+    """The units of the loss."""
+    if block.cost.form == "distance":
+        return f"{'squared ' * (block.cost.power == 2)}units of {block.column}"
+    return "records" if block.cost.form == "ranks" else "units of the loss expression"
+
+
+def _figures(asked: dict[str, Fraction]) -> str:
+    return ", ".join(f"{key} {float(value):.8g}" for key, value in asked.items())

@@ -1,0 +1,479 @@
+"""A value of a column that is selected by ranks or counts, in numbers: its range, its records, and what an error costs.
+
+What is sought is the value at a share of the records in order (a quantile, an extreme), or the most frequent one. A
+family reads how one record can change the scores of all answers, and knows no function by name (noise/notes/scores.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.spans import Span
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.language.walk import walk
+from privspec.model.domains import Between, Domain, Interval, Table, is_numeric
+from privspec.model.evaluate import Environment, evaluate
+from privspec.model.graph import GraphNode, Model, once
+from privspec.model.library import Argument, Arguments
+from privspec.model.measures import Chosen, MetricDP, Personalised
+from privspec.model.neighbours import ReplacingEverything, ReplacingRecord
+from privspec.model.priors import law_of
+from privspec.model.reports import Failure
+from privspec.model.requirements import DataModel, Requirement
+from privspec.model.targets import environment
+from privspec.model.values import show
+from privspec.problem.form import Numbers
+from privspec.problem.points import besides
+from privspec.problem.terms import Term, terms
+
+if TYPE_CHECKING:
+    from privspec.functions.selection import Sought
+
+FUNCTIONS = ("median", "quantile", "min", "max", "argmax", "mode")
+"""Functions of a column whose value is one of those of secret records."""
+FAMILIES = ("exponential", "permute_and_flip", "table")
+LARGEST_EPSILON = 30
+MOST_ANSWERS = 4096
+LAW_BITS = 64
+"""Binary places of the chances of a law."""
+LARGEST_SIZE = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Records count whose column has one of these values, of all `values` that it may have, in order."""
+
+    column: str
+    values: tuple[str, ...]
+    kept: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RankScore:
+    """How many records are wanted on the other side of an answer: the answer sought has this `share` of them below."""
+
+    FORM: ClassVar[str] = "ranks"
+
+    share: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class CountScore:
+    """How many records fewer have an answer than have the most frequent one."""
+
+    FORM: ClassVar[str] = "counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What serves the loss alone: `size` records, each counted with a chance, and the `chances` of the answers then."""
+
+    size: int
+    counted: Fraction
+    chances: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionCost:
+    """`weight` times a cost: "ranks" that the answer is off by, its "distance" to a power, or whether it differs."""
+
+    form: str
+    power: int
+    weight: Fraction
+    worst: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One `output` of `answers`, of the column of a table; `numbers` are their values, ascending, where they have any.
+
+    A record is read at the nearest answer, the higher of two that are as near, or at the one of its own name. `records`
+    is how many there are where everybody knows it and all of them count; `law` serves averages.
+    """
+
+    FORM: ClassVar[str] = "selection"
+
+    source: str
+    output: str
+    column: str
+    answers: tuple[str, ...]
+    numbers: tuple[Fraction, ...] | None
+    where: tuple[Condition, ...]
+    score: RankScore | CountScore
+    records: int | None
+    law: Law | None
+    cost: SelectionCost
+    expression: str
+    families: tuple[str, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one output."""
+        return (self.output,)
+
+    def words(self) -> tuple[str, ...]:
+        """The column, what is sought, and the loss."""
+        many = f"{self.records:,}" if self.records is not None else "any number of"
+        ends = f"{self.answers[0]} to {self.answers[-1]}" if self.numbers else ", ".join(self.answers[:8])
+        found = [
+            f"{self.source} is a table of {many} records; {self.output} is one of {len(self.answers)} values of "
+            f"{self.column} ({ends})."
+        ]
+        if self.numbers:
+            found.append(f"A {self.column} is read at the nearest of these values, the higher of two as near.")
+        for one in self.where:
+            kept = ", ".join(one.values[i] for i in one.kept[:8]) + (", ..." if len(one.kept) > 8 else "")
+            found.append(f"Only records count whose {one.column} is one of: {kept}.")
+        found.append(f"Sought is {sought_words(self.score)}.")
+        found.append(f"The loss is {cost_words(self)}: {self.expression}.")
+        if self.law is not None:
+            found.append(
+                f"Averages take {self.law.size:,} independent records of the stated law; no guarantee rests on that."
+            )
+        if self.families:
+            found.append(f"Only mechanisms of the families {', '.join(self.families)} are allowed.")
+        return tuple(found)
+
+
+def sought_words(score: RankScore | CountScore) -> str:
+    """What is sought, without the name of a function."""
+    if isinstance(score, CountScore):
+        return "the value that the most records have"
+    if score.share in (0, 1):
+        return f"the {'largest' if score.share else 'least'} value"
+    return f"the value that has {show(score.share)} of the records at or below it"
+
+
+def cost_words(block: Selection) -> str:
+    """As in "the mean distance from it"."""
+    cost = block.cost
+    said = {
+        "ranks": "number of records between the value drawn and the one sought"
+        if isinstance(block.score, RankScore)
+        else "number of records that the most frequent value has more than the one drawn",
+        "distance": f"{'squared ' * (cost.power == 2)}distance of the value drawn from the one sought",
+        "mismatch": "chance that the value drawn is not the one sought",
+    }[cost.form]
+    times = "" if cost.weight == 1 else f"{show(cost.weight)} times "
+    return f"{times}the {'largest mean' if cost.worst else 'mean'} {said}"
+
+
+# --- which specs are selections -------------------------------------------------------------------
+
+
+def reads(model: Model) -> bool:
+    """Whether a value of secret records of a table is asked for by its rank, or as the most frequent one."""
+    return next(_asked(model), None) is not None
+
+
+def _asked(model: Model) -> Iterator[syntax.Counting]:
+    """Calls that ask for one, in the loss, lines and definitions."""
+    lines = [one for one in (model.loss, *(line.target for line in model.accuracy)) if one is not None]
+    for expr in (*lines, *(node.definition for node in model.nodes.values() if node.definition is not None)):
+        for node in walk(expr):
+            if isinstance(node, syntax.Counting) and node.function in FUNCTIONS:
+                yield node
+
+
+def blocks(model: Model) -> tuple[Selection, ...]:
+    """The one block.
+
+    Raises: SpecError PS05xx.
+    """
+    return (block_of(model),)
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes follows from the scores."""
+
+
+@once
+def block_of(model: Model) -> Selection:
+    """A spec that `reads` takes, in numbers.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
+    """
+    found = [
+        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
+        for span, what, help_ in _unsupported(model)
+    ]
+    if found:
+        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
+    try:
+        return _Reader(model).block()
+    except Failure as failure:
+        raise failure.of_spec(model.source) from failure
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a spec of one table and one output."""
+
+    model: Model
+
+    @property
+    def source(self) -> GraphNode:
+        return self.model.inputs[0]
+
+    @property
+    def output(self) -> GraphNode:
+        return self.model.outputs[0]
+
+    @property
+    def table(self) -> Table:
+        domain = self.source.domain
+        assert isinstance(domain, Table)
+        return domain
+
+    def block(self) -> Selection:
+        """Everything."""
+        model = self.model
+        if model.loss is None:
+            raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        cost, call = self._cost(model.loss)
+        column = str(call.arguments[1].items[0].value)  # type: ignore[union-attr]
+        aim = self._sought(call)
+        numbers, answers = self._answers(column, aim)
+        where = tuple(self._conditions(call))
+        adding = any(line.neighbours.adding for line in model.requirements)
+        score = CountScore() if aim.share is None else RankScore(aim.share)
+        if cost.worst and cost.form != "ranks":
+            text = f"solve takes worst[ ... ] of ranks alone here: at the worst data no {self.output.name} is near"
+            hint = f"write worst[ rank_error({self.output.name}, {call.text}) ], or give a law of {column} and write E"
+            raise Failure("PS0502", model.loss.span, text, help=hint)
+        return Selection(
+            source=self.source.name,
+            output=self.output.name,
+            column=column,
+            answers=answers,
+            numbers=numbers,
+            where=where,
+            score=score,
+            records=None if adding or where else self.table.records,
+            law=None if cost.worst else self._law(column, answers, numbers, where),
+            cost=cost,
+            expression=spell(model.loss),
+            families=tuple(model.families),
+        )
+
+    # -- what is asked
+
+    def _cost(self, loss: syntax.Expr) -> tuple[SelectionCost, syntax.Counting]:
+        match list(terms(loss, self.model)):
+            case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
+                found = self._body(body)
+                if found is not None:
+                    form, power, call = found
+                    return SelectionCost(form, power, weight, operator == "worst"), call
+        name, call = self.output.name, next(_asked(self.model))
+        hint = f"E[ |{name} - {call.text}| ], or worst[ rank_error({name}, {call.text}) ]"
+        if self._sought(call).share is None:
+            hint = f"worst[ rank_error({name}, {call.text}) ], or E[ mismatch({name}, {call.text}) ]"
+        raise Failure("PS0502", loss.span, "solve takes one error of the value that is selected as the loss", help=hint)
+
+    def _body(self, body: syntax.Expr) -> tuple[str, int, syntax.Counting] | None:
+        match body:
+            case syntax.Call(function="rank_error" | "mismatch" as name, arguments=(left, right)):
+                pair: tuple[Any, Any, str, int] = (left, right, "ranks" if name == "rank_error" else name, 1)
+            case syntax.Absolute(operand=syntax.Binary(op="-", left=left, right=right)):
+                pair = (left, right, "distance", 1)
+            case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
+                inner = inner.operand if isinstance(inner, syntax.Absolute | syntax.Norm) else inner
+                if not isinstance(inner, syntax.Binary) or inner.op != "-":
+                    return None
+                pair = (inner.left, inner.right, "distance", 2)
+            case _:
+                return None
+        left, right, form, power_ = pair
+        for mine, other in ((left, right), (right, left)):
+            call = self._call(other)
+            if isinstance(mine, syntax.Name) and mine.id == self.output.name and call is not None:
+                return form, power_, call
+        return None
+
+    def _call(self, expr: syntax.Node) -> syntax.Counting | None:
+        """The question that an expression is, by name or written out."""
+        match expr:
+            case syntax.Name(id=name) if name in self.model.nodes:
+                definition = self.model.nodes[name].definition
+                return None if definition is None else self._call(definition)
+            case syntax.Counting(function=function) if function in FUNCTIONS:
+                return expr
+        return None
+
+    def _sought(self, call: syntax.Counting) -> Sought:
+        from privspec.functions.selection import sought  # most specs ask for nothing of the kind
+
+        public = environment(self.model)
+        table = Argument(self.source.type, None, self.table, call.span)
+        others = [one for one in call.arguments[1:] if not isinstance(one, syntax.NO_EXPRESSION)]
+        given = (Argument(self.source.type, evaluate(one, public), None, call.span) for one in others)
+        return sought(call.function, Arguments((table, *given)))
+
+    def _answers(self, column: str, aim: Sought) -> tuple[tuple[Fraction, ...] | None, tuple[str, ...]]:
+        own, wanted = dict(self.table.attributes)[column], self.output.domain
+        domain: Domain = own if wanted is None or isinstance(wanted, Interval) else wanted
+        if isinstance(domain, Between | Interval) or domain.size is None:
+            low, high = own.bounds
+            ends = f"{show(low or Fraction(0))}, {show(high or Fraction(1))}"
+            hint = f"declare it, as in `output {self.output.name} in grid({ends}, {show(_step(low, high))})`"
+            text = f"the values that {self.output.name} may have are not known: {column} is any number between two ends"
+            raise Failure("PS0501", self.output.span, text, help=hint)
+        if domain.size > MOST_ANSWERS or domain.size < 2:
+            text = f"{self.output.name} is one of {domain.size:,} values, and solve takes 2 to {MOST_ANSWERS:,}"
+            raise Failure("PS0515", self.output.span, text, help="use a coarser grid")
+        if is_numeric(own) != is_numeric(domain) or domain.shape:
+            text = f"{self.output.name} and {column} do not have the same values"
+            raise Failure("PS0519", self.output.span, text, help=f"leave out the domain of {self.output.name}")
+        values = list(domain.elements())
+        if aim.share is None:
+            if set(values) != set(own.elements()):
+                text = f"{self.output.name} and {column} do not have the same values"
+                raise Failure("PS0519", self.output.span, text, help=f"leave out the domain of {self.output.name}")
+            return None, tuple(map(show, own.elements()))
+        numbers = tuple(sorted(Fraction(value) for value in values))
+        return numbers, tuple(map(show, numbers))
+
+    def _conditions(self, call: syntax.Counting) -> Iterator[Condition]:
+        public = environment(self.model)
+        for one in call.arguments:
+            if not isinstance(one, syntax.Keyword):
+                continue
+            if one.name == "by":
+                text = f"{call.function} by groups of {self.source.name}"
+                hint = "ask for each group by itself, as in median(people.age, sex = F)"
+                raise Failure("PS0501", one.span, f"solve cannot compute {text} yet", help=hint)
+            domain = dict(self.table.attributes)[one.name]
+            elements = list(domain.elements())
+            kept = evaluate(one.value, public)
+            assert isinstance(kept, tuple)
+            places = tuple(i for i, element in enumerate(elements) if element in kept)
+            yield Condition(one.name, tuple(map(show, elements)), places)
+
+    # -- the law of a record
+
+    def _law(
+        self,
+        column: str,
+        answers: tuple[str, ...],
+        numbers: tuple[Fraction, ...] | None,
+        where: tuple[Condition, ...],
+    ) -> Law:
+        """What one record has in the column and the conditions, each by its own law.
+
+        Raises: Failure PS0401 where one has none, or nobody says how many records there are.
+        """
+        assert self.model.loss is not None
+        own, size = dict(self.table.attributes)[column], self.table.records
+        name = f"{self.source.name}.{column}"
+        if size is None or not 0 < size <= LARGEST_SIZE:
+            text = f"this average needs a number of records of {self.source.name}"
+            raise Failure("PS0401", self.model.loss.span, text, help=f"write `{self.source.name} in table(...)^1000`")
+        public, counted = environment(self.model), Fraction(1)
+        for one in where:
+            domain = dict(self.table.attributes)[one.column]
+            law = law_of(self._of(f"{self.source.name}.{one.column}"), tuple(domain.elements()), public)
+            counted *= sum((law[place] for place in one.kept), Fraction(0)) if one.column != column else 1
+        inside = next((one for one in where if one.column == column), None)
+        chances = self._chances(self._of(name), own, answers, numbers, inside, public)
+        total = sum(chances, Fraction(0))
+        if not total or not counted:
+            raise Failure("PS0406", self.model.loss.span, "under this law no record ever counts")
+        scale = 1 << LAW_BITS
+        counted = Fraction(round(counted * total * scale), scale)
+        shares = [round(one / total * scale) for one in chances]
+        shares[shares.index(max(shares))] += scale - sum(shares)
+        return Law(size, counted, Numbers((len(shares),), Fraction(1, scale), tuple(shares)))
+
+    def _chances(
+        self,
+        data: DataModel,
+        own: Domain,
+        answers: tuple[str, ...],
+        numbers: tuple[Fraction, ...] | None,
+        inside: Condition | None,
+        public: Environment,
+    ) -> list[Fraction]:
+        """The chance of each answer, of a record that counts or does not: those that do not count have none."""
+        if isinstance(own, Between):
+            assert numbers is not None
+            return list(law_of(data, numbers, public))
+        elements = list(own.elements())
+        law = law_of(data, tuple(elements), public)
+        found = [Fraction(0)] * len(answers)
+        for place, (element, chance) in enumerate(zip(elements, law, strict=True)):
+            if inside is None or place in inside.kept:
+                found[place if numbers is None else nearest(numbers, Fraction(element))] += chance
+        return found
+
+    def _of(self, name: str) -> DataModel:
+        found = next((one for one in self.model.models if one.subject == name), None)
+        if found is None:
+            assert self.model.loss is not None
+            text = f"this average is over values of {name} without a law"
+            hint = f"add one under `background:`, such as {name} ~ uniform"
+            raise Failure("PS0401", self.model.loss.span, text, help=hint)
+        return found
+
+
+def _step(low: Fraction | None, high: Fraction | None) -> Fraction:
+    """A hundredth of a range."""
+    return Fraction(1) if low is None or high is None else (high - low) / 100
+
+
+def nearest(numbers: tuple[Fraction, ...], value: Fraction) -> int:
+    """The place of the nearest of some ascending numbers, the higher of two that are as near."""
+    from bisect import bisect_right
+
+    above = bisect_right(numbers, value)
+    if above == 0:
+        return 0
+    if above == len(numbers):
+        return above - 1
+    return above if 2 * value >= numbers[above - 1] + numbers[above] else above - 1
+
+
+# --- what cannot be computed yet ------------------------------------------------------------------
+
+LINES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP", "(order, epsilon)-RDP")
+
+
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+    """Constructs that are not known here: where, what, and what to write in their place."""
+    call = next(_asked(model))
+    what = f"{call.text} beside other questions"
+    if len(model.inputs) != 1 or not isinstance(model.inputs[0].domain, Table) or model.inputs[0].index is not None:
+        yield call.span, f"{call.text} of more than one table", "write a spec of one table"
+        return
+    if len(model.outputs) != 1:
+        yield call.span, what, "write a loss that is a sum of one error for each output"
+        return
+    (output,) = model.outputs
+    if output.definition is not None:
+        yield output.span, f"{output.name}, which is computed from secret records", "leave the output free"
+        return
+    yield from besides(model, f"a selected value of {model.inputs[0].name}", None)
+    if not model.requirements:
+        yield output.span, "a selection without a line of privacy", None
+    if model.trust.alone:
+        yield model.trust.span or model.spec.span, "such a trust: nobody holds the whole table", "trust curator"
+    for line in model.requirements:
+        measure, unit = line.measure, line.neighbours
+        if isinstance(measure, Chosen | Personalised | MetricDP) or measure.name not in LINES:
+            yield line.span, f"{measure.name} of a selected value", None
+        elif (measure.pure_epsilon or 0) > LARGEST_EPSILON:
+            yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
+        if not isinstance(unit, ReplacingRecord | ReplacingEverything):
+            yield line.span, f"{unit.describe()} of a selected value", "write `adding or removing one record`"
+    for target in model.accuracy:
+        yield target.target.span, "lines of accuracy of a selected value", None
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name not in FAMILIES:
+            yield span, f"the noise family {name} of a selected value", f"it knows {', '.join(FAMILIES)}"
+    if model.noise_at is not None:
+        yield model.noise_at_spans[0], "places for noise of a selected value", "leave the line out"
