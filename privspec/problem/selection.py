@@ -468,7 +468,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
             yield line.span, f"{measure.name} of a selected value", None
         elif (measure.pure_epsilon or 0) > LARGEST_EPSILON:
             yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
-        if not isinstance(unit, ReplacingRecord | ReplacingEverything):
+        if not isinstance(unit, ReplacingRecord | ReplacingEverything) or getattr(unit, "kept", None):
             yield line.span, f"{unit.describe()} of a selected value", "write `adding or removing one record`"
     for target in model.accuracy:
         yield target.target.span, "lines of accuracy of a selected value", None
