@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
     from privspec.pipeline import Request
     from privspec.plan import Plan
+    from privspec.profiles import Selects
 
 INFEASIBLE = 4
 FAILED = 7
@@ -560,7 +561,8 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
     "inputs",
     multiple=True,
     metavar="NAME=FILE",
-    help="Data: CSV, Parquet, NPY, JSON, or an election of PrefLib; may be repeated.",
+    help="Data: CSV, Parquet or a folder of it, Arrow, NPY, JSON, an election of PrefLib, or a table of a database, "
+    "DB.duckdb::TABLE; may be repeated.",
 )
 @click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside its first file).")
 @click.option("--new-ledger", is_flag=True, help="Declare the budget of these data: exactly what this plan spends.")
@@ -670,23 +672,41 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
         _note(f"released to {', '.join(named)}" + ("" if why is None else f" ({why})"), quiet)
 
 
-@app.command(epilog="Example: privspec data people.priv --input people=people.csv")
+@app.command(
+    epilog="Examples: privspec data people.priv --input people=people.csv, or what a database is asked: "
+    "privspec data people.priv --input people=warehouse.duckdb::people --sql"
+)
 @click.argument("document", type=PATH, metavar="SPEC|PLAN")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
 @no_header_option
+@click.option("--sql", is_flag=True, help="Print what a run asks of a database, on stdout; no rows are read.")
+@click.option("--dialect", metavar="NAME", help="With --sql: in the words of another database (spark, postgres, ...).")
 @set_option
 @constant_option
-def data(document: Path, inputs: Sequence[str], no_header: bool, sets: Sequence[str], constants: Sequence[str]) -> None:
+def data(
+    document: Path,
+    inputs: Sequence[str],
+    no_header: bool,
+    sql: bool,
+    dialect: str | None,
+    sets: Sequence[str],
+    constants: Sequence[str],
+) -> None:
     """Tell the keeper of data how they fit a spec or plan; nothing is written, nothing is spent."""
-    from privspec.profiles import fit_of_plan, fit_of_spec, report_text
+    from privspec.profiles import fit_of_plan, fit_of_spec, report_text, sql_text
 
+    selects: Selects | None = [] if sql else None
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     if document.suffix == ".json":
-        keeper = fit_of_plan(_plan(document), paths, header=not no_header)
+        keeper = fit_of_plan(_plan(document), paths, header=not no_header, selects=selects)
     else:
         from privspec.pipeline import check as check_spec
 
-        keeper = fit_of_spec(check_spec(_request(document, sets, constants)), paths, header=not no_header)
+        model = check_spec(_request(document, sets, constants))
+        keeper = fit_of_spec(model, paths, header=not no_header, selects=selects)
+    if selects is not None:
+        print(sql_text(selects, dialect), end="")
+        return
     print(report_text(keeper, paths), file=sys.stderr, end="")
 
 

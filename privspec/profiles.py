@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privspec.core.diagnostics import UsageError
 from privspec.execute.family import Circumstances, mechanism_of
@@ -15,8 +15,12 @@ from privspec.execute.keeper import Keeper, refuse
 from privspec.registry import family_of
 
 if TYPE_CHECKING:
+    from privspec.execute.warehouse import Select
     from privspec.model.graph import Model
     from privspec.plan import Plan
+
+Selects: TypeAlias = "list[tuple[str, Select]]"
+"""What a database is asked, by the input that it is asked for."""
 
 
 def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
@@ -51,29 +55,60 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
 # --- how data fit ---------------------------------------------------------------------------------
 
 
-def fit_of_plan(plan: Plan, data: Mapping[str, Any], *, header: bool = True) -> Keeper:
+def fit_of_plan(plan: Plan, data: Mapping[str, Any], *, header: bool = True, selects: Selects | None = None) -> Keeper:
     """How data fit, read as a run of the plan reads them.
 
+    Args: selects, takes the SQL that a run asks of tables of records, which are then not read.
     Raises: DataError where their structure does not fit, as a run does; VerificationError PS0910.
     """
     plan = plan.verified()
-    circumstances = Circumstances(plan.model(), header=header)
+    circumstances = Circumstances(plan.model(), header=header, selects=selects)
     mechanism_of(plan.document).read(data, circumstances)
     return circumstances.keeper
 
 
-def fit_of_spec(model: Model, data: Mapping[str, Any], *, header: bool = True) -> Keeper:
+def fit_of_spec(
+    model: Model, data: Mapping[str, Any], *, header: bool = True, selects: Selects | None = None
+) -> Keeper:
     """How data fit, read as a run of the spec's plan will read them; nothing is solved.
 
     Raises: DataError where their structure does not fit, as a run does.
     """
-    circumstances = Circumstances(model, header=header)
+    circumstances = Circumstances(model, header=header, selects=selects)
     names = [model.through.get(block.name, block.name) for block in model.blocks]
     for name in data:
         if name not in names:
             refuse("PS0801", f"the spec has no input {name}", help=f"its inputs are {', '.join(names)}")
     family_of(model).fits(model, data, circumstances)
     return circumstances.keeper
+
+
+def sql_text(selects: Selects, dialect: str | None = None) -> str:
+    """The SELECTs that a run asks, as they are sent to DuckDB, or in another dialect: as a text that nothing runs.
+
+    Raises: UsageError PS0819 without sqlglot, PS0721 if it knows no such dialect, or nothing is asked of a database.
+    """
+    if not selects:
+        raise UsageError.of(
+            "PS0721",
+            "these data are asked of no database",
+            help="--sql is for tables of records in DATABASE.duckdb::TABLE or in Parquet",
+        )
+    if dialect is None:
+        return "".join(f"{select.text};\n" for _, select in selects)
+    try:
+        import sqlglot
+    except ImportError:
+        raise UsageError.of(
+            "PS0819",
+            "other dialects of SQL are written by sqlglot, which is not installed",
+            help="pip install 'privspec[warehouse]'",
+        ) from None
+    try:
+        found = (sqlglot.transpile(one.on(name), "duckdb", dialect, pretty=True)[0] for name, one in selects)
+        return "".join(f"{text};\n" for text in found)
+    except (ValueError, sqlglot.errors.SqlglotError) as error:
+        raise UsageError.of("PS0721", f"this cannot be written in the dialect {dialect}: {error}") from None
 
 
 def report_text(keeper: Keeper, paths: Mapping[str, Path]) -> str:

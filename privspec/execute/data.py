@@ -8,11 +8,10 @@ declared one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from math import floor, isqrt, prod
+from math import isqrt, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,16 +33,16 @@ from privspec.execute.keeper import (
 )
 from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.reading import Declared, number, read_entries
-from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
+from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, place_on_disk
+from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
+from privspec.execute.warehouse import DATABASES, Records, Table, records_of
 from privspec.kernel.core.linear import Alike, Held
 from privspec.kernel.participation import Kept
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".npy", ".json")
-NO_PLACE = -1
-"""The code of a value that is missing or not in its attribute's domain."""
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".feather", ".npy", ".json")
 Array = NDArray[np.float64]
 
 
@@ -149,13 +148,20 @@ def data_rules(inputs: Sequence[Grid], strict: bool) -> tuple[str, ...]:
 
 
 def located(name: str, source: Any, suffixes: Sequence[str] = SUFFIXES) -> Any:
-    """A path that exists and has a known suffix, or the object itself.
+    """A path that exists and has a known suffix, a folder of Parquet, a table of a database, or the object itself.
 
     Raises: DataError (PS0802).
     """
     if not isinstance(source, str | Path):
         return source
-    path = Path(source)
+    path = place_on_disk(source)
+    if path != Path(source):
+        return Table.of(name, path, str(source).split(IN_DATABASE, 1)[1])
+    if path.is_dir():
+        return Folder.of(name, path)
+    if path.suffix.lower() in DATABASES:
+        said = f"{path} is a database: which of its tables holds {name}?"
+        refuse("PS0802", said, help=f"write {path}{IN_DATABASE}TABLE")
     if not path.is_file():
         refuse("PS0802", f"the file for {name} does not exist: {path}")
     if not path.name.lower().endswith(tuple(suffixes)):
@@ -273,64 +279,6 @@ def _into_ball(inside: list[int], radius: int, norm: int) -> list[int]:
 # --- records in their cells -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One column of a table: either its admissible values in order, or integers lower..upper."""
-
-    name: str
-    values: tuple[str, ...] = ()
-    lower: int = 0
-    upper: int = -1
-    shared: bool = False
-
-    @classmethod
-    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, bool]) -> Attribute:
-        """As the kernel reads it."""
-        name, values, lower, upper, shared = column
-        return cls(name, values, shared=shared) if lower is None or upper is None else cls(name, (), lower, upper)
-
-    def share(self, value: Any, steps: int) -> tuple[int, bool]:
-        """How many of so many steps a number lies above the low end, the nearest; none for what is no number."""
-        low, high = map(Fraction, self.values)
-        quantity = number(value)
-        if quantity != quantity:
-            return NO_PLACE, False
-        inside = min(max(quantity, float(low)), float(high))
-        return min(max(round((Fraction(inside) - low) / (high - low) * steps), 0), steps), inside == quantity
-
-    @property
-    def size(self) -> int:
-        return len(self.values) or self.upper - self.lower + 1
-
-    def lookup(self) -> Callable[[Any], tuple[int, bool]]:
-        """From a value as it was read to its place in the domain, and whether it fits exactly."""
-        if not self.values:
-            return self._nearest
-        words = {text: place for place, text in enumerate(self.values)}
-        found = ((number(_decimal(text)), place) for text, place in words.items())
-        return partial(_found, words, {quantity: place for quantity, place in found if quantity == quantity})
-
-    def _nearest(self, value: Any) -> tuple[int, bool]:
-        quantity = number(value)
-        if quantity != quantity:
-            return NO_PLACE, False
-        nearest = floor(min(max(quantity, self.lower), self.upper) + 0.5)
-        return nearest - self.lower, nearest == quantity
-
-
-def _found(words: Mapping[str, int], quantities: Mapping[float, int], value: Any) -> tuple[int, bool]:
-    place = words.get(str(value).strip(), quantities.get(number(value), NO_PLACE))
-    return place, place != NO_PLACE
-
-
-def _decimal(text: str) -> Any:
-    """A number that may be written as a fraction."""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        return None
-
-
 def count_cells(
     one: Grid, source: Any, circumstances: Circumstances | None = None, given: Sequence[Attribute] = ()
 ) -> NDArray[np.int64]:
@@ -357,19 +305,15 @@ def count_cells(
         refuse("PS0804", f"{held.name} holds numbers ({shared}): give its records, and not counts")
     if not attributes or (not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy")):
         return _given_counts(held, held.name, sizes, source, said)
-    frame = load_frame(held.name, source, None if said.header else names)
-    found = column_names(held.name, frame)
-    if found == ["count"] and "count" not in names and shared is None and one.kept is None:
+    data = records_of(held.name, source, None if said.header else names)
+    if data.names == ["count"] and "count" not in names and shared is None and one.kept is None:
         return _given_counts(held, "count", sizes, source, said)
-    ids = (one.kept.person,) if one.kept else ()
-    missing = [name for name in (*ids, *names) if name not in found]
-    if missing:
-        refuse(
-            "PS0804",
-            f"the data for {held.name} have no column {', '.join(missing)}",
-            help=f"the first line names the columns: {', '.join((*ids, *names))}",
-        )
-    return _count(one, attributes, readable(held.name, frame, names, ids), said)
+    asked = Statistic(held.name, tuple(attributes), one.step.denominator, one.kept.person if one.kept else None)
+    data.check(asked.columns)
+    if said.selects is not None:
+        said.selects.extend((held.name, select) for select in data.select(asked))
+        return np.zeros(held.stop - held.start, dtype=np.int64)
+    return _count(one, asked, data, said)
 
 
 def _document(held: Held, names: list[str], path: Path) -> Any:
@@ -394,72 +338,56 @@ def _given_counts(
     return np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0, 2.0**53)).astype(np.int64)
 
 
-def _count(
-    one: Grid, attributes: Sequence[Attribute], frame: pl.LazyFrame, circumstances: Circumstances
-) -> NDArray[np.int64]:
-    import polars as pl
+def _count(one: Grid, asked: Statistic, data: Records, circumstances: Circumstances) -> NDArray[Any]:
+    """Counts of cells from groups of records, a few at a time: whole numbers of steps where columns are added up."""
+    held, attributes, keeper = one.held, asked.attributes, circumstances.keeper
+    fits = [_fit(one, attribute, keeper) for attribute in attributes]
+    lookups = [attribute.lookup() for attribute in attributes]
+    strides = [prod(after.size for after in attributes[place + 1 :]) for place in range(len(attributes))]
+    counts = np.zeros(held.stop - held.start, dtype=object if asked.added else np.int64)
+    exact, total, lost = True, 0, 0
 
-    held = one.held
-    # only one row for each combination of values that occurs is ever held
-    ids = [one.kept.person] if one.kept else []
-    columns = list(dict.fromkeys([*ids, *(a.name for a in attributes)]))
-    grouped = collect(held.name, frame.group_by(columns).agg(pl.len().alias("_records")))
-    records = grouped["_records"].to_numpy().astype(np.int64)
-    if not one.drops and held.records is not None and int(records.sum()) != held.records:
+    def told(place: int, cell: Any, times: int = 1) -> None:
+        nonlocal exact
+        exact = False
+        fits[place].cell(cell, times)
+
+    found = data.groups(asked, told)
+    for groups in [Groups.joined(asked, found)] if one.kept else found:
+        records = np.array(groups.records, dtype=np.int64)
+        cells, fitting = np.zeros(len(records), dtype=np.int64), np.ones(len(records), dtype=bool)
+        total += int(records.sum())
+        for place, (attribute, column) in enumerate(zip(attributes, groups.keys, strict=True)):
+            fits[place].rows += int(records.sum())
+            if attribute.shared:
+                fitting &= ~np.array(column, dtype=bool)
+                continue
+            table = {value: lookups[place](value) for value in set(column)}
+            codes = np.array([table[value][0] for value in column], dtype=np.int64)
+            exact = exact and all(fit for _, fit in table.values())
+            _tell(fits[place], attribute, table, column, records)
+            fitting &= codes != NO_PLACE
+            cells += np.maximum(codes, 0) * strides[place]
+        for place, tally in zip(asked.added, groups.tallies, strict=True):
+            exact = exact and not tally.below + tally.above
+            fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
+        if one.drops:
+            lost += int(records[~fitting].sum())
+            groups = groups.of(np.where(fitting, records, 0))
+        if one.kept:
+            exact = exact and all(ids_of(groups.people))
+            groups = groups.of(cut(one.kept, held.name, groups.people, cells, np.array(groups.records), circumstances))
+        for some, mass in asked.masses(groups):
+            np.add.at(counts, cells + sum(strides[place] for place in some), mass.astype(counts.dtype))
+    if not one.drops and held.records is not None and total != held.records:
         # the number is public: it is in the spec, and every neighbouring table has it too
         text = f"the spec says that {held.name} has {held.records:,} records, and the data have another number"
         refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
-    cells, steps = np.zeros(grouped.height, dtype=np.int64), one.step.denominator
-    fits = np.ones(grouped.height, dtype=bool)
-    exact, shares = True, list[tuple[int, NDArray[np.int64]]]()
-    for place, attribute in enumerate(attributes):
-        lookup = partial(attribute.share, steps=steps) if attribute.shared else attribute.lookup()
-        column = grouped[attribute.name].to_list()
-        table = {value: lookup(value) for value in set(column)}
-        codes = np.array([table[value][0] for value in column], dtype=np.int64)
-        exact = exact and all(fitting for _, fitting in table.values())
-        _tell(_fit(one, attribute, circumstances.keeper), attribute, table, column, records)
-        fits &= codes != NO_PLACE
-        cells = cells * attribute.size + (0 if attribute.shared else np.maximum(codes, 0))
-        if attribute.shared:
-            shares.append((prod(after.size for after in attributes[place + 1 :]), np.maximum(codes, 0)))
     if circumstances.strict and not exact:
         refuse_strictly(held.name)
-    if one.drops:
-        lost = int(records[~fits].sum())
-        if lost:
-            said = f"{lost:,} of {int(records.sum()):,} records fit no cell and are left out"
-            circumstances.keeper.remark(held.name, said)
-        records = np.where(fits, records, 0)
-    if one.kept:
-        if circumstances.strict and not all(ids_of(grouped[one.kept.person])):
-            refuse_strictly(held.name)
-        records = cut(one.kept, held.name, grouped[one.kept.person], cells, records, circumstances)
-    counts = np.zeros(held.stop - held.start, dtype=np.int64)
-    for at, mass in _shared(cells, shares, steps):
-        np.add.at(counts, at, records * mass)
+    if lost:
+        keeper.remark(held.name, f"{lost:,} of {total:,} records fit no cell and are left out")
     return counts
-
-
-def _shared(
-    cells: NDArray[np.int64], shares: Sequence[tuple[int, NDArray[np.int64]]], steps: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Cells of records, and how many of their `steps` each of them has there.
-
-    `shares`: for each column of numbers, how far apart the cells of its ends are, and the steps at the high one.
-    The same steps go to high ends first, so that a record stands in at most one cell more than it has such columns.
-    """
-    if not shares:
-        yield cells, np.full(len(cells), steps)
-        return
-    strides, parts = np.array([stride for stride, _ in shares]), np.stack([part for _, part in shares], axis=1)
-    order = np.argsort(-parts, axis=1, kind="stable")
-    falling = np.take_along_axis(parts, order, axis=1)
-    above = np.full(len(cells), steps)
-    for rank in range(len(shares)):
-        yield cells, above - falling[:, rank]
-        above, cells = falling[:, rank], cells + strides[order[:, rank]]
-    yield cells, above
 
 
 def _fit(one: Grid, attribute: Attribute, keeper: Keeper) -> Fit:
@@ -480,7 +408,6 @@ def _tell(
     records: NDArray[np.int64],
 ) -> None:
     """How the values of an attribute fit, for the keeper."""
-    fit.rows += int(records.sum())
     counted: dict[Any, int] = dict.fromkeys(table, 0)
     for value, count in zip(column, records.tolist(), strict=True):
         counted[value] += count
@@ -488,8 +415,6 @@ def _tell(
         place, fits = table[value]
         if place == NO_PLACE:
             fit.cell(value, count)
-        elif attribute.shared:
-            fit.numbers(np.array([number(value)]), times=count)
         elif not attribute.values:
             fit.numbers(np.array([number(value)]), times=count)
             fit.outside += count * (not fits and attribute.lower < number(value) < attribute.upper)

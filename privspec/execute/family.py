@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from privspec.core.matrices import ExactVector
     from privspec.execute.budget import Spend
+    from privspec.execute.warehouse import Select
     from privspec.model.graph import Model
     from privspec.noise.samplers import Randomness
 
@@ -60,6 +61,7 @@ class Circumstances:
 
     `roll` says whose data count, where that is limited; `header`, whether text files have one. `keeper` is told how the
     data fit: nothing that is released or refused depends on it. `constants`: public values that the plan leaves open.
+    `selects`: takes what a database would be asked of each input, and then nothing is read.
     """
 
     model: Model | None = None
@@ -70,6 +72,7 @@ class Circumstances:
     keeper: Keeper = field(default_factory=Keeper)
     constants: Mapping[str, Any] = field(default_factory=dict)
     randomness: Randomness = field(default_factory=_of_the_system)
+    selects: list[tuple[str, Select]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,12 @@ class Fit:
             self.nonzero += times * int(nonzero.sum())
             self.small += times * int((nonzero & (np.abs(values) <= self.upper / THOUSAND)).sum())
 
+    def tally(self, below: int, above: int, nonzero: int, small: int) -> None:
+        """Numbers that were counted where they are: the last two where the range is one of thousands."""
+        self.below, self.above = self.below + below, self.above + above
+        if self.upper is not None and self.upper >= THOUSAND:
+            self.nonzero, self.small = self.nonzero + nonzero, self.small + small
+
     def counts(self) -> Iterator[str]:
         """What does not fit, in numbers alone; nothing where all does."""
         for count, what in (

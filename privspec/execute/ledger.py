@@ -46,6 +46,7 @@ from privspec.execute.database import (
 )
 from privspec.execute.family import exposure_of
 from privspec.execute.receipts import Event, check_release, check_round, counted_rounds, held, paid_for, refusal_notes
+from privspec.execute.sources import place_on_disk
 from privspec.problem.form import canonical
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class LedgerState:
 def place_of(inputs: Mapping[str, Any], named: Path | str | None = None) -> Path:
     """Where the ledger of a data set is.
 
-    As named, else as PRIVSPEC_LEDGER says, else beside the first input that is a file.
+    As named, else as PRIVSPEC_LEDGER says, else beside the first input that is a file, a folder or in a database: all
+    tables and views of a database share one, since the same people may stand in several of them.
 
     Raises: BudgetError PS1010 where all data are in memory and no ledger is named.
     """
@@ -153,7 +155,7 @@ def place_of(inputs: Mapping[str, Any], named: Path | str | None = None) -> Path
         return Path(named)
     for source in inputs.values():
         if isinstance(source, str | Path):
-            file = Path(source)
+            file = place_on_disk(source)
             stem = file.name.removesuffix(".gz")
             return file.with_name(f"{stem.removesuffix(Path(stem).suffix)}.ledger.db")
     raise BudgetError.of(

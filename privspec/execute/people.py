@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from privspec.problem.words import kept_words
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from privspec.execute.family import Circumstances
     from privspec.kernel.participation import Kept
     from privspec.noise.samplers import Randomness
@@ -32,15 +30,14 @@ def kept_rule(kept: Kept) -> str:
     return kept_words(kept)
 
 
-def ids_of(column: pl.Series) -> list[str]:
+def ids_of(written: Sequence[str | None]) -> list[str]:
     """Whose each row is, in the one form of an id; empty for nobody's."""
-    written = column.cast(str).to_list()
     forms = {text: unicodedata.normalize("NFC", text).strip() if text else "" for text in set(written)}
     return [forms[text] for text in written]
 
 
 def cut(
-    kept: Kept, name: str, column: pl.Series, cells: Counts, records: Counts, circumstances: Circumstances
+    kept: Kept, name: str, column: Sequence[str | None], cells: Counts, records: Counts, circumstances: Circumstances
 ) -> Counts:
     """How many of the records of each row (n,) are counted.
 

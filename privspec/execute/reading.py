@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.execute.sources import (
+    Unordered,
     collect,
     column_names,
     is_frame,
@@ -396,6 +397,12 @@ def _frame_lines(declared: Declared, source: Any) -> Lines | NDArray[np.float64]
     name, index = declared.name, declared.index
     frame = load_frame(name, source)
     names = column_names(name, frame)
+    if isinstance(source, Unordered) and declared.size > 1 and (index is None or index not in names):
+        refuse(
+            "PS0806",
+            f"the rows of a database or a folder stand in no order, and {name} is {declared.size} values in order",
+            help=f"give a file, or a column {index} that says whose each row is" if index else "give a file",
+        )
     # other columns may be of any kind
     own = [n for n in names if n in (name, index)] if len(declared.shape) < 2 and name in names else names
     table = collect(name, readable(name, frame, own))

@@ -23,16 +23,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
+from privspec.execute.data import located
 from privspec.execute.database import UnusableError, real_path, transaction
 from privspec.execute.ledger import LedgerState, Receipt, look
 from privspec.execute.sources import (
+    ARROW,
     cell_text,
     collect,
+    files_of,
     is_frame,
     load_array,
     load_frame,
     load_json,
     numbers_at_once,
+    place_on_disk,
     plain_text,
     rows_of_text,
 )
@@ -45,6 +49,8 @@ APPLICATION = 0x7073_7231
 """What stands in the header of a registry's file."""
 LARGEST = 8 * 2**20
 """A larger file is known by its bytes alone: to read it again would take longer than the run."""
+SAMPLED, BLOCK, BLOCKS = 2**28, 2**16, 256
+"""From so many bytes on, by its size and so many blocks of this size: two files that agree in them count as one."""
 AT_ONCE = 2**16
 """A file of text of more bytes is read by columns where it is plain."""
 _SCHEMA = (
@@ -168,14 +174,21 @@ def registration(inputs: Mapping[str, Any], party: str | None = None) -> Iterato
 def digests(name: str, source: Any) -> frozenset[bytes]:
     """Digests by which the data of an input are the same: of a file's bytes, and of the table in file or memory.
 
-    A table is known by its columns, whatever their names, order, library and format.
+    A table is known by its columns, whatever their names, order, library and format; a folder by each of its files; a
+    database also by its place, whatever was written to it since, so that all its tables are one data set.
     """
     found = []
     if isinstance(source, str | Path):
-        source = Path(source)
-        with source.open("rb") as file:
-            found.append(hashlib.file_digest(file, "sha256").digest())
-        if source.stat().st_size > LARGEST:
+        place = place_on_disk(source)
+        if place.is_dir():
+            return frozenset(digest for file in files_of(place) for digest in digests(name, file))
+        found.append(_of_bytes(place))
+        if place != Path(source):
+            found.append(hashlib.sha256(b"database" + os.fsencode(real_path(place))).digest())
+            source = located(name, source)
+        else:
+            source = place
+        if place.stat().st_size > LARGEST:
             return frozenset(found)
     try:
         found += [_of_table(columns) for columns in _tables(name, source) if columns]
@@ -184,6 +197,18 @@ def digests(name: str, source: Any) -> frozenset[bytes]:
         if not isinstance(source, Path):
             found.append(hashlib.sha256(repr(source).encode("utf-8", "replace")).digest())
     return frozenset(found)
+
+
+def _of_bytes(path: Path) -> bytes:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size < SAMPLED:
+            return hashlib.file_digest(file, "sha256").digest()
+        found = hashlib.sha256(f"{size} bytes".encode())
+        for place in range(BLOCKS):
+            file.seek(place * (size - BLOCK) // (BLOCKS - 1))
+            found.update(file.read(BLOCK))
+        return found.digest()
 
 
 def _of_table(columns: Sequence[Column]) -> bytes:
@@ -215,7 +240,7 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
         rows = list(rows_of_text(name, source))
         yield _columns(rows)
         yield _columns(rows[1:])
-    elif kind.endswith(".parquet") or is_frame(source):
+    elif kind.endswith((".parquet", *ARROW)) or is_frame(source):
         # days and times by their numbers: some of them are beyond every calendar
         frame = collect(name, load_frame(name, source))
         plain = [c.to_physical() if c.dtype.is_temporal() else c for c in frame if not c.dtype.is_nested()]

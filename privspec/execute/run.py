@@ -32,7 +32,7 @@ from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.receipts import adds
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
-from privspec.execute.sources import outputs_of
+from privspec.execute.sources import outputs_of, place_on_disk
 from privspec.model.targets import environment, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.form import plan_digest
@@ -111,12 +111,13 @@ def run(
         if party is None:
             release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))
         written = [] if output is None else [output, *places(output, release.observers).values()]
-        data = {f"the data for {name}": source for name, source in inputs.items()}
+        files = {name: place_on_disk(s) for name, s in inputs.items() if isinstance(s, str | Path)}
+        data = {f"the data for {name}": place for name, place in files.items()}
         kept = {**data, "the ledger": path, "the participation file": participation}
         refuse_overwriting([*written, *([] if joint_draw is None else [joint_draw])], kept)
-        files = None
+        written_to = None
         if output is not None:
-            files = stack.enter_context(ReleaseFiles(output, release.observers, mode))
+            written_to = stack.enter_context(ReleaseFiles(output, release.observers, mode))
         receipt = None
         if path is not None:
             # on disk in this order, before noise is drawn: who was counted, the debit, what the registry knows of it
@@ -128,8 +129,8 @@ def run(
         release = replace(_drawn(release, secret, source), round=now, ledger=receipt)
         if party is None and model is not None:
             release = with_computed(release, model)
-        if files is not None:
-            files.commit(release)
+        if written_to is not None:
+            written_to.commit(release)
     return release
 
 

@@ -17,14 +17,16 @@ import re
 import struct
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from numbers import Number
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,18 +188,69 @@ LOST = "\ufffd"
 _ONE_LINE = str.maketrans({"\n": LOST, BETWEEN: LOST})
 
 
+ARROW = (".arrow", ".feather")
+"""Suffixes of tables in the format that Arrow has for files."""
+IN_DATABASE = "::"
+"""Stands between a database and the name of one of its tables."""
+
+
+class Unordered(ABC):
+    """A source whose rows stand in no order."""
+
+    @abstractmethod
+    def frame(self, name: str) -> pl.LazyFrame:
+        """All of its rows.
+
+        Raises: DataError (PS0803).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Folder(Unordered):
+    """The Parquet files of a folder and of the folders in it."""
+
+    files: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, name: str, path: Path) -> Folder:
+        """Raises: DataError PS0802 if it holds none, or other data beside them."""
+        files = files_of(path)
+        others = [file for file in files if file.suffix.lower() != ".parquet"]
+        if others or not files:
+            said = f"holds {others[0].name} beside Parquet" if others else "holds no Parquet file"
+            refuse("PS0802", f"the folder for {name} {said}: {path}", help="a folder of data is one of Parquet files")
+        return cls(files)
+
+    def frame(self, name: str) -> pl.LazyFrame:
+        import polars as pl
+
+        return pl.scan_parquet(list(self.files), glob=False, hive_partitioning=False)
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files in a folder and in its folders, but for those that writers mark with a dot or a line below."""
+    found = (file for file in path.rglob("*") if file.is_file())
+    return tuple(sorted(f for f in found if not any(p.startswith((".", "_")) for p in f.relative_to(path).parts)))
+
+
+def place_on_disk(source: str | Path) -> Path:
+    """The file or folder that a source is in: of a table of a database, the database."""
+    text = str(source)
+    return Path(text if IN_DATABASE not in text or Path(text).exists() else text.split(IN_DATABASE)[0])
+
+
 def load_frame(name: str, source: Any, columns: Sequence[str] | None = None) -> pl.LazyFrame:
     """A lazy frame of any table of named columns; text files give text in every column.
 
     Args: columns, the names of a text file that has no header, in their order.
     Raises: DataError (PS0803) if it cannot be read.
     """
-    with _readable(name, TypeError, ValueError, OverflowError):
+    with unreadable_said(name, TypeError, ValueError, OverflowError):
         return _frame(name, source, columns)
 
 
 @contextmanager
-def _readable(name: str, *more: type[Exception]) -> Iterator[None]:
+def unreadable_said(name: str, *more: type[Exception]) -> Iterator[None]:
     """Says PS0803 where polars cannot read a table."""
     import polars as pl
 
@@ -211,8 +264,13 @@ def _readable(name: str, *more: type[Exception]) -> Iterator[None]:
 def _frame(name: str, source: Any, columns: Sequence[str] | None) -> pl.LazyFrame:
     import polars as pl
 
+    if isinstance(source, Unordered):
+        return source.frame(name)
     if isinstance(source, Path):
-        return _text(name, source, columns) if is_text(source) else pl.scan_parquet(source, glob=False)
+        if is_text(source):
+            return _text(name, source, columns)
+        arrow = source.suffix.lower() in ARROW
+        return pl.scan_ipc(source) if arrow else pl.scan_parquet(source, glob=False)
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
         return source.lazy()
     if isinstance(source, Mapping):
@@ -382,7 +440,7 @@ def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], ids: Sequen
     import polars as pl
 
     chosen = []
-    with _readable(name):
+    with unreadable_said(name):
         schema = frame.collect_schema()
     for column in (*ids, *columns):
         kind = schema[column]
@@ -394,16 +452,22 @@ def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], ids: Sequen
         elif kind in (pl.Categorical, pl.Enum, pl.Null, pl.Binary):
             chosen.append(pl.col(column).cast(pl.String, strict=False))
         elif kind.is_decimal():
-            chosen.append(pl.col(column).cast(pl.Float64, strict=False))
+            # by their digits: a quotient of two doubles would be rounded twice
+            chosen.append(pl.col(column).cast(pl.String).cast(pl.Float64, strict=False))
         elif kind.is_numeric() or kind in (pl.String, pl.Boolean):
             chosen.append(pl.col(column))
         else:
-            refuse(
-                "PS0803",
-                f"the column {column} of the data for {name} is of a kind that holds neither numbers nor words",
-                help="write it as numbers or as text; dates, lists and structures are neither",
-            )
+            refuse_kind(column, name)
     return frame.select(chosen)
+
+
+def refuse_kind(column: str, name: str) -> NoReturn:
+    """Raises: DataError PS0803: a column holds neither numbers nor words."""
+    refuse(
+        "PS0803",
+        f"the column {column} of the data for {name} is of a kind that holds neither numbers nor words",
+        help="write it as numbers or as text; dates, lists and structures are neither",
+    )
 
 
 def collect(name: str, frame: pl.LazyFrame) -> pl.DataFrame:
@@ -411,7 +475,7 @@ def collect(name: str, frame: pl.LazyFrame) -> pl.DataFrame:
 
     Raises: DataError (PS0803).
     """
-    with _readable(name):
+    with unreadable_said(name):
         return frame.collect(engine="streaming")
 
 
@@ -420,7 +484,7 @@ def column_names(name: str, frame: pl.LazyFrame) -> list[str]:
 
     Raises: DataError (PS0803).
     """
-    with _readable(name):
+    with unreadable_said(name):
         return frame.collect_schema().names()
 
 
@@ -433,7 +497,7 @@ def parquet_frames(name: str, path: Path, columns: Sequence[str], rows: int) -> 
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
-    with _readable(name, pa.ArrowException), pq.ParquetFile(path) as file:
+    with unreadable_said(name, pa.ArrowException), pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
             found = pl.from_arrow(pa.Table.from_batches([batch]))
             assert isinstance(found, pl.DataFrame)
@@ -517,4 +581,6 @@ def _shallow(text: str) -> str:
 def is_frame(source: Any) -> bool:
     """Whether it is a table of named columns: polars, pandas, pyarrow or a mapping of columns."""
     # of the type: asking a lazy frame itself would compute its columns
-    return isinstance(source, Mapping) or any(hasattr(type(source), name) for name in ("columns", "column_names"))
+    return isinstance(source, Mapping | Unordered) or any(
+        hasattr(type(source), name) for name in ("columns", "column_names")
+    )

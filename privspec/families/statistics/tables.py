@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from privspec.execute.keeper import Fit, refuse, refuse_unreadable
 from privspec.execute.reading import Fields, number
-from privspec.execute.sources import collect, column_names, load_array, load_frame, load_json, parquet_frames, readable
+from privspec.execute.sources import (
+    Unordered,
+    collect,
+    column_names,
+    load_array,
+    load_frame,
+    load_json,
+    parquet_frames,
+    readable,
+)
 from privspec.model.library import GRID_BITS, Steps
 
 if TYPE_CHECKING:
@@ -100,6 +109,12 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
 def _table(wanted: Wanted, source: Any) -> Rows:
     import polars as pl
 
+    if isinstance(source, Unordered):
+        refuse(
+            "PS0812",
+            f"the rows of a database or a folder stand in no order, and the first records of each {wanted.party} count",
+            help="give a file in which the rows of each stand together",
+        )
     frame = load_frame(wanted.name, source, None if wanted.header else wanted.columns)
     layout = layout_of(wanted, column_names(wanted.name, frame))
     for table in _slices(wanted, source, layout, frame):

@@ -1,0 +1,317 @@
+"""What is asked of a table of records: counts by keys and sums of clipped numbers in whole steps; no row is given back.
+
+Every engine (polars here, a database in `warehouse`) answers with groups of records that this plan cannot tell apart:
+- of a column of words, and of whole numbers in text, the cell as it stands is a key;
+- of a column of whole numbers the key is the number, all numbers beyond an end as one, and what lies between two whole
+  numbers as a quarter beside the nearest;
+- a column of numbers is added up: x becomes floor((min(max(x, low), high) - low) * factor + 1/2) steps, in doubles of
+  64 bits operation by operation, at most `steps`, where factor = steps / (high - low) is rounded once, here. Whether x
+  is missing (nothing, or not a number) is a key, and it counts as no steps.
+So a record's steps are a function of its own cells alone, whole numbers from 0 to `steps` whatever doubles do: that is
+all that a guarantee rests on; they are within 1/2 step and 2^-51 of x's share of what is exact. Sums are of whole
+numbers, so neither the order of rows nor the number of threads nor the engine changes them.
+
+Where several columns are added up, a record's steps are shared among the 2^c combinations of their ends as `masses`
+says, for which engines give the sum of the least steps of every set of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from itertools import combinations
+from math import floor, nextafter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.execute.reading import number
+from privspec.execute.sources import collect, numbers_at_once, readable, unreadable_said
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NO_PLACE = -1
+"""The code of a value that is missing or not in its attribute's domain."""
+BATCH = 2**18
+"""Rows of text, or groups, that are held at once."""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One column of a table: its admissible values in order, integers lower..upper, or numbers between two `ends`."""
+
+    name: str
+    values: tuple[str, ...] = ()
+    lower: int = 0
+    upper: int = -1
+    shared: bool = False
+
+    @classmethod
+    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, bool]) -> Attribute:
+        """As the kernel reads it."""
+        name, values, lower, upper, shared = column
+        return cls(name, values, shared=shared) if lower is None or upper is None else cls(name, (), lower, upper)
+
+    @property
+    def size(self) -> int:
+        return len(self.values) or self.upper - self.lower + 1
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """Of numbers that are added up."""
+        low, high = map(Fraction, self.values)
+        return float(low), float(high)
+
+    def factor(self, steps: int) -> float:
+        """Steps per unit of numbers that are added up."""
+        low, high = map(Fraction, self.values)
+        return float(steps / (high - low))
+
+    def steps(self, value: Any, steps: int) -> int:
+        """What a number counts as; none for what is no number."""
+        quantity, (low, high) = number(value), self.ends
+        if quantity != quantity:
+            return 0
+        return min(floor((min(max(quantity, low), high) - low) * self.factor(steps) + 0.5), steps)
+
+    @property
+    def beyond(self) -> tuple[float, float]:
+        """Numbers that stand for all those below and above a range of whole numbers."""
+        low, high = float(self.lower), float(self.upper)
+        return min(low - 1, nextafter(low, -np.inf)), max(high + 1, nextafter(high, np.inf))
+
+    def lookup(self) -> Callable[[Any], tuple[int, bool]]:
+        """From a key as it was read to its place in the domain, and whether it fits exactly."""
+        if not self.values:
+            return self._nearest
+        words = {text: place for place, text in enumerate(self.values)}
+        found = ((number(_decimal(text)), place) for text, place in words.items())
+        return partial(_found, words, {quantity: place for quantity, place in found if quantity == quantity})
+
+    def _nearest(self, value: Any) -> tuple[int, bool]:
+        quantity = number(value)
+        if quantity != quantity:
+            return NO_PLACE, False
+        nearest = floor(min(max(quantity, self.lower), self.upper) + 0.5)
+        return nearest - self.lower, nearest == quantity
+
+
+def _found(words: Mapping[str, int], quantities: Mapping[float, int], value: Any) -> tuple[int, bool]:
+    place = words.get(str(value).strip(), quantities.get(number(value), NO_PLACE))
+    return place, place != NO_PLACE
+
+
+def _decimal(text: str) -> Any:
+    """A number that may be written as a fraction."""
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+class Told(Protocol):
+    """Who hears of cells, in the column at some place, that are added up and are no numbers, and how often each is."""
+
+    def __call__(self, place: int, cell: Any, times: int = 1) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Of the numbers of a column: how many lie below and above its range, are not 0, and are small beside its end."""
+
+    below: int
+    above: int
+    nonzero: int
+    small: int
+
+    @classmethod
+    def joined(cls, some: Iterable[Tally]) -> Tally:
+        counts = [astuple(one) for one in some]
+        return cls(*(sum(count[j] for count in counts) for j in range(4)))
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of records: a key for each attribute (of numbers: whether it is missing), and how many records they are.
+
+    sums: for each of `Statistic.sets`, the sum over a group's records of the least of their steps; tallies: of each
+    column that is added up, over all these groups; people: whose records they are, where records are read by person.
+    """
+
+    keys: tuple[Sequence[Any], ...]
+    records: Sequence[int]
+    sums: tuple[Sequence[int], ...]
+    tallies: tuple[Tally, ...]
+    people: Sequence[str | None] = ()
+
+    @classmethod
+    def joined(cls, asked: Statistic, some: Iterable[Groups]) -> Groups:
+        """All of them at once."""
+        parts = list(some)
+        return cls(
+            tuple([cell for part in parts for cell in part.keys[i]] for i in range(len(asked.attributes))),
+            [n for part in parts for n in part.records],
+            tuple([n for part in parts for n in part.sums[j]] for j in range(len(asked.sets))),
+            tuple(Tally.joined(part.tallies[i] for part in parts) for i in range(len(asked.added))),
+            [person for part in parts for person in part.people],
+        )
+
+    def of(self, records: NDArray[np.int64]) -> Groups:
+        """The same with other numbers of records: none of a group, or of records that are alike."""
+        left = records.tolist()
+        shares = list(zip(left, self.records, strict=True))
+        sums = tuple([s * n // max(m, 1) for s, (n, m) in zip(column, shares, strict=True)] for column in self.sums)
+        return replace(self, records=left, sums=sums)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """The plan: these attributes of the records of the input `name`, numbers in so many steps.
+
+    person: the column that says whose a record is; then records of a group are one person's, and all alike.
+    """
+
+    name: str
+    attributes: tuple[Attribute, ...]
+    steps: int
+    person: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """All that are read."""
+        return [*([] if self.person is None else [self.person]), *(one.name for one in self.attributes)]
+
+    @cached_property
+    def added(self) -> tuple[int, ...]:
+        """The places of the columns that are added up."""
+        return tuple(i for i, one in enumerate(self.attributes) if one.shared)
+
+    @cached_property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """All sets of them but the empty one."""
+        return tuple(some for size in range(len(self.added)) for some in combinations(self.added, size + 1))
+
+    def masses(self, groups: Groups) -> Iterator[tuple[tuple[int, ...], NDArray[Any]]]:
+        """For each set of added columns, the steps of the records (groups,) that stand at the high ends of just these.
+
+        A record with steps p stands there for those t of 0..steps - 1 for which just these columns have p > t: so in
+        at most one combination of ends more than it has such columns.
+        """
+        least = {some: np.array(sums, dtype=object) for some, sums in zip(self.sets, groups.sums, strict=True)}
+        least[()] = np.array(groups.records, dtype=object) * self.steps
+        for some in least:
+            larger = (other for other in least if set(some) <= set(other))
+            yield some, sum((-1) ** (len(other) - len(some)) * least[other] for other in larger)
+
+
+# --- polars ---------------------------------------------------------------------------------------
+
+
+def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterator[Groups]:
+    """The groups of a frame; where numbers are text, those of some rows after those of others.
+
+    Raises: DataError (PS0803).
+    """
+    import polars as pl
+
+    plain = readable(asked.name, frame, [one.name for one in asked.attributes], [asked.person] if asked.person else [])
+    schema = plain.collect_schema()
+    texts = {i for i in asked.added if schema[asked.attributes[i].name] == pl.String}
+    for part in batches(asked.name, plain) if texts else (plain,):
+        numbers = part
+        for i in texts:
+            name = asked.attributes[i].name
+
+            def entry(cell: Any, place: int = i) -> float:
+                value = number(cell)
+                if value != value:
+                    told(place, cell)
+                return value
+
+            column = collect(asked.name, part.select(name))[name]
+            numbers = numbers.with_columns(pl.Series(name, numbers_at_once(column, entry)))
+        for found in collect(asked.name, _keyed(asked, numbers)).iter_slices(BATCH):
+            for i in asked.added:
+                missing = int(found["records"].filter(found[f"key_{i}"]).sum())
+                if missing and i not in texts:
+                    told(i, None, missing)
+            yield _groups(asked, found)
+
+
+def batches(name: str, frame: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+    """Some rows of a frame after others.
+
+    Raises: DataError (PS0803).
+    """
+    with unreadable_said(name):
+        if not hasattr(frame, "collect_batches"):
+            parts: Iterator[pl.DataFrame] = collect(name, frame).iter_slices(BATCH)
+        else:
+            parts = iter(frame.collect_batches(chunk_size=BATCH))
+        for part in parts:
+            yield part.lazy()
+
+
+def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    schema, chosen, found = frame.collect_schema(), [], [pl.len().alias("records")]
+    for i, one in enumerate(asked.attributes):
+        column = pl.col(one.name)
+        if one.shared:
+            x = column.cast(pl.Float64, strict=False).fill_nan(None)
+            low, high = one.ends
+            steps = ((x.clip(low, high) - low) * one.factor(asked.steps) + 0.5).floor().clip(0.0, float(asked.steps))
+            chosen += [
+                x.is_null().alias(f"key_{i}"),
+                x.alias(f"x_{i}"),
+                steps.cast(pl.Int64).fill_null(0).alias(f"steps_{i}"),
+            ]
+            known = pl.col(f"x_{i}")
+            nonzero, edge = known != 0.0, high / 1000
+            tests = (known < low, known > high, nonzero, nonzero & (known.abs() <= edge))
+            found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
+        elif one.values or not schema[one.name].is_numeric():
+            chosen.append(column.alias(f"key_{i}"))
+        else:
+            chosen.append(_key(one, column.cast(pl.Float64).fill_nan(None)).alias(f"key_{i}"))
+    for j, some in enumerate(asked.sets):
+        least = pl.min_horizontal([pl.col(f"steps_{i}") for i in some])
+        found.append(least.cast(pl.Int128).sum().alias(f"sum_{j}"))
+    keys = [f"key_{i}" for i in range(len(asked.attributes))]
+    if asked.person is not None:
+        chosen.append(pl.col(asked.person).alias("person"))
+        keys += ["person", *(f"steps_{i}" for i in asked.added)]
+    return frame.select(chosen).group_by(keys).agg(found)
+
+
+def _key(one: Attribute, x: pl.Expr) -> pl.Expr:
+    import polars as pl
+
+    below, above = one.beyond
+    nearest = (x + 0.5).floor()
+    between = pl.when(nearest >= one.upper).then(one.upper - 0.25).otherwise(nearest + 0.25)
+    return (
+        pl.when(x < one.lower)
+        .then(below)
+        .when(x > one.upper)
+        .then(above)
+        .when(x == x.floor())
+        .then(x)
+        .otherwise(between)
+    )
+
+
+def _groups(asked: Statistic, found: pl.DataFrame) -> Groups:
+    tallies = (Tally(*(int(found[f"tally_{i}_{j}"].sum()) for j in range(4))) for i in asked.added)
+    return Groups(
+        tuple(found[f"key_{i}"].to_list() for i in range(len(asked.attributes))),
+        found["records"].to_list(),
+        tuple(found[f"sum_{j}"].to_list() for j in range(len(asked.sets))),
+        tuple(tallies),
+        [] if asked.person is None else found["person"].to_list(),
+    )

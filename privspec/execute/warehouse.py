@@ -1,0 +1,510 @@
+"""Records where they are: tables of a DuckDB database, Parquet files and folders of them, frames in memory.
+
+A statistic is asked of the database as one SELECT (`select_of`, which `privspec data --sql` prints) that gives whole
+numbers back; columns whose texts would have to be read as numbers come row by row instead, and are read by the one rule
+for texts. The database is opened read-only beside an empty one that lives in memory: what it calls its own functions,
+settings or files has no say, and a view that reads files elsewhere is refused. The `warehouse` extra brings DuckDB;
+without it polars reads Parquet, with the same result.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from privspec.core.diagnostics import UsageError
+from privspec.execute.keeper import refuse, refuse_unreadable
+from privspec.execute.sources import (
+    IN_DATABASE,
+    Folder,
+    Unordered,
+    column_names,
+    is_text,
+    load_frame,
+    refuse_kind,
+    unreadable_said,
+)
+from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_frame
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A SELECT as DuckDB is asked, and the words in it that say where the records are."""
+
+    text: str
+    source: str
+
+    def on(self, table: str) -> str:
+        """The same of a table of that name, in words that other databases know: they compare texts by their signs."""
+        return self.text.replace(self.source, _name(table)).replace(" COLLATE C AS", " AS")
+
+
+class Records(ABC):
+    """A table whose rows are records in any order."""
+
+    name: str
+    public = True
+    """Whether the names of its columns are no data: the first line of a text file may be."""
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Its columns."""
+
+    @abstractmethod
+    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+        """The groups of a statistic, some after others.
+
+        Args: told, of each cell of a column that is added up (by its place) that is no number, and how often.
+        Raises: DataError (PS0803).
+        """
+
+    def select(self, asked: Statistic) -> list[Select]:
+        """What a database is asked.
+
+        Raises: UsageError PS0721 where no database is asked.
+        """
+        raise UsageError.of(
+            "PS0721",
+            f"no database is asked for the data for {self.name}",
+            help="--sql is for tables of a database, written DATABASE.duckdb::TABLE, and for Parquet",
+        )
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raises: DataError PS0804 if a column is missing."""
+        missing = [name for name in names if name not in self.names]
+        if not missing:
+            return
+        near = [(name, get_close_matches(name, self.names, 1)) for name in missing if self.public]
+        where = "columns are found by their names" if self.public else "the first line names the columns"
+        refuse(
+            "PS0804",
+            f"the data for {self.name} have no column {', '.join(missing)}",
+            *(f"they have a column {close[0]}: is that {name}?" for name, close in near if close),
+            help=f"{where}: {', '.join(names)}",
+        )
+
+
+def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> Records:
+    """The records of a path, a table of a database, a folder or a frame.
+
+    Args: columns, the names of a text file that has no header, in their order.
+    Raises: DataError (PS0803).
+    """
+    if isinstance(source, Table):
+        return _OfTable(name, source)
+    files = source.files if isinstance(source, Folder) else (source,)
+    if all(isinstance(file, Path) and file.suffix.lower() == ".parquet" for file in files):
+        return _OfParquet(name, files)
+    return _OfFrame(name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source))
+
+
+@dataclass(frozen=True)
+class _OfFrame(Records):
+    name: str
+    frame: pl.LazyFrame
+    public: bool
+
+    @cached_property
+    def names(self) -> list[str]:
+        return column_names(self.name, self.frame)
+
+    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+        return groups_of_frame(asked, self.frame, told)
+
+
+# --- Parquet --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OfParquet(Records):
+    """Files of Parquet; those whose columns are of other kinds are asked by themselves."""
+
+    name: str
+    files: tuple[Path, ...]
+
+    @cached_property
+    def schemas(self) -> Mapping[Path, Mapping[str, Any]]:
+        import polars as pl
+
+        with unreadable_said(self.name):
+            return {file: pl.scan_parquet(file, glob=False).collect_schema() for file in self.files}
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns that all files have."""
+        first, *others = self.schemas.values()
+        return [name for name in first if all(name in other for other in others)]
+
+    def check(self, names: Sequence[str]) -> None:
+        if len(self.files) > 1:
+            for file, schema in self.schemas.items():
+                lacking = [name for name in names if name not in schema]
+                if lacking and len(lacking) < len(names):
+                    refuse("PS0804", f"{file.name} of the folder for {self.name} has no column {', '.join(lacking)}")
+        super().check(names)
+
+    def _alike(self, asked: Statistic) -> list[list[Path]]:
+        wanted, found = [one.name for one in asked.attributes], dict[tuple[Any, ...], list[Path]]()
+        for file, schema in self.schemas.items():
+            found.setdefault(tuple(schema[name] for name in wanted), []).append(file)
+        return list(found.values())
+
+    def _pushed(self, asked: Statistic, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> Select | None:
+        """The SELECT over some files; None where it has to be rows."""
+        if any(set(str(file)) & set("*?[{") for file in files):
+            return None
+        source = f"read_parquet([{', '.join(_text(str(file)) for file in files)}], hive_partitioning = false)"
+        try:
+            return Select(select_of(asked, _kinds(self.name, database, source), source), source)
+        except _RowsNeededError:
+            return None
+
+    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+        import polars as pl
+
+        with connection(self.name) as database:
+            for files in self._alike(asked):
+                query = None if database is None else self._pushed(asked, files, database)
+                if query is not None:
+                    assert database is not None
+                    yield from _asked(asked, database, query.text, told)
+                    continue
+                with unreadable_said(self.name):
+                    frame = pl.scan_parquet(files, glob=False, hive_partitioning=False)
+                yield from groups_of_frame(asked, frame, told)
+
+    def select(self, asked: Statistic) -> list[Select]:
+        with connection(self.name) as database:
+            if database is None:
+                refuse_missing()
+            found = [self._pushed(asked, files, database) for files in self._alike(asked)]
+        queries = [query for query in found if query is not None]
+        return queries if len(queries) == len(found) else super().select(asked)
+
+
+# --- databases ------------------------------------------------------------------------------------
+
+DATABASES = (".duckdb", ".ddb")
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Unordered):
+    """A table or view of a DuckDB database."""
+
+    path: Path
+    schema: str
+    table: str
+
+    @classmethod
+    def of(cls, name: str, path: Path, table: str) -> Table:
+        """The table of that name; `schema.table` where it is in a schema of its own.
+
+        Raises: DataError PS0802 if there is none; UsageError PS0819 without the extra.
+        """
+        if not path.is_file():
+            refuse("PS0802", f"the database for {name} does not exist: {path}")
+        with connection(name, path) as database:
+            if database is None:
+                refuse_missing()
+            query = (
+                "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'data' UNION ALL "
+                "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'data' AND NOT internal"
+            )
+            found = [(str(schema), str(found)) for schema, found in database.execute(query).fetchall()]
+        named = {one: (schema, one) for schema, one in found if schema == "main"}
+        named = {f"{schema}.{one}": (schema, one) for schema, one in found} | named
+        if table in named:
+            return cls(path, *named[table])
+        if not table or not table.replace("_", "").replace(".", "").replace("-", "").isalnum():
+            said = f"what stands behind {IN_DATABASE} is the name of a table or view, and no query"
+            refuse("PS0802", said, help="make a view of the query in the database, and name that")
+        close = get_close_matches(table, list(named), 1)
+        listed = ", ".join(sorted(named)[:8])
+        return refuse(
+            "PS0802",
+            f"the database for {name} has no table {table}",
+            help=f"is {close[0]} meant?" if close else f"it has {listed}" if listed else "it has no tables",
+        )
+
+    @property
+    def quoted(self) -> str:
+        return f"data.{_name(self.schema)}.{_name(self.table)}"
+
+    def frame(self, name: str) -> pl.LazyFrame:
+        """All of its rows: for what is no statistic of a table."""
+        import polars as pl
+
+        records = _OfTable(name, self)
+        parts = list(records.rows(records.names))
+        return (pl.concat(parts) if parts else pl.DataFrame({one: [] for one in records.names})).lazy()
+
+
+@dataclass(frozen=True)
+class _OfTable(Records):
+    name: str
+    table: Table
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        with connection(self.name, self.table.path) as database:
+            assert database is not None
+            return _kinds(self.name, database, self.table.quoted)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.kinds)
+
+    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+        try:
+            query = select_of(asked, self.kinds, self.table.quoted)
+        except _RowsNeededError:
+            for part in self.rows(asked.columns, asked.person):
+                yield from groups_of_frame(asked, part.lazy(), told)
+            return
+        with connection(self.name, self.table.path) as database:
+            assert database is not None
+            yield from _asked(asked, database, query, told)
+
+    def _rows(self, names: Sequence[str], person: str | None = None) -> str:
+        cells = (_cell(one, self.kinds[one], whole=one == person) for one in names)
+        return f"SELECT {', '.join(cells)}\nFROM {self.table.quoted}"
+
+    def rows(self, names: Sequence[str], person: str | None = None) -> Iterator[pl.DataFrame]:
+        """Its rows, some after others, in columns that polars holds; whose they are in text, whatever the kind."""
+        import polars as pl
+
+        with connection(self.name, self.table.path) as database, _said(self.name):
+            assert database is not None
+            for batch in database.sql(self._rows(names, person)).to_arrow_reader(BATCH):
+                found = pl.from_arrow(batch)
+                assert isinstance(found, pl.DataFrame)
+                yield found
+
+    def select(self, asked: Statistic) -> list[Select]:
+        try:
+            return [Select(select_of(asked, self.kinds, self.table.quoted), self.table.quoted)]
+        except _RowsNeededError:
+            why = "records are read person by person" if asked.person else "text stands where numbers are added up"
+            rows = self._rows(asked.columns, asked.person)
+            return [Select(f"-- {why}: all rows are read\n{rows}", self.table.quoted)]
+
+
+@contextmanager
+def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection | None]:
+    """DuckDB with nothing but that database, as `data`, to be read; None where it is not installed.
+
+    What does not fit into memory goes to a folder of the user's own that is taken away.
+    Raises: DataError PS0802 if it cannot be opened.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        yield None
+        return
+    folder = tempfile.mkdtemp(prefix="privspec-")
+    try:
+        with duckdb.connect(":memory:") as database:
+            database.execute(f"SET temp_directory = {_text(folder)}")
+            for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
+                database.execute(f"SET {setting} = false")
+            if path is not None:
+                try:
+                    database.execute(f"ATTACH {_text(str(path))} AS data (READ_ONLY, TYPE duckdb)")
+                except duckdb.Error:
+                    refuse(
+                        "PS0802",
+                        f"the database for {name} cannot be opened: {path}",
+                        help="it has to be a DuckDB database that no other program has open for writing",
+                    )
+                database.execute("SET enable_external_access = false")
+            database.execute("SET lock_configuration = true")
+            yield database
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _said(name: str) -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error:
+        refuse_unreadable(name, "a table of columns")
+
+
+def refuse_missing() -> NoReturn:
+    """Raises: UsageError PS0819: without DuckDB a database cannot be read."""
+    raise UsageError.of(
+        "PS0819",
+        "tables of a database are read by DuckDB, which is not installed",
+        help="pip install 'privspec[warehouse]'",
+    )
+
+
+# --- SQL ------------------------------------------------------------------------------------------
+
+
+EXACT_DIGITS = 15
+"""Whole numbers of so many digits, and their quotient by a power of ten, are rounded once."""
+
+
+class _RowsNeededError(Exception):
+    """A column is of a kind of which the database gives rows."""
+
+
+_WHOLE = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)")
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*\d+\)")
+
+
+def _is_text(kind: str) -> bool:
+    return kind == "VARCHAR" or (kind.startswith("ENUM(") and kind.endswith(")"))
+
+
+def _kinds(name: str, database: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
+    """What each column holds, by the database's names of types."""
+    with _said(name):
+        return {str(row[0]): str(row[1]) for row in database.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+
+
+def _cell(column: str, kind: str, *, whole: bool = False) -> str:
+    """A column as polars is to hold it: what has no counterpart there as text; `whole`: so is all else but lists."""
+    quoted = _name(column)
+    opaque = whole and not kind.endswith((")", "]")) and kind not in ("DOUBLE", "FLOAT")
+    if kind in ("HUGEINT", "UHUGEINT", "BIGNUM") or _is_text(kind) or opaque:
+        return f"CAST({quoted} AS VARCHAR) AS {quoted}"
+    return quoted
+
+
+def _double(column: str, kind: str) -> str | None:
+    """A column as numbers of 64 bits, each the nearest, none that is not a number; None of what holds no numbers."""
+    quoted = _name(column)
+    if _WHOLE.fullmatch(kind) or kind == "BOOLEAN":
+        return f"CAST({quoted} AS DOUBLE)"
+    if kind in ("DOUBLE", "FLOAT"):
+        wide = quoted if kind == "DOUBLE" else f"CAST({quoted} AS DOUBLE)"
+        return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {wide} END"
+    digits = _DECIMAL.fullmatch(kind)
+    if digits is not None and int(digits[1]) <= EXACT_DIGITS:
+        return f"CAST({quoted} AS DOUBLE)"
+    if digits is not None or kind in ("HUGEINT", "UHUGEINT"):
+        # by their digits: what lies on the way would be rounded twice
+        return f"CAST(CAST({quoted} AS VARCHAR) AS DOUBLE)"
+    return None
+
+
+def _key(one: Attribute, kind: str) -> str:
+    """The key of a column of words or of whole numbers."""
+    quoted, number = _name(one.name), _double(one.name, kind)
+    if number is None:
+        # by its signs, whatever order or case the table compares them by
+        return f"CAST({quoted} AS VARCHAR) COLLATE C"
+    if one.values or kind == "BOOLEAN":
+        return number if _DECIMAL.fullmatch(kind) or kind in ("FLOAT", "DOUBLE") else quoted
+    if _WHOLE.fullmatch(kind):
+        # `least` and `greatest` would take a number for what is missing
+        low, high = (f"WHEN {quoted} {sign} THEN" for sign in (f"< {one.lower}", f"> {one.upper}"))
+        return f"CASE {low} {one.lower - 1} {high} {one.upper + 1} ELSE {quoted} END"
+    below, above = map(_real, one.beyond)
+    last = _real(one.upper - 0.25)
+    return (
+        f"CASE WHEN {number} < {_real(one.lower)} THEN {below} WHEN {number} > {_real(one.upper)} THEN {above}\n"
+        f"      WHEN {number} = floor({number}) THEN {number}\n"
+        f"      WHEN floor({number} + 0.5e0) >= {_real(one.upper)} THEN {last}"
+        f" ELSE floor({number} + 0.5e0) + 0.25e0 END"
+    )
+
+
+def select_of(asked: Statistic, kinds: Mapping[str, str], source: str) -> str:
+    """One SELECT that asks a statistic of a table: its rows are the groups, and all its numbers are whole.
+
+    Raises: DataError PS0803 if a column holds neither numbers nor words.
+    """
+    numbers, cells, found = list[str](), list[str](), ["count(*) AS records"]
+    if asked.person is not None:
+        raise _RowsNeededError
+    for one in asked.attributes:
+        if not _is_text(kinds[one.name]) and _double(one.name, kinds[one.name]) is None:
+            refuse_kind(one.name, asked.name)
+    for i, one in enumerate(asked.attributes):
+        kind = kinds[one.name]
+        if not one.shared:
+            numbers.append(f"{_key(one, kind)} AS key_{i}")
+            cells.append(f"key_{i}")
+            continue
+        number = _double(one.name, kind)
+        if number is None:
+            raise _RowsNeededError
+        low, high = one.ends
+        clipped = f"least(greatest(x_{i}, {_real(low)}), {_real(high)})"
+        steps = f"floor(({clipped} - {_real(low)}) * {_real(one.factor(asked.steps))} + 0.5e0)"
+        whole = f"CAST(least({steps}, {_real(asked.steps)}) AS BIGINT)"
+        numbers.append(f"{number} AS x_{i}")
+        cells += [
+            f"x_{i} IS NULL AS key_{i}",
+            f"x_{i}",
+            f"CASE WHEN x_{i} IS NULL THEN 0 ELSE {whole} END AS steps_{i}",
+        ]
+        tests = [f"x_{i} < {_real(low)}", f"x_{i} > {_real(high)}"]
+        if high >= 1000:
+            tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / 1000)}"]
+        found += [f"count(*) FILTER (WHERE {test}) AS tally_{i}_{j}" for j, test in enumerate(tests)]
+    for j, some in enumerate(asked.sets):
+        least = f"steps_{some[0]}" if len(some) == 1 else f"least({', '.join(f'steps_{i}' for i in some)})"
+        found.append(f"sum({least}) AS sum_{j}")
+    keys = ", ".join(f"key_{i}" for i in range(len(asked.attributes)))
+    return (
+        f"WITH numbers AS (\n  SELECT {_listed(numbers)}\n  FROM {source}\n),\n"
+        f"cells AS (\n  SELECT {_listed(cells)}\n  FROM numbers\n)\n"
+        f"SELECT {_listed([*keys.split(', '), *found])}\nFROM cells\nGROUP BY {keys}"
+    )
+
+
+def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, told: Told) -> Iterator[Groups]:
+    with _said(asked.name):
+        cursor = database.execute(query)
+        names = [column[0] for column in cursor.description or ()]
+        while rows := cursor.fetchmany(BATCH):
+            columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
+            tallies = []
+            for i in asked.added:
+                counted = [sum(columns.get(f"tally_{i}_{j}", (0,))) for j in range(4)]
+                tallies.append(Tally(*counted))
+                missing = sum(n for n, none in zip(columns["records"], columns[f"key_{i}"], strict=True) if none)
+                if missing:
+                    told(i, None, missing)
+            keys = tuple(columns[f"key_{i}"] for i in range(len(asked.attributes)))
+            sums = tuple(columns[f"sum_{j}"] for j in range(len(asked.sets)))
+            yield Groups(keys, columns["records"], sums, tuple(tallies))
+
+
+def _listed(items: Sequence[str]) -> str:
+    return ",\n    ".join(items)
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _real(value: float) -> str:
+    """A number as a literal of 64 bits."""
+    text = repr(float(value))
+    return text if "e" in text else text + "e0"

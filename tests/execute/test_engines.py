@@ -1,0 +1,384 @@
+"""Whichever engine reads a table, the same whole numbers come: those of a naive reading, cell by cell."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from privspec.core.diagnostics import DataError, UsageError
+from privspec.execute import sources, statistic, warehouse
+from privspec.execute.data import Grid, count_cells, located, read_inputs
+from privspec.execute.family import Circumstances
+from privspec.execute.ledger import place_of
+from privspec.execute.reading import Declared, read_entries
+from privspec.execute.registry import digests
+from privspec.kernel.core.linear import Held
+
+duckdb = pytest.importorskip("duckdb")
+
+COLUMNS = (
+    ("sex", ("F", "M", "2"), None, None, False),
+    ("age", (), 0, 3, False),
+    ("pay", ("-1/10", "1000"), None, None, True),
+    ("hours", ("0", "60"), None, None, True),
+)
+STEPS = 2**30
+PLACES = count()
+
+
+def table(drops: bool, columns: Any = COLUMNS, steps: int = STEPS, records: int | None = None) -> Grid:
+    size = math.prod(len(values) or upper - lower + 1 for _, values, lower, upper, _ in columns)
+    held = Held("people", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
+    return Grid(held, Fraction(1, steps), drops)
+
+
+def as_number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        truth = {"true": 1.0, "false": 0.0}
+        return truth.get(cell.strip().casefold(), math.nan) if isinstance(cell, str) else math.nan
+
+
+def naively(rows: list[tuple[Any, ...]], drops: bool) -> list[int]:
+    """Every record's steps one by one, straight from what the documentation of `statistic` says."""
+    counts = np.zeros((3, 4, 2, 2), dtype=object)
+    for sex, age, *numbers in rows:
+        text, quantity = str(sex).strip(), as_number(sex)
+        word = {"F": 0, "M": 1, "2": 2}.get(text, 2 if quantity == 2 else None)
+        years = as_number(age)
+        whole = None if math.isnan(years) else math.floor(min(max(years, 0), 3) + 0.5)
+        shares, lost = [], word is None or whole is None
+        for value, low, high, width in zip(numbers, (-0.1, 0.0), (1000.0, 60.0), ("10001/10", "60"), strict=True):
+            x = as_number(value)
+            lost = lost or math.isnan(x)
+            inside = low if math.isnan(x) else min(max(x, low), high)
+            shares.append(min(math.floor((inside - low) * float(STEPS / Fraction(width)) + 0.5), STEPS))
+            shares[-1] = 0 if math.isnan(x) else shares[-1]
+        if lost and drops:
+            continue
+        cell, (p, q) = counts[word or 0, whole or 0], shares
+        cell[1, 1] += min(p, q)
+        cell[1, 0] += max(p - q, 0)
+        cell[0, 1] += max(q - p, 0)
+        cell[0, 0] += STEPS - max(p, q)
+    return counts.reshape(-1).tolist()
+
+
+def of_table(folder: Path, rows: list[tuple[Any, ...]], types: tuple[str, ...]) -> warehouse.Table:
+    path = folder / f"{next(PLACES)}.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute(f"CREATE TABLE t (sex {types[0]}, age {types[1]}, pay {types[2]}, hours {types[3]})")
+        if rows:
+            database.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    found = located("people", f"{path}::t")
+    assert isinstance(found, warehouse.Table)
+    return found
+
+
+def counted(source: Any, drops: bool) -> tuple[list[int], list[str]]:
+    circumstances = Circumstances()
+    return count_cells(table(drops), source, circumstances).tolist(), circumstances.keeper.report()
+
+
+def every_engine(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, rows: list[tuple[Any, ...]], types: tuple[str, ...]
+) -> dict[str, Any]:
+    """The same rows in a database, in Parquet, in folders of it, as Arrow and polars frames."""
+    stored = of_table(folder, rows, types)
+    name = f"{folder}/{next(PLACES)}"
+    with duckdb.connect(stored.path, read_only=True) as database:
+        database.execute(f"COPY t TO '{name}.parquet' (FORMAT parquet)")
+        arrow = database.sql("SELECT * FROM t").to_arrow_table()
+    frame = pl.from_arrow(arrow)
+    assert isinstance(frame, pl.DataFrame)
+    parts = Path(f"{name}.parts")
+    (parts / "more").mkdir(parents=True)
+    frame.head(1).write_parquet(parts / "b.parquet")
+    frame.tail(-1).write_parquet(parts / "more" / "a.parquet")
+    frame.write_ipc(f"{name}.arrow")
+    (parts / "_SUCCESS").touch()
+    return {
+        "database": stored,
+        "Parquet": Path(f"{name}.parquet"),
+        "folder": located("people", parts),
+        "Arrow": arrow,
+        "Arrow file": Path(f"{name}.arrow"),
+        "polars": frame,
+        "reversed": frame.reverse(),
+        "lazy": frame.lazy(),
+    }
+
+
+DOUBLES = [0.0, -0.0, 0.1, -0.1, 0.5, 1.5, 2.0, 2.5, 3.0, 59.99999999, 60.0, 999.9999999, 1e3, 5e-324, 1.7e308]
+DOUBLES += [-1.7e308, math.inf, -math.inf, math.nan, 2.0**53 + 2, 0.49999999999999994, 333.3333333333333]
+WHOLES = [0, 1, 2, 3, 4, -1, 59, 60, 61, 999, 1000, 1001, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63)]
+WORDS = ["F", "M", "2", " F ", "f", "", "2.0", "M\u00a0", "Δ", "F'", '"', "nan"]
+TEXTS = [
+    "1",
+    " 2 ",
+    "1e2",
+    "nan",
+    "inf",
+    "-Infinity",
+    "abc",
+    "",
+    "1_0",
+    "٣",
+    "0.1",
+    "-0",
+    "1e400",
+    "true",
+    "1,5",
+    "12.5",
+]
+
+
+def cells(values: list[Any], more: st.SearchStrategy[Any] | None = None) -> st.SearchStrategy[Any]:
+    found = st.none() | st.sampled_from(values)
+    return found if more is None else found | more
+
+
+KINDS = {
+    "DOUBLE": cells(DOUBLES, st.floats(width=64)),
+    "FLOAT": cells([0.0, -0.0, 0.5, math.nan, math.inf], st.floats(width=32)),
+    "TINYINT": cells([v for v in WHOLES if abs(v) < 128]),
+    "UBIGINT": cells([v for v in WHOLES if v >= 0], st.integers(0, 2**64 - 1)),
+    "INTEGER": cells([v for v in WHOLES if abs(v) < 2**31]),
+    "BIGINT": cells(WHOLES, st.integers(-(2**63), 2**63 - 1)),
+    "DECIMAL(9, 3)": cells([Decimal("0.001"), Decimal("2.000"), Decimal("-0.1"), Decimal("999.999"), Decimal("59.5")]),
+    "DECIMAL(38, 20)": cells([Decimal("0.10000000000000000555"), Decimal("2"), Decimal("333.33333333333333333333")]),
+    "BOOLEAN": cells([True, False]),
+    "VARCHAR": cells([*TEXTS, *WORDS]),
+}
+ROWS = st.tuples(*[st.sampled_from(sorted(KINDS)) for _ in range(4)]).flatmap(
+    lambda types: st.tuples(
+        st.just(types), st.lists(st.tuples(*[KINDS[kind] for kind in types]), min_size=1, max_size=24)
+    )
+)
+
+
+@settings(max_examples=16, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ROWS, st.booleans())
+def test_engines_agree_to_the_last_digit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: tuple[tuple[str, ...], list[tuple[Any, ...]]], drops: bool
+) -> None:
+    types, rows = found
+    expected = naively(rows, drops)
+    reports = {}
+    for name, source in every_engine(monkeypatch, tmp_path, rows, types).items():
+        counts, reports[name] = counted(source, drops)
+        assert counts == expected, name
+        if name in ("Parquet", "folder"):
+            with monkeypatch.context() as without:
+                without.setitem(sys.modules, "duckdb", None)
+                counts, reports[f"{name}, by polars"] = counted(source, drops)
+                assert counts == expected, name
+    for name, report in reports.items():
+        assert sorted(report) == sorted(reports["database"]), name
+
+
+def test_a_record_that_is_missing_is_left_out_and_not_counted_below(tmp_path: Path) -> None:
+    """The least of a number and nothing is the number, in most databases."""
+    rows = [("F", None, 1.0, 1.0), ("F", 1, None, 1.0), (None, 1, 1.0, 1.0), ("F", 1, 1.0, math.nan)]
+    source = of_table(tmp_path, rows, ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
+    assert sum(counted(source, True)[0]) == 0
+    assert sum(counted(source, False)[0]) == 4 * STEPS
+
+
+def test_words_are_compared_by_their_signs_whatever_the_table_says(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE t (sex VARCHAR COLLATE NOCASE, age INT, pay DOUBLE, hours DOUBLE)")
+        database.execute("INSERT INTO t VALUES ('f', 0, 0, 0), ('F', 0, 0, 0), ('F', 0, 0, 0)")
+        for function in ("isnan(x) AS true", "least(a, b) AS 7", "greatest(a, b) AS 7", "floor(x) AS 7", "sum(x) AS 7"):
+            database.execute(f"CREATE MACRO {function}")
+        database.execute("CREATE TYPE DOUBLE_ AS ENUM ('F')")
+    assert sum(counted(located("people", f"{path}::t"), True)[0]) == 2 * STEPS
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_sums_go_beyond_64_bits(tmp_path: Path, drops: bool) -> None:
+    columns = (("pay", ("0", "1"), None, None, True),)
+    frame = pl.DataFrame({"pay": [1.0] * 5000})
+    frame.write_parquet(tmp_path / "p.parquet")
+    for source in (frame, tmp_path / "p.parquet"):
+        assert count_cells(table(drops, columns, 2**52), source).tolist() == [0, 5000 * 2**52]
+
+
+def bare(report: list[str]) -> list[str]:
+    return [re.sub("word .*:", "", line) for line in report]
+
+
+def test_groups_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = [(f"word {i}", i % 5, str(i), i / 3) for i in range(1000)] + [("F", 1, " 2 ", 3.0)] * 5
+    whole, report = counted(of_table(tmp_path, rows, ("VARCHAR", "INTEGER", "VARCHAR", "DOUBLE")), True)
+    for module in (warehouse, statistic):
+        monkeypatch.setattr(module, "BATCH", 7)
+    for source in every_engine(monkeypatch, tmp_path, rows, ("VARCHAR", "INTEGER", "VARCHAR", "DOUBLE")).values():
+        counts, said = counted(source, True)
+        assert counts == whole
+        # which of a thousand words are shown is left open
+        assert sorted(bare(said)) == sorted(bare(report))
+
+
+def refused(source: Any, drops: bool = True) -> str:
+    with pytest.raises((DataError, UsageError)) as caught:
+        count_cells(table(drops), located("people", source))
+    (said,) = caught.value.diagnostics
+    return " | ".join([said.code, said.message, *said.notes, said.help or ""])
+
+
+def test_what_stands_behind_the_colons_is_a_name_and_no_query(tmp_path: Path) -> None:
+    path = tmp_path / "w.duckdb"
+    outside = tmp_path / "outside.csv"
+    outside.write_text("sex,age,pay,hours\nF,1,2,3\n")
+    odd = 'a"; DROP TABLE people; --'
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE people AS SELECT 'F' AS sex, 1 AS age, 2.0 AS pay, 3.0 AS hours")
+        database.execute("CREATE SCHEMA clinic")
+        for name in ("clinic.people", '"' + odd.replace('"', '""') + '"'):
+            database.execute(f"CREATE TABLE {name} AS SELECT * FROM people")
+        database.execute("CREATE VIEW women AS SELECT * FROM people WHERE sex = 'F'")
+        database.execute(f"CREATE VIEW elsewhere AS SELECT * FROM read_csv('{outside}')")
+        database.execute("CREATE TABLE dated AS SELECT 'F' AS sex, DATE '2020-01-01' AS age, 2.0 AS pay, 3.0 AS hours")
+        database.execute("CREATE TABLE listed AS SELECT 'F' AS sex, 1 AS age, [2.0] AS pay, 3.0 AS hours")
+    for name in ("people", "main.people", "clinic.people", "women", odd):
+        assert sum(counted(located("people", f"{path}::{name}"), True)[0]) == STEPS
+    assert "no query" in refused(f"{path}::(SELECT * FROM people)")
+    assert "no query" in refused(f'{path}::"people"; DROP TABLE people')
+    assert "no query" in refused(f"{path}::")
+    assert "no table peple | is people meant?" in refused(f"{path}::peple")
+    assert "which of its tables" in refused(path)
+    assert "does not exist" in refused(f"{tmp_path}/none.duckdb::people")
+    assert "cannot be opened" in refused(f"{outside}::people")
+    assert "PS0803" in refused(f"{path}::elsewhere")
+    assert "column age of the data for people is of a kind" in refused(f"{path}::dated")
+    assert "column pay of the data for people is of a kind" in refused(f"{path}::listed")
+    with duckdb.connect(path):
+        assert "no other program has open for writing" in refused(f"{path}::people")
+    with duckdb.connect(path, read_only=True) as database:
+        assert database.execute("SELECT count(*) FROM people").fetchone() == (1,)
+
+
+def test_a_column_that_is_missing_is_named_with_the_nearest(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"sex": ["F"], "age": [1], "Pay": [2.0], "hours": [1.0]})
+    frame.write_parquet(tmp_path / "p.parquet")
+    frame.write_csv(tmp_path / "p.csv")
+    assert "no column pay | they have a column Pay: is that pay?" in refused(tmp_path / "p.parquet")
+    assert "Pay" not in refused(tmp_path / "p.csv")
+
+
+def test_folders_hold_parquet_and_nothing_else(tmp_path: Path) -> None:
+    assert "holds no Parquet file" in refused(tmp_path)
+    frame = pl.DataFrame({"sex": ["F"], "age": [1], "pay": [2.0], "hours": [1.0]})
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.with_columns(age=pl.lit("1"), pay=pl.lit(2, dtype=pl.Int8)).write_parquet(tmp_path / "b[1].parquet")
+    frame.select("hours", "pay", "age", "sex", more=1).write_parquet(tmp_path / "c.parquet")
+    frame.clear().write_parquet(tmp_path / "none.parquet")
+    assert sum(counted(located("people", tmp_path), True)[0]) == 3 * STEPS
+    frame.drop("pay").write_parquet(tmp_path / "d.parquet")
+    assert "d.parquet of the folder for people has no column pay" in refused(tmp_path)
+    (tmp_path / "d.parquet").rename(tmp_path / "d.csv")
+    assert "holds d.csv beside Parquet" in refused(tmp_path)
+
+
+def test_the_number_of_records_is_public_where_the_spec_has_it(tmp_path: Path) -> None:
+    source = of_table(tmp_path, [("F", 1, 1.0, 1.0)] * 3, ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
+    assert count_cells(table(False, records=3), source).sum() == 3 * STEPS
+    with pytest.raises(DataError, match="has 4 records, and the data have another number"):
+        count_cells(table(False, records=4), source)
+    with pytest.raises(DataError, match="strict"):
+        count_cells(
+            table(False),
+            of_table(tmp_path, [("F", 5, 1, 1)], ("VARCHAR", *["INTEGER"] * 3)),
+            Circumstances(strict=True),
+        )
+
+
+def test_values_in_order_are_not_read_where_there_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE t AS SELECT i AS x, 3 - i AS p FROM range(3) r(i)")
+    source = located("x", f"{path}::t")
+    with pytest.raises(DataError, match="stand in no order"):
+        read_entries(Declared("x", (3,)), source)
+    assert read_entries(Declared("x", (3,), "p"), source).tolist() == [2.0, 1.0, 0.0]
+    held = Held("x", 0, 3, "entries", (3,), Fraction(0), Fraction(4), None, (), None, None)
+    with pytest.raises(DataError, match="stand in no order"):
+        read_inputs([Grid(held, Fraction(1, 4))], {"x": f"{path}::t"})
+
+
+def test_a_database_is_one_data_set(tmp_path: Path) -> None:
+    """Whatever table or view is named, and whatever was written to it since."""
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE people AS SELECT 'F' AS sex, 1 AS age, 2.0 AS pay, 3.0 AS hours FROM range(9)")
+        database.execute("CREATE VIEW women AS SELECT * FROM people WHERE sex = 'F'")
+        database.execute(f"COPY people TO '{tmp_path}/people.parquet'")
+    assert place_of({"people": f"{path}::people"}) == place_of({"people": f"{path}::women"}) == tmp_path / "w.ledger.db"
+    before = digests("people", f"{path}::people")
+    assert before & digests("people", tmp_path / "people.parquet")
+    with duckdb.connect(path) as database:
+        database.execute("INSERT INTO people VALUES ('M', 2, 3, 4)")
+    assert before & digests("people", f"{path}::women")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "people.parquet").rename(tmp_path / "folder" / "a.parquet")
+    assert place_of({"people": tmp_path / "folder"}) == tmp_path / "folder.ledger.db"
+    assert before & digests("people", tmp_path / "folder")
+
+
+def test_large_files_are_known_by_samples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from privspec.execute import registry
+
+    monkeypatch.setattr(registry, "LARGEST", 2**10)
+    monkeypatch.setattr(registry, "SAMPLED", 2**20)
+    content = np.random.default_rng(1).bytes(3 * 2**24)
+    (tmp_path / "a.parquet").write_bytes(content)
+    (tmp_path / "b.parquet").write_bytes(content)
+    (tmp_path / "c.parquet").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    first, second, third = (digests("people", tmp_path / f"{name}.parquet") for name in "abc")
+    assert first == second != third
+
+
+def test_what_a_database_is_asked_is_printed_and_nothing_is_read(tmp_path: Path) -> None:
+    rows = [("secret", 1, 2.0, 3.0)]
+    source = of_table(tmp_path, rows, ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
+    selects: list[Any] = []
+    assert count_cells(table(True), source, Circumstances(selects=selects)).sum() == 0
+    ((name, select),) = selects
+    assert name == "people"
+    assert "secret" not in select.text
+    with warehouse.connection("people", source.path) as database:
+        assert database is not None
+        ((*keys, records, _, _, _, _, _, _, first, second, least),) = database.execute(select.text).fetchall()
+    assert keys == ["secret", 1, False, False]
+    assert (records, least) == (1, min(first, second))
+    assert first == math.floor((2.0 + 0.1) * float(STEPS / Fraction(10001, 10)) + 0.5)
+    with pytest.raises(UsageError, match="no database is asked"):
+        count_cells(table(True), {"sex": [], "age": [], "pay": [], "hours": []}, Circumstances(selects=[]))
+
+
+def test_without_duckdb_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "w.duckdb").touch()
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert "pip install 'privspec[warehouse]'" in refused(f"{tmp_path}/w.duckdb::people")
+
+
+def test_files_with_colons_in_their_names_are_files(tmp_path: Path) -> None:
+    path = tmp_path / "a::b.csv"
+    path.write_text("sex,age,pay,hours\nF,1,2,3\n")
+    assert located("people", path) == sources.place_on_disk(path) == path
+    assert sum(counted(path, True)[0]) == STEPS
