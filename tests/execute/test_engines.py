@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count
@@ -25,6 +26,7 @@ from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.registry import digests
 from privspec.kernel.core.linear import Held
+from privspec.kernel.participation import Kept
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -382,3 +384,24 @@ def test_files_with_colons_in_their_names_are_files(tmp_path: Path) -> None:
     path.write_text("sex,age,pay,hours\nF,1,2,3\n")
     assert located("people", path) == sources.place_on_disk(path) == path
     assert sum(counted(path, True)[0]) == STEPS
+
+
+def test_records_are_read_person_by_person_from_every_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where nobody has more records than are kept, nothing is drawn; where somebody has, so many of theirs stay."""
+    columns = (("sex", ("F", "M"), None, None, False), ("pay", ("0", "10"), None, None, True))
+    rows = [(i // 3, "F" if i % 2 else "M", i % 11) for i in range(60)] + [(None, "F", 3), (7, "F", None), (8, "x", 1)]
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE t (person UUID, sex VARCHAR, pay DOUBLE)")
+        for person, sex, pay in rows:
+            database.execute("INSERT INTO t VALUES (?, ?, ?)", [None if person is None else f"{person:032x}", sex, pay])
+        database.execute(f"COPY (SELECT CAST(person AS VARCHAR) AS person, sex, pay FROM t) TO '{tmp_path}/p.parquet'")
+        database.execute(f"COPY t TO '{tmp_path}/p.csv'")
+    monkeypatch.setattr(warehouse, "BATCH", 7)
+    grid = replace(table(True, columns, 2**10), kept=Kept("person", 100, None))
+    sources_ = [located("people", str(where)) for where in (f"{path}::t", tmp_path / "p.parquet", tmp_path / "p.csv")]
+    found = [count_cells(grid, source).tolist() for source in sources_]
+    assert found[0] == found[1] == found[2]
+    assert sum(found[0]) == 60 * 2**10
+    for source in sources_:
+        assert sum(count_cells(replace(grid, kept=Kept("person", 1, None)), source).tolist()) == 20 * 2**10

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.data import NO_PLACE, Attribute, located
+from privspec.execute.data import located
 from privspec.execute.drawing import RowLaw
 from privspec.execute.family import (
     Circumstances,
@@ -32,6 +32,7 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
 from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
+from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.kernel.core.reading import Item
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
 from privspec.noise.samplers import Randomness, SimulationRandomness
