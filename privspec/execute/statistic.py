@@ -23,7 +23,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from itertools import combinations
 from math import floor, nextafter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class Attribute:
     lower: int = 0
     upper: int = -1
     shared: bool = False
+    between: ClassVar[bool] = True
+    """Of whole numbers: whether all numbers that are as near to one of them may stand for each other."""
 
     @classmethod
     def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, bool]) -> Attribute:
@@ -183,7 +185,8 @@ class Statistic:
     @property
     def columns(self) -> list[str]:
         """All that are read."""
-        return [*([] if self.person is None else [self.person]), *(one.name for one in self.attributes)]
+        names = dict.fromkeys(one.name for one in self.attributes)
+        return [*([] if self.person is None else [self.person]), *names]
 
     @cached_property
     def added(self) -> tuple[int, ...]:
@@ -218,7 +221,9 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
     """
     import polars as pl
 
-    plain = readable(asked.name, frame, [one.name for one in asked.attributes], [asked.person] if asked.person else [])
+    names = asked.columns
+    ids = [names.pop(0)] if asked.person is not None else []
+    plain = readable(asked.name, frame, names, ids)
     schema = plain.collect_schema()
     texts = {i for i in asked.added if schema[asked.attributes[i].name] == pl.String}
     for part in batches(asked.name, plain) if texts else (plain,):
@@ -293,17 +298,12 @@ def _key(one: Attribute, x: pl.Expr) -> pl.Expr:
     import polars as pl
 
     below, above = one.beyond
+    ends = pl.when(x < one.lower).then(below).when(x > one.upper).then(above)
+    if not one.between:
+        return ends.otherwise(x)
     nearest = (x + 0.5).floor()
     between = pl.when(nearest >= one.upper).then(one.upper - 0.25).otherwise(nearest + 0.25)
-    return (
-        pl.when(x < one.lower)
-        .then(below)
-        .when(x > one.upper)
-        .then(above)
-        .when(x == x.floor())
-        .then(x)
-        .otherwise(between)
-    )
+    return ends.when(x == x.floor()).then(x).otherwise(between)
 
 
 def _groups(asked: Statistic, found: pl.DataFrame) -> Groups:

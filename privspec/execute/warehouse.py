@@ -158,7 +158,7 @@ class _OfParquet(Records):
         super().check(names)
 
     def _alike(self, asked: Statistic) -> list[list[Path]]:
-        wanted, found = [one.name for one in asked.attributes], dict[tuple[Any, ...], list[Path]]()
+        wanted, found = asked.columns, dict[tuple[Any, ...], list[Path]]()
         for file, schema in self.schemas.items():
             found.setdefault(tuple(schema[name] for name in wanted), []).append(file)
         return list(found.values())
@@ -421,9 +421,11 @@ def _key(one: Attribute, kind: str) -> str:
         return f"CASE {low} {one.lower - 1} {high} {one.upper + 1} ELSE {quoted} END"
     below, above = map(_real, one.beyond)
     last = _real(one.upper - 0.25)
+    ends = f"CASE WHEN {number} < {_real(one.lower)} THEN {below} WHEN {number} > {_real(one.upper)} THEN {above}\n"
+    if not one.between:
+        return f"{ends}      ELSE {number} END"
     return (
-        f"CASE WHEN {number} < {_real(one.lower)} THEN {below} WHEN {number} > {_real(one.upper)} THEN {above}\n"
-        f"      WHEN {number} = floor({number}) THEN {number}\n"
+        f"{ends}      WHEN {number} = floor({number}) THEN {number}\n"
         f"      WHEN floor({number} + 0.5e0) >= {_real(one.upper)} THEN {last}"
         f" ELSE floor({number} + 0.5e0) + 0.25e0 END"
     )

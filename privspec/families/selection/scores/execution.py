@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.data import NO_PLACE, Attribute, Grid, count_cells, located
+from privspec.execute.data import Grid, count_cells, located
 from privspec.execute.drawing import Labels
 from privspec.execute.family import (
     Circumstances,
@@ -27,6 +27,7 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import number
+from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.selection.execution import sampler
 from privspec.kernel.core.linear import Held
 from privspec.kernel.core.problem import read_frame
@@ -48,6 +49,7 @@ class Nearest(Attribute):
     """Numbers are read at the nearest of some ascending ones, the higher of two that are as near."""
 
     numbers: tuple[Fraction, ...] = ()
+    between: ClassVar[bool] = False
 
     @property
     def size(self) -> int:
