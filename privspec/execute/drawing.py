@@ -1,12 +1,12 @@
 """A table of exact probabilities: the values that its labels stand for, and exact draws from its rows.
 
-A draw takes a uniform integer below the common denominator of the row and finds it among the cumulative numerators: no
+A draw finds a uniform number among the cumulated shares of its row, by as many of its digits as it takes: no
 floating-point number takes part in it, and the probability of each entry is exactly the fraction that the plan states.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from privspec.kernel.core.reading import Item
 from privspec.kernel.core.tables import read_law
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
-from privspec.noise.samplers import Randomness
+from privspec.noise.samplers import WORD, Randomness
 
 NO_PLACE = -1
 """The place of a value that the rule puts nowhere."""
@@ -299,10 +299,10 @@ def _column(texts: Sequence[str]) -> NDArray[Any]:
 
 
 BATCH = 65_536
-"""Draws between two words about the progress."""
+"""Rows that are looked at together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowLaw:
     """The law of the joint output at one row: entry j has weight cumulative[j] - cumulative[j - 1] of `total`."""
 
@@ -315,9 +315,34 @@ class RowLaw:
         shared = gcd(*numerators, denominator)
         return cls(tuple(accumulate(n // shared for n in numerators)), denominator // shared)
 
+    @cached_property
+    def _cuts(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """The cumulated shares in 2^-64, rounded down, and where that cut something off."""
+        found = [divmod(c << WORD, self.total) for c in self.cumulative if c < self.total]
+        return np.array([cut for cut, _ in found], dtype=np.uint64), np.array([rest > 0 for _, rest in found], bool)
+
+    def draws(self, count: int, randomness: Randomness) -> NDArray[np.intp]:
+        """Numbers of joint outputs (count,), exactly: a word is below a share or not, else more digits say it."""
+        words, (cuts, inside) = randomness.words(count), self._cuts
+        found = np.searchsorted(cuts, words, side="right")
+        if inside.any():
+            last = np.maximum(found - 1, 0)
+            for i in np.flatnonzero((cuts[last] == words) & inside[last] & (found > 0)):
+                found[i] = self._place(int(words[i]), randomness)
+        return found
+
     def draw(self, randomness: Randomness) -> int:
         """The number of a joint output."""
-        return bisect_right(self.cumulative, randomness.below(self.total))
+        return int(self.draws(1, randomness)[0])
+
+    def _place(self, digits: int, randomness: Randomness) -> int:
+        """Where a uniform number stands among the shares, whose first digits are known."""
+        bits = WORD
+        while True:
+            first = bisect_right(self.cumulative, digits * self.total >> bits)
+            if first == bisect_left(self.cumulative, -(-(digits + 1) * self.total >> bits)):
+                return first
+            digits, bits = digits << WORD | randomness.word(), bits + WORD
 
     @property
     def weights(self) -> tuple[int, ...]:
@@ -349,12 +374,12 @@ class TableLaw:
         self, rows: NDArray[np.integer[Any]], randomness: Randomness, progress: Progress = silent
     ) -> NDArray[np.unsignedinteger[Any]]:
         """One draw for each row number (n,): the number of its joint output."""
-        drawn = np.empty(len(rows), dtype=small(len(self.columns)))
-        laws = self.laws
-        for start in range(0, len(rows), BATCH):
-            part = rows[start : start + BATCH].tolist()
-            drawn[start : start + len(part)] = [laws[row].draw(randomness) for row in part]
-            progress("reports drawn", start + len(part), len(rows))
+        drawn, done = np.empty(len(rows), dtype=small(len(self.columns))), 0
+        order = np.argsort(rows, kind="stable")
+        for alike in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1) if len(rows) else ():
+            drawn[alike] = self.laws[rows[alike[0]]].draws(len(alike), randomness)
+            done += len(alike)
+            progress("reports drawn", done, len(rows))
         return drawn
 
     def matrix(self) -> NDArray[np.float64]:

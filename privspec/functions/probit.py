@@ -400,19 +400,21 @@ def _largest(value: Callable[[Fraction], Fraction]) -> Fraction:
 def largest_quadratic(slope: Array, curve: Array, within: Ball, steps: int = 300) -> Array:
     """Argmax of slope' b - b' curve b over the ball, batched (M, d): negative curvature is cut off at zero first.
 
-    Source: accelerated projected gradient ascent (Beck & Teboulle 2009); post-processing, so its accuracy is no matter
-    of privacy.
+    Source: accelerated projected gradient ascent (Beck & Teboulle 2009), restarted for each of them where a step turns
+    back (O'Donoghue & Candes 2015); post-processing, so its accuracy is no matter of privacy.
     """
     values, vectors = np.linalg.eigh(curve)
     kept = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, 0.0), vectors)
     step = 1.0 / np.maximum(2 * values[:, -1:], 1e-9)
     radius, ball = float(within.radius), _solver().BALLS[_norm(within)]
     point = np.zeros_like(slope)
-    ahead, momentum = point, 1.0
+    ahead, momentum = point, np.ones((len(slope), 1))
     for _ in range(steps):
-        gradient = slope - 2 * np.einsum("mij,mj->mi", kept, ahead)
+        gradient = slope - 2 * (kept @ ahead[:, :, None])[:, :, 0]
         moved: Array = ball.project((ahead + step * gradient) / radius) * radius
-        following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        back = np.einsum("mj,mj->m", ahead - moved, moved - point) > 0
+        momentum[back] = 1.0
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = moved + (momentum - 1) / following * (moved - point)
         if float(np.max(np.abs(moved - point), initial=0.0)) < 1e-9 * radius:
             return moved

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.noise.inverse import nearest_normal
 from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
-from privspec.noise.samplers import Normal, Randomness, round_noisy
+from privspec.noise.samplers import Randomness
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class GaussianNoise(NoiseLaw):
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         """The nearest lattice points of exact real sums."""
-        scaled, step = self.in_standard_units(answers), grid / self.standard_deviation
-        return integers(round_noisy(n, scaled.denominator, step, Normal(randomness)) for n in scaled.numerators)
+        step = grid / self.standard_deviation
+        return nearest_normal(self.in_standard_units(answers), step, randomness)
 
     def in_standard_units(self, answers: ExactVector) -> ExactVector:
         """The answers divided by the standard deviation."""

@@ -9,16 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up, on_lattice
-from privspec.noise.samplers import Randomness, discrete_knorm_l2
+from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
+from privspec.noise.samplers import Randomness
+from privspec.noise.vectors import EuclideanVector, approximate
 
 
 @dataclass(frozen=True, slots=True)
 class KNormL2Noise(NoiseLaw):
-    """The answers rounded to the lattice, plus a vector z of the lattice of density ~ exp(-||z||_2 / scale).
-
-    At most KNORM_LIMIT answers; notes/knorm-l2.md.
-    """
+    """answers + z, z a real vector of density ~ exp(-||z||_2 / scale), rounded to the lattice. Note knorm-l2."""
 
     scale: Fraction
     family: ClassVar[str] = "mixed"
@@ -32,16 +30,14 @@ class KNormL2Noise(NoiseLaw):
         return np.full(rows, (rows + 1) * float(self.scale) ** 2)
 
     def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        """Epsilon: the l2 sensitivity in units of the scale, with the rounding of every row counted."""
+        """Epsilon: the l2 sensitivity in units of the scale; the kernel counts a step of every row, and so do we."""
         rounding = Fraction(float(np.nextafter(np.sqrt(strategy.shape[0]), np.inf)))
         return (l2_sensitivity_up(strategy, moves.differences) + grid * rounding) / self.scale
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
-        noise = discrete_knorm_l2(len(answers), self.scale / grid, randomness)
-        return integers(a + z for a, z in zip(on_lattice(answers, grid), noise, strict=True))
+        vector = EuclideanVector(len(answers), self.scale, randomness)
+        return integers(vector.nearest(answers.fractions(), grid))
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """A Gamma radius times a uniform direction."""
-        directions = generator.standard_normal((repetitions, size))
-        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        return np.asarray(float(self.scale) * generator.gamma(size, size=(repetitions, 1)) * directions)
+        return np.asarray(float(self.scale) * approximate("l2", size, repetitions, generator))

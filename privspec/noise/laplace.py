@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.kernel.lengths import top
+from privspec.noise.inverse import laplace_steps
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
-from privspec.noise.samplers import Randomness, discrete_laplace
+from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import (
     BoxDifferences,
     Differences,
@@ -62,10 +63,8 @@ class LaplaceNoise(NoiseLaw):
         return scaled_l1_sensitivity(strategy, self.scales, moves.exact, Fraction(0) if on_points else grid)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
-        return integers(
-            lattice + discrete_laplace(scale / grid, randomness)
-            for lattice, scale in zip(on_lattice(answers, grid), self._each(len(answers)), strict=True)
-        )
+        noise = laplace_steps([scale / grid for scale in self.scales], len(answers), randomness)
+        return np.asarray(on_lattice(answers, grid) + noise)
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         scales = np.array([float(s) for s in self._each(size)])

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
-from privspec.noise.samplers import Randomness, round_half_up
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import Differences
 from privspec.solvers import programs
 
@@ -98,6 +98,5 @@ def l2_sensitivity_up(strategy: DyadicMatrix, differences: programs.Differences)
 
 def on_lattice(answers: ExactVector, grid: Fraction) -> Integers:
     """The nearest lattice points of the answers, in steps of `grid`; halves go up."""
-    return integers(
-        round_half_up(n * grid.denominator, answers.denominator * grid.numerator) for n in answers.numerators
-    )
+    twice = 2 * answers.denominator * grid.numerator
+    return np.asarray((2 * grid.denominator * answers.numerators + twice // 2) // twice)

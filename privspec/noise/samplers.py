@@ -1,9 +1,8 @@
 """Exact samplers, and where their random bits come from: the operating system for releases, a seed for simulations.
 
-Samplers compare uniform digits and calculate with integers; nothing in them is a floating-point number. Sources: Karney
-2016 (ACM TOMS 42(1), algorithms H, B and N) for the normal law; Canonne, Kamath, Steinke 2020 (CKS, arXiv 2004.00010,
-algorithms 1 to 3) for Bernoulli(exp(-x)), the discrete Laplace law and the discrete Gaussian law. Notes:
-rounded-gaussian, discrete-laplace, knorm-l2, shares.
+Samplers compare uniform digits and calculate with integers; nothing in them is a floating-point number. Source:
+Canonne, Kamath, Steinke 2020 (CKS, arXiv 2004.00010, algorithms 1 to 3) for Bernoulli(exp(-x)), the discrete Laplace
+law and the discrete Gaussian law. Notes: discrete-laplace, shares.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ import hashlib
 import os
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 WORD = 64
 """Bits in one word of randomness."""
@@ -47,6 +44,10 @@ class Randomness(ABC):
         if not self._buffer:
             self._buffer = np.frombuffer(self._fresh(_BATCH), dtype="<u8").tolist()
         return self._buffer.pop()
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """So many of them at once; none is kept for later."""
+        return np.frombuffer(self._fresh(count), dtype="<u8")
 
     def bits(self, count: int) -> int:
         """A uniform integer in [0, 2^count)."""
@@ -110,106 +111,6 @@ class SimulationRandomness(Randomness):
 
 
 # --- laws -----------------------------------------------------------------------------------------
-
-KNORM_LIMIT = 24
-"""The rejection sampler of the l2 K-norm law accepts about one proposal in 500 at 24 dimensions, and far
-fewer above."""
-_HALF = 1 << (WORD - 1)
-
-
-def _less(left: list[int], right: list[int], randomness: Randomness) -> bool:
-    """Whether the real number with the digits `left` is below that of `right`; draws digits as needed."""
-    index = 0
-    while True:
-        if index == len(left):
-            left.append(randomness.word())
-        if index == len(right):
-            right.append(randomness.word())
-        if left[index] != right[index]:
-            return left[index] < right[index]
-        index += 1
-
-
-def _bernoulli_exp_half(randomness: Randomness) -> bool:
-    """True with probability exp(-1/2): whether the longest run 1/2 > U1 > U2 > ... has even length (H)."""
-    first = randomness.word()
-    if first >= _HALF:
-        return True
-    last, even = [first], False
-    while _less(following := [randomness.word()], last, randomness):
-        last, even = following, not even
-    return even
-
-
-def _keep(k: int, x: list[int], randomness: Randomness) -> bool:
-    """True with probability exp(-x (2k + x) / (2k + 2)) for x in (0, 1) (Karney, B)."""
-    last, even = x, True
-    while True:
-        following = [randomness.word()]
-        if not _less(following, last, randomness):
-            return even
-        # a second uniform number, below (2k + x)/(2k + 2): its integer part decides unless it is 2k
-        part = randomness.below(2 * k + 2)
-        if part > 2 * k or (part == 2 * k and not _less([randomness.word()], x, randomness)):
-            return even
-        last, even = following, not even
-
-
-class Normal:
-    """One standard normal number, exact: a sign, an integer part and as many digits as are asked for."""
-
-    __slots__ = ("_digits", "_integer", "_negative", "_randomness")
-
-    def __init__(self, randomness: Randomness) -> None:
-        self._randomness = randomness
-        while True:
-            k = 0
-            while _bernoulli_exp_half(randomness):
-                k += 1
-            if not all(_bernoulli_exp_half(randomness) for _ in range(k * (k - 1))):
-                continue
-            digits = [randomness.word()]
-            if all(_keep(k, digits, randomness) for _ in range(k + 1)):
-                break
-        self._integer, self._digits = k, digits
-        self._negative = randomness.sign() < 0
-
-    def floor(self, bits: int) -> int:
-        """The integer part of n * 2^bits, bits >= 0; a later call with more bits refines the same number."""
-        words = -(-bits // WORD)
-        while len(self._digits) < words:
-            self._digits.append(self._randomness.word())
-        value = self._integer
-        for digit in self._digits[:words]:
-            value = value << WORD | digit
-        value >>= words * WORD - bits
-        # the number is irrational with probability 1: never on a multiple of 2^-bits
-        return -value - 1 if self._negative else value
-
-
-def round_half_up(numerator: int, denominator: int) -> int:
-    """floor(numerator / denominator + 1/2), denominator > 0."""
-    return (2 * numerator + denominator) // (2 * denominator)
-
-
-def round_noisy(numerator: int, denominator: int, grid: Fraction, noise: Normal) -> int:
-    """floor((numerator/denominator + noise) / grid + 1/2), exactly: the noise is refined until it is decided.
-
-    Privacy is that of the real number before rounding, which is post-processing (notes/rounded-gaussian.md).
-    """
-    bits = max(denominator.bit_length(), grid.denominator.bit_length()) + 2
-    divisor = 2 * grid.numerator * denominator
-    while True:
-        low = noise.floor(bits)
-        # ((numerator 2^bits + denominator n) grid.denominator / (denominator grid.numerator) + 2^(bits-1))
-        # / 2^bits
-        base = 2 * (numerator << bits) * grid.denominator + (grid.numerator * denominator << bits)
-        step = 2 * denominator * grid.denominator
-        first = (base + step * low) // (divisor << bits)
-        last = -(-(base + step * (low + 1)) // (divisor << bits)) - 1
-        if first == last:
-            return first
-        bits *= 2
 
 
 def bernoulli_fraction(numerator: int, denominator: int, randomness: Randomness) -> bool:
@@ -307,77 +208,3 @@ def _two_over_e(randomness: Randomness) -> bool:
     while bernoulli_fraction(1, k, randomness):
         k += 1
     return k % 2 == 1
-
-
-class Enclosed(Protocol):
-    """A real number t >= 0 that is known by enclosures as narrow as asked for."""
-
-    def enclosure(self, bits: int) -> tuple[int, int]:
-        """Integers low <= t * 2^bits <= high whose distance stays bounded as `bits` grows."""
-
-
-@dataclass(frozen=True, slots=True)
-class RootDifference:
-    """The real number t = sqrt(square) * slope - shift >= 0, known by enclosures as narrow as asked for."""
-
-    square: int
-    slope: Fraction
-    shift: Fraction
-
-    def enclosure(self, bits: int) -> tuple[int, int]:
-        """Integers low <= t * 2^bits <= high that are at most slope + 2 apart."""
-        square = self.square << (2 * bits)
-        root = isqrt(square)
-        above = root if root * root == square else root + 1
-        factor, divisor = self.slope.numerator * self.shift.denominator, self.slope.denominator
-        divisor *= self.shift.denominator
-        shift = self.shift.numerator * self.slope.denominator << bits
-        return max((root * factor - shift) // divisor, 0), -((shift - above * factor) // divisor)
-
-
-def bernoulli_exp_real(real: Enclosed, randomness: Randomness) -> bool:
-    """True with probability exp(-t) for the real number t, exactly.
-
-    exp(-t) = exp(-t/m)^m with an integer m >= t, and the parity of a run of Bernoulli(t/(m k)), k = 1, 2, ...,
-    gives exp(-t/m); each such comparison of a uniform number with t/(m k) draws digits and narrows the
-    enclosure until it is decided.
-    """
-    first = real.enclosure(WORD)
-    pieces = max(1, -(-first[1] >> WORD))
-
-    def below(divisor: int) -> bool:
-        bits, (low, high) = WORD, first
-        uniform = randomness.word()
-        while True:
-            if (uniform + 1) * divisor <= low:
-                return True
-            if uniform * divisor >= high:
-                return False
-            uniform, bits = uniform << bits | randomness.bits(bits), 2 * bits
-            low, high = real.enclosure(bits)
-
-    for _ in range(pieces):
-        k = 1
-        while below(pieces * k):
-            k += 1
-        if k % 2 == 0:
-            return False
-    return True
-
-
-def discrete_knorm_l2(dimension: int, scale: Fraction, randomness: Randomness) -> Sequence[int]:
-    """An integer vector z with probability proportional to exp(-||z||_2 / scale), exactly.
-
-    Rejection from independent discrete Laplace numbers of a rational scale w >= scale * sqrt(dimension),
-    for which
-    ||z||_2 / scale >= ||z||_1 / w. Raises: ValueError above KNORM_LIMIT dimensions.
-    """
-    if not 1 <= dimension <= KNORM_LIMIT:
-        raise ValueError(f"the exact K-norm sampler takes 1 to {KNORM_LIMIT} dimensions")
-    bits = 32
-    wide = scale * Fraction(isqrt((dimension << (2 * bits)) - 1) + 1, 1 << bits)
-    while True:
-        proposal = [discrete_laplace(wide, randomness) for _ in range(dimension)]
-        excess = RootDifference(sum(z * z for z in proposal), 1 / scale, Fraction(sum(map(abs, proposal))) / wide)
-        if bernoulli_exp_real(excess, randomness):
-            return proposal

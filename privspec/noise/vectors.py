@@ -9,14 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import isqrt
+from math import isqrt, lcm
 
 import numpy as np
 
+from privspec.core.matrices import Integers, integers
+from privspec.noise.inverse import DOUBLE_BITS, EXPONENTIAL, NORMAL, Numbers
 from privspec.noise.law import Array
-from privspec.noise.samplers import WORD, Normal, Randomness
-
-Ends = tuple[Fraction, Fraction]
+from privspec.noise.samplers import WORD, Randomness
 
 
 class RealVector(ABC):
@@ -24,36 +24,31 @@ class RealVector(ABC):
 
     def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
         self.size, self.scale = size, scale
-        self._radius = [Normal(randomness) for _ in range(2 * self._degrees)]
+        self._exponential = Numbers(EXPONENTIAL, self._degrees, randomness)
 
     @property
     def _degrees(self) -> int:
-        """The radius is Gamma of this: half the sum of twice as many squared normal numbers."""
+        """The radius is Gamma of this: the sum of so many exponential numbers."""
         return self.size
 
-    def radius(self, bits: int) -> tuple[int, int]:
-        """Integers low <= radius * 2^(2 bits + 1) <= high, at scale 1."""
-        return _squares(self._radius, bits)
-
     @abstractmethod
-    def enclosures(self, bits: int) -> list[Ends] | None:
-        """Each number between two ends, at scale 1; None where more bits are needed."""
+    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
+        """Integers low <= x * 2^bits <= high of each number at scale 1; None where more bits are needed."""
 
     def nearest(self, point: Sequence[Fraction], step: Fraction) -> list[int]:
         """The whole multiples of a step that are nearest to the point plus this vector, halves up.
 
-        Bits are added until both ends of every enclosure round to the same, which happens with probability 1.
+        Bits are added until both ends of every number round to the same, which happens with probability 1.
         """
-        bits = WORD
+        bits, times = DOUBLE_BITS, self.scale / step
+        places = [at / step + Fraction(1, 2) for at in point]
+        below = lcm(times.denominator, *(at.denominator for at in places))
+        starts, factor = integers(at * below for at in places), int(times * below)
         while True:
-            found = self.enclosures(bits)
-            if found is not None:
-                rounded = [
-                    [int(((at + self.scale * side) / step + Fraction(1, 2)) // 1) for side in ends]
-                    for at, ends in zip(point, found, strict=True)
-                ]
-                if all(first == last for first, last in rounded):
-                    return [first for first, _ in rounded]
+            if (found := self.ends(bits)) is not None:
+                first, last = (((starts << bits) + factor * side) // (below << bits) for side in found)
+                if (first == last).all():
+                    return [int(one) for one in first]
             bits *= 2
 
 
@@ -61,41 +56,27 @@ class EuclideanVector(RealVector):
     """Gamma(size) times a uniform direction."""
 
     def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
-        self._direction = [Normal(randomness) for _ in range(size)]
+        self._direction = Numbers(NORMAL, size, randomness)
         super().__init__(size, scale, randomness)
 
-    def enclosures(self, bits: int) -> list[Ends] | None:
-        floors = [number.floor(bits) for number in self._direction]
-        small, large = _squares(self._direction, bits)
-        shortest, longest = isqrt(small), isqrt(large) + 1
+    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
+        low, high = self._direction.ends(bits, signed=True)
+        shortest = isqrt(sum(min(abs(a), abs(b)) ** 2 if a * b > 0 else 0 for a, b in zip(low, high, strict=True)))
+        longest = isqrt(sum(max(abs(a), abs(b)) ** 2 for a, b in zip(low, high, strict=True))) + 1
         if shortest == 0:
             return None
-        low, high = self.radius(bits)
-        unit = 1 << (2 * bits + 1)
+        least, most = (sum(side) for side in self._exponential.ends(bits, signed=False))
         # radius g_j / ||g||: the corners of its enclosure, by the sign of g_j
-        return [
-            (
-                Fraction(floor * (low if floor >= 0 else high), unit * (longest if floor >= 0 else shortest)),
-                Fraction((floor + 1) * (high if floor >= 0 else low), unit * (shortest if floor >= 0 else longest)),
-            )
-            for floor in floors
-        ]
+        down = [a * least // longest if a >= 0 else a * most // shortest for a in low]
+        up = [-(-b * most // shortest) if b >= 0 else -(-b * least // longest) for b in high]
+        return integers(down), integers(up)
 
 
 class ManhattanVector(RealVector):
-    """Independent Laplace numbers: each half the sum of two squared normal numbers, with a fair sign."""
+    """Independent Laplace numbers: exponential numbers with fair signs."""
 
-    def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
-        super().__init__(size, scale, randomness)
-        self._signs = [randomness.sign() for _ in range(size)]
-
-    def enclosures(self, bits: int) -> list[Ends] | None:
-        unit = 1 << (2 * bits + 1)
-        found = []
-        for j, sign in enumerate(self._signs):
-            low, high = (Fraction(sign * part, unit) for part in _squares(self._radius[2 * j : 2 * j + 2], bits))
-            found.append((min(low, high), max(low, high)))
-        return found
+    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
+        return self._exponential.ends(bits, signed=True)
 
 
 class CubeVector(RealVector):
@@ -109,14 +90,15 @@ class CubeVector(RealVector):
     def _degrees(self) -> int:
         return self.size + 1
 
-    def enclosures(self, bits: int) -> list[Ends] | None:
-        radius, unit = self.radius(bits), 1 << (3 * bits + 1)
+    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
+        radius = [sum(side) for side in self._exponential.ends(bits, signed=False)]
         found = []
         for place in self._places:
             first = 2 * place.floor(bits) - (1 << bits)
             corners = [end * side for end in radius for side in (first, first + 2)]
-            found.append((Fraction(min(corners), unit), Fraction(max(corners), unit)))
-        return found
+            found.append((min(corners) >> bits, -(-max(corners) >> bits)))
+        low, high = zip(*found, strict=True)
+        return integers(low), integers(high)
 
 
 class _Uniform:
@@ -131,12 +113,6 @@ class _Uniform:
         while self._bits < bits:
             self._digits, self._bits = self._digits << WORD | self._randomness.word(), self._bits + WORD
         return self._digits >> (self._bits - bits)
-
-
-def _squares(numbers: Sequence[Normal], bits: int) -> tuple[int, int]:
-    """Integers low <= (sum of the squares) * 2^(2 bits) <= high."""
-    ends = [(floor * floor, (floor + 1) * (floor + 1)) for floor in (number.floor(bits) for number in numbers)]
-    return sum(min(pair) for pair in ends), sum(max(pair) for pair in ends)
 
 
 VECTORS: Mapping[str, type[RealVector]] = {"l1": ManhattanVector, "l2": EuclideanVector, "linf": CubeVector}

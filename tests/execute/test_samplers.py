@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import os
-import time
 from fractions import Fraction
 from math import exp
 
+import flint
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from privspec.core.matrices import ExactVector, integers
+from privspec.noise.inverse import EXPONENTIAL, NORMAL, Inverse, Numbers, enclosed, laplace_steps, nearest_normal
 from privspec.noise.samplers import (
-    KNORM_LIMIT,
-    Normal,
     Randomness,
-    RootDifference,
     SimulationRandomness,
     SystemRandomness,
     bernoulli_exp,
-    bernoulli_exp_real,
-    discrete_knorm_l2,
     discrete_laplace,
-    round_half_up,
-    round_noisy,
 )
+from privspec.noise.vectors import VECTORS
 
 ALARM = 1e-6
 
@@ -45,66 +41,126 @@ def chi_square(sample: np.ndarray, points: np.ndarray, law: np.ndarray) -> float
     return float(stats.chisquare(observed, expected).pvalue)
 
 
+def normal_steps(value: Fraction, grid: Fraction, count: int, source: Randomness) -> np.ndarray:
+    """Answers that are all the same, with noise."""
+    return nearest_normal(ExactVector(integers([value.numerator] * count), value.denominator), grid, source)
+
+
 def test_normal_law() -> None:
-    source = SimulationRandomness(1)
-    sample = np.array([Normal(source).floor(60) for _ in range(40_000)]) / 2.0**60
+    sample = normal_steps(Fraction(0), Fraction(1, 2**40), 10**6, SimulationRandomness(1)).astype(float) / 2.0**40
     assert stats.kstest(sample, "norm").pvalue > ALARM
-    # the fourth and the tail probabilities are where a wrong rejection step would show
-    counts, _ = np.histogram(np.abs(sample), bins=[0, 1, 2, 3, np.inf])
-    edges = np.array([0, 1, 2, 3, np.inf])
-    expected = 2 * np.diff(stats.norm.cdf(edges)) * len(sample)
-    assert stats.chisquare(counts, expected).pvalue > ALARM
+    # tails are where a wrong piece would show
+    edges = np.array([0, 1, 2, 3, 4, np.inf])
+    counts, _ = np.histogram(np.abs(sample), bins=edges)
+    assert stats.chisquare(counts, 2 * np.diff(stats.norm.cdf(edges)) * len(sample)).pvalue > ALARM
 
 
 def test_low_digits_are_uniform() -> None:
-    source = SimulationRandomness(2)
-    digits = [Normal(source).floor(70) & 15 for _ in range(16_000)]
+    digits = normal_steps(Fraction(0), Fraction(1, 2**46), 16_000, SimulationRandomness(2)).astype(np.int64) & 15
     assert stats.chisquare(np.bincount(digits, minlength=16)).pvalue > ALARM
 
 
-def test_refining_a_normal_keeps_its_value() -> None:
-    source = SimulationRandomness(3)
-    for _ in range(300):
-        number = Normal(source)
-        coarse, fine, finest = number.floor(5), number.floor(64), number.floor(300)
-        assert fine >> 59 == coarse
-        assert finest >> 236 == fine
-        assert number.floor(64) == fine
-
-
-def test_normal_is_fast_enough() -> None:
-    source = SystemRandomness()
-    begin = time.perf_counter()
-    for _ in range(2000):
-        Normal(source).floor(64)
-    assert (time.perf_counter() - begin) / 2000 < 200e-6  # 12 microseconds on an idle machine
-
-
 def test_rounded_gaussian_law_on_a_coarse_grid() -> None:
-    source = SimulationRandomness(4)
     value, grid = Fraction(1, 3), Fraction(1, 2)
-    sample = np.array([round_noisy(value.numerator, value.denominator, grid, Normal(source)) for _ in range(30_000)])
-    points = np.arange(-8, 10)
-    law = np.diff(stats.norm.cdf((np.arange(-8, 11) - 0.5) * float(grid) - float(value)))
+    sample = normal_steps(value, grid, 10**6, SimulationRandomness(4)).astype(int)
+    points = np.arange(-10, 12)
+    law = np.diff(stats.norm.cdf((np.arange(-10, 13) - 0.5) * float(grid) - float(value)))
     assert chi_square(sample, points, law) > ALARM
+
+
+def at_word(law: Inverse, word: int, more: int = 0) -> tuple[flint.arb, flint.arb]:
+    """g at both ends of what a word leaves open, `more` being 64 further digits."""
+    with flint.ctx.workprec(400):
+        ends = [flint.arb((word >> 1 << 64) + more + k) / (1 << 127) for k in (0, 1 if more else 2**64)]
+        return law.at(ends[1]), law.at(ends[0])
+
+
+EDGES = sorted(
+    {
+        word
+        for octave in range(63)
+        for piece in (0, 1, 2, 30, 31)
+        for step in (-1, 0, 1)
+        if 0 < (word := ((32 + piece) << 58 >> octave) + 2 * step) < 2**64
+    }
+    | {2**64 - 1, 2**64 - 2, 2, 3, 4}
+)
+"""Words at the ends of octaves and pieces."""
+
+
+@pytest.mark.parametrize("law", [NORMAL, EXPONENTIAL], ids=["normal", "exponential"])
+def test_doubles_enclose_what_they_say(law: Inverse) -> None:
+    words = np.concatenate([np.array(EDGES, dtype=np.uint64), SimulationRandomness(3).words(5000)])
+    near, error = enclosed(law, words)
+    assert np.array_equal(np.isinf(error), words >> np.uint64(1) < 2**39)  # below 2^-24
+    for word, middle, wrong in zip(words.tolist(), near.tolist(), error.tolist(), strict=True):
+        if wrong < np.inf:
+            low, high = at_word(law, word)
+            with flint.ctx.workprec(400):
+                assert low >= flint.arb(middle) - wrong and high <= flint.arb(middle) + wrong
+    assert np.median(error / (near + 1)) < 2e-16
+
+
+def forward(size: flint.arb) -> flint.arb:
+    """The uniform number of the size of a normal number."""
+    return (size / flint.arb(2).sqrt()).erfc() if size > 0 else flint.arb(1)
+
+
+@pytest.mark.parametrize("count", [3000, pytest.param(10**5, marks=pytest.mark.slow)])
+def test_normal_numbers_agree_with_the_distribution_function(count: int) -> None:
+    """By erfc itself at both rounding boundaries, in place of its inverse: words of chance, and words that are rare."""
+    words = np.concatenate([np.array(EDGES, dtype=np.uint64), SimulationRandomness(5).words(count)])
+    value, grid = Fraction(1, 3), Fraction(1, 2**30)
+    source = Scripted(words.tolist(), SimulationRandomness(6))
+    found = nearest_normal(ExactVector(integers([1] * len(words)), 3), grid, source)
+    with flint.ctx.workprec(200):
+        for word, steps in zip(words.tolist(), found.tolist(), strict=True):
+            turned = -1 if word & 1 else 1
+            ends = sorted(turned * ((steps + Fraction(side, 2)) * grid - value) for side in (-1, 1))
+            low, high = (forward(flint.arb(flint.fmpq(*end.as_integer_ratio()))) for end in (ends[1], ends[0]))
+            digits = flint.arb(word >> 1) / 2**63, flint.arb((word >> 1) + 1) / 2**63
+            assert low <= digits[1] and digits[0] <= high  # the number's digits and its step have a place in common
+
+
+def test_words_that_decide_nothing_take_more_digits() -> None:
+    """A boundary inside what the word leaves open: the next word says on which side the number is."""
+    word = 3 << 61
+    low, high = at_word(NORMAL, word)
+    with flint.ctx.workprec(400):
+        cut = Fraction(int(((low + high) * 2**199).floor().unique_fmpz() or 0), 2**200)
+    starts = ExactVector(integers([-cut.numerator]), cut.denominator)
+    for more, step in ((0, 0), (2**64 - 1, -1)):  # the larger the digits, the smaller the number
+        source = Scripted([word, more], None)
+        assert Numbers(NORMAL, 1, source).floors(starts, (Fraction(1),), signed=False)[0] == step
+        assert not source.script
+
+
+def test_asking_again_gives_the_same_numbers() -> None:
+    numbers = Numbers(NORMAL, 300, SimulationRandomness(3))
+    before = numbers.ends(40, signed=True)
+    for bits in (500, 40, 128, 48, 500):
+        low, high = numbers.ends(bits, signed=True)
+        assert (low <= high).all()
+        wide = max(bits, 40)
+        first, last = (side << wide - 40 for side in before)
+        assert ((low << wide - bits) <= last).all() and ((high << wide - bits) >= first).all()
+        assert max(high - low) <= (2 if bits > 48 else 3)
 
 
 @given(
     st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=10**9),
-    st.sampled_from([Fraction(1, 2**30), Fraction(1, 8), Fraction(3, 7), Fraction(5)]),
+    st.sampled_from([Fraction(1, 2**30), Fraction(1, 8), Fraction(3, 7), Fraction(5), Fraction(1, 2**90)]),
     st.integers(0, 10**6),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_rounding_agrees_with_a_finer_evaluation(value: Fraction, grid: Fraction, seed: int) -> None:
-    number = Normal(SimulationRandomness(seed))
-    rounded = round_noisy(value.numerator, value.denominator, grid, number)
-    middle = Fraction(2 * number.floor(400) + 1, 2**401)
-    assert rounded == ((value + middle) / grid + Fraction(1, 2)) // 1
-
-
-@given(st.integers(-1000, 1000), st.integers(1, 50))
-def test_round_half_up(numerator: int, denominator: int) -> None:
-    assert round_half_up(numerator, denominator) == (Fraction(numerator, denominator) + Fraction(1, 2)) // 1
+    number = Numbers(NORMAL, 1, SimulationRandomness(seed))
+    twice = 2 * value.denominator * grid.numerator
+    start = ExactVector(integers([2 * grid.denominator * value.numerator + twice // 2]), twice)
+    (rounded,) = number.floors(start, (1 / grid,), signed=True)
+    (low,), (high,) = number.ends(600, signed=True)
+    ends = [((value + Fraction(end, 2**600)) / grid + Fraction(1, 2)) // 1 for end in (low, high)]
+    assert ends[0] <= rounded <= ends[1] and ends[1] - ends[0] <= 1
 
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 3), (1, 1), (5, 2)])
@@ -114,28 +170,35 @@ def test_bernoulli_exp(numerator: int, denominator: int) -> None:
     assert frequency_fits(hits, 20_000, exp(-numerator / denominator))
 
 
-@pytest.mark.parametrize(
-    "real",
-    [
-        RootDifference(2, Fraction(1), Fraction(1)),
-        RootDifference(9, Fraction(1, 2), Fraction(0)),
-        RootDifference(0, Fraction(1), Fraction(0)),
-        RootDifference(7, Fraction(3), Fraction(5)),
-    ],
-)
-def test_bernoulli_exp_of_a_real(real: RootDifference) -> None:
-    source = SimulationRandomness(6)
-    hits = sum(bernoulli_exp_real(real, source) for _ in range(10_000))
-    assert frequency_fits(hits, 10_000, exp(-(np.sqrt(real.square) * float(real.slope) - float(real.shift))))
-
-
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(7, 5), Fraction(40)])
 def test_discrete_laplace_law(scale: Fraction) -> None:
+    points, p = np.arange(-200, 201), np.exp(-1 / float(scale))
+    law = (1 - p) / (1 + p) * p ** np.abs(points)
     source = SimulationRandomness(7)
-    sample = np.array([discrete_laplace(scale, source) for _ in range(20_000)])
-    points = np.arange(-200, 201)
-    p = np.exp(-1 / float(scale))
-    assert chi_square(sample, points, (1 - p) / (1 + p) * p ** np.abs(points)) > ALARM
+    assert chi_square(np.array([discrete_laplace(scale, source) for _ in range(20_000)]), points, law) > ALARM
+    assert chi_square(laplace_steps([scale], 10**6, source).astype(int), points, law) > ALARM
+
+
+def test_scales_of_their_own() -> None:
+    scales = [Fraction(1, 50), Fraction(2**30), Fraction(3)] * 20_000
+    found = laplace_steps(scales, len(scales), SimulationRandomness(8)).reshape(-1, 3)
+    assert not found[:, 0].any()  # 1 of e^50 is another
+    assert stats.kstest(found[:, 1].astype(float) / 2**30, "laplace").pvalue > ALARM
+    assert abs(found[:, 2].astype(float).std() - np.sqrt(2 * 3**2)) < 0.2
+
+
+@pytest.mark.slow
+def test_ten_million_draws() -> None:
+    source = SimulationRandomness(9)
+    normal = normal_steps(Fraction(0), Fraction(1, 2**30), 10**7, source).astype(float) / 2**30
+    assert stats.kstest(normal, "norm").pvalue > ALARM
+    cells = np.bincount((stats.norm.cdf(normal) * 1000).astype(int), minlength=1000)
+    assert stats.chisquare(cells).pvalue > ALARM
+    laplace = laplace_steps([Fraction(2**30)], 10**7, source).astype(float) / 2**30
+    assert stats.kstest(laplace, "laplace").pvalue > ALARM
+    points, p = np.arange(-100, 101), np.exp(-1 / 2.5)
+    steps = laplace_steps([Fraction(5, 2)], 10**7, source).astype(int)
+    assert chi_square(steps, points, (1 - p) / (1 + p) * p ** np.abs(points)) > ALARM
 
 
 def test_discrete_laplace_is_the_law_of_opendp() -> None:
@@ -143,61 +206,50 @@ def test_discrete_laplace_is_the_law_of_opendp() -> None:
     dp.enable_features("contrib")
     theirs = (dp.atom_domain(T=int), dp.absolute_distance(T=int)) >> dp.m.then_laplace(scale=2.5)
     source = SimulationRandomness(8)
-    ours = np.array([discrete_laplace(Fraction(5, 2), source) for _ in range(8000)])
+    ours = laplace_steps([Fraction(5, 2)], 8000, source)
     others = np.array([theirs(0) for _ in range(8000)])
     cells = range(-8, 9)
     table = np.array([[np.sum(np.clip(s, -8, 8) == x) for x in cells] for s in (ours, others)])
     assert stats.chi2_contingency(table).pvalue > ALARM
 
 
-def test_knorm_law_is_exact_on_a_small_lattice() -> None:
-    source, scale = SimulationRandomness(9), Fraction(3, 2)
-    sample = [tuple(discrete_knorm_l2(2, scale, source)) for _ in range(20_000)]
-    lattice = [(a, b) for a in range(-60, 61) for b in range(-60, 61)]
-    weights = np.array([exp(-np.hypot(a, b) / float(scale)) for a, b in lattice])
-    codes = np.array([1000 * a + b for a, b in sample])
-    points = np.array([1000 * a + b for a, b in lattice])
-    assert chi_square(codes, points, weights / weights.sum()) > ALARM
-
-
-@pytest.mark.parametrize(("dimension", "size"), [(1, 3000), (3, 3000), (8, 800)])
-def test_knorm_radius_and_direction(dimension: int, size: int) -> None:
+@pytest.mark.parametrize(("norm", "size"), [("l1", 1), ("l2", 1), ("l2", 3), ("l2", 90), ("linf", 1), ("linf", 5)])
+def test_knorm_vectors(norm: str, size: int) -> None:
     source, steps = SimulationRandomness(10), 2**30
-    sample = np.array([discrete_knorm_l2(dimension, Fraction(steps), source) for _ in range(size)]) / steps
-    radius = np.linalg.norm(sample, axis=1)
-    assert stats.kstest(radius, "gamma", args=(dimension,)).pvalue > ALARM
-    if dimension == 3:  # a coordinate of a uniform direction in three dimensions is uniform
+    law, point = VECTORS[norm], [Fraction(0)] * size
+    sample = np.array([law(size, Fraction(steps), source).nearest(point, Fraction(1)) for _ in range(1500)]) / steps
+    radius = np.linalg.norm(sample.astype(float), {"l1": 1, "l2": 2, "linf": np.inf}[norm], axis=1)
+    assert stats.kstest(radius, "gamma", args=(size,)).pvalue > ALARM
+    if (norm, size) == ("l2", 3):  # a coordinate of a uniform direction in three dimensions is uniform
         assert stats.kstest(sample[:, 0] / radius, "uniform", args=(-1, 2)).pvalue > ALARM
 
 
-def test_knorm_refuses_many_dimensions() -> None:
-    with pytest.raises(ValueError, match="dimensions"):
-        discrete_knorm_l2(KNORM_LIMIT + 1, Fraction(1), SimulationRandomness(1))
+def test_knorm_vectors_on_a_coarse_grid() -> None:
+    source, scale = SimulationRandomness(11), Fraction(3, 2)
+    edges = np.arange(-30, 32) - 0.5
+    for norm in VECTORS:
+        sample = [VECTORS[norm](1, scale, source).nearest([Fraction(1, 3)], Fraction(1))[0] for _ in range(5000)]
+        law = np.diff(stats.laplace.cdf(edges, loc=1 / 3, scale=1.5))
+        assert chi_square(np.array(sample), np.arange(-30, 31), law) > ALARM
 
 
 class Scripted(Randomness):
-    """Words from a list, to force ties between uniform numbers."""
+    """Words from a list, and then those of another source."""
 
     private = False
 
-    def __init__(self, words: list[int]) -> None:
+    def __init__(self, words: list[int], then: Randomness | None) -> None:
         super().__init__()
-        self.script = words
+        self.script, self.then = words, then
 
     def _fresh(self, count: int) -> bytes:
-        raise AssertionError("the script is over")
+        assert self.script or self.then is not None, "the script is over"
+        taken, self.script = self.script[:count], self.script[count:]
+        rest = b"" if self.then is None else self.then.words(count - len(taken)).tobytes()
+        return np.array(taken, dtype="<u8").tobytes() + rest
 
     def word(self) -> int:
-        return self.script.pop(0)
-
-
-def test_ties_are_broken_by_further_digits() -> None:
-    # 1/2 > U1 and U2 has the same first digit; its second digit is the smaller one; the run ends at U3
-    from privspec.noise.samplers import _bernoulli_exp_half
-
-    source = Scripted([5, 5, 4, 9, 6])
-    assert _bernoulli_exp_half(source)  # the run U1 > U2 has even length
-    assert not source.script
+        return int(self.words(1)[0])
 
 
 @given(st.integers(1, 10**30), st.integers(0, 100))

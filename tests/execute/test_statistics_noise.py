@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 from math import exp, sqrt
 
@@ -15,78 +14,13 @@ from privspec.families.statistics.noise import (
     bernoulli_logistic,
     bernoulli_root,
     directions,
-    discrete_knorm_linf,
-    geometric,
     law_of,
-    smooth_knorm_l2,
 )
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID_BITS
-from privspec.noise.samplers import SimulationRandomness, discrete_knorm_l2
+from privspec.noise.samplers import SimulationRandomness
 
-from .tables import ALARM, chi_square
-
-
-def vectors_fit(sample: list[tuple[int, ...]], norm: float, scale: float, reach: int) -> bool:
-    """Whether vectors have probabilities proportional to exp(-norm / scale); those beyond `reach` are one cell."""
-    dimension = len(sample[0])
-
-    def weights(most: int) -> np.ndarray:
-        found = np.array(list(itertools.product(range(-most, most + 1), repeat=dimension)))
-        return np.exp(-np.linalg.norm(found, norm, axis=1) / scale)
-
-    points = list(itertools.product(range(-reach, reach + 1), repeat=dimension))
-    law = weights(reach) / weights(8 * reach).sum()
-    counts = dict.fromkeys(points, 0)
-    for z in sample:
-        if z in counts:
-            counts[z] += 1
-    observed = np.array([*counts.values(), len(sample) - sum(counts.values())])
-    return chi_square(observed, [*law, 1 - law.sum()]) > ALARM
-
-
-def test_geometric_law() -> None:
-    source = SimulationRandomness(1)
-    scale = Fraction(7, 3)
-    sample = np.bincount([geometric(scale, source) for _ in range(20_000)], minlength=60)
-    q = exp(-1 / float(scale))
-    law = (1 - q) * q ** np.arange(len(sample))
-    assert chi_square(np.append(sample, 0), [*law, q ** len(sample)]) > ALARM
-
-
-@pytest.mark.parametrize(
-    ("dimension", "scale", "reach"), [(1, Fraction(5, 2), 12), (2, Fraction(2), 6), (3, Fraction(1, 2), 2)]
-)
-def test_cube_law(dimension: int, scale: Fraction, reach: int) -> None:
-    source = SimulationRandomness(2)
-    sample = [tuple(discrete_knorm_linf(dimension, scale, source)) for _ in range(20_000)]
-    assert vectors_fit(sample, np.inf, float(scale), reach)
-
-
-@pytest.mark.parametrize(
-    ("dimension", "scale", "reach"), [(1, Fraction(7, 2), 12), (2, Fraction(5, 2), 5), (3, Fraction(2), 3)]
-)
-def test_length_law(dimension: int, scale: Fraction, reach: int) -> None:
-    source = SimulationRandomness(3)
-    sample = [tuple(smooth_knorm_l2(dimension, scale, source)) for _ in range(12_000)]
-    assert vectors_fit(sample, 2, float(scale), reach)
-
-
-def test_both_samplers_of_the_length_agree() -> None:
-    source = SimulationRandomness(4)
-    scale = Fraction(1000)
-    lengths = [
-        [sqrt(sum(z * z for z in sampler(5, scale, source))) for _ in range(1500)]
-        for sampler in (smooth_knorm_l2, discrete_knorm_l2)
-    ]
-    assert stats.ks_2samp(*lengths).pvalue > ALARM
-    assert stats.kstest(np.array(lengths[0]) / 1000, "gamma", args=(5,)).pvalue > ALARM
-
-
-def test_length_of_many_numbers() -> None:
-    source = SimulationRandomness(5)
-    lengths = [sqrt(sum(z * z for z in smooth_knorm_l2(90, Fraction(2**20), source))) / 2**20 for _ in range(60)]
-    assert stats.kstest(lengths, "gamma", args=(90,)).pvalue > ALARM
+from .tables import ALARM
 
 
 def test_coins() -> None:
@@ -128,8 +62,19 @@ def test_sphere_report_chooses_the_hemisphere_as_often_as_it_says() -> None:
     assert stats.binomtest(near, count, 1 / (1 + exp(-2.0))).pvalue > ALARM
 
 
-def test_pooled_noise_is_added_to_the_exact_sum() -> None:
-    for shape in ("laplace", "gaussian"):
-        total = [3, -(2**70) + 1]
-        law = law_of(Noise(shape, Fraction(1, 10**12), None), 2)
-        assert law.added.noisy(total, SimulationRandomness(1)) == total  # type: ignore[attr-defined]
+@pytest.mark.parametrize("shape", ["laplace", "gaussian", "knorm-l2", "knorm-linf"])
+def test_noise_is_added_to_the_exact_numbers(shape: str) -> None:
+    law = law_of(Noise(shape, Fraction(1, 10**12), None), 2)
+    total = [3, -(2**70)]
+    assert (law.pooled(total, SimulationRandomness(1)) * 2.0**GRID_BITS).tolist() == total  # type: ignore[attr-defined]
+    some = np.arange(10).reshape(5, 2)
+    assert (law.each(some, SimulationRandomness(2)) * 2.0**GRID_BITS).tolist() == some.tolist()
+
+
+@pytest.mark.parametrize(("shape", "norm"), [("knorm-l2", 2), ("knorm-linf", np.inf)])
+def test_every_party_has_a_vector_of_its_own(shape: str, norm: float) -> None:
+    found = law_of(Noise(shape, Fraction(3), None), 4).each(
+        np.zeros((1000, 4), dtype=np.int64), SimulationRandomness(3)
+    )
+    radius = np.linalg.norm(found, norm, axis=1) / 3
+    assert stats.kstest(radius, "gamma", args=(4,)).pvalue > ALARM

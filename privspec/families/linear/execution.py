@@ -42,10 +42,11 @@ from privspec.kernel.core.reading import Item, read
 from privspec.kernel.quality.linear_figures import doubles
 from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.inverse import DOUBLE_BITS, NORMAL, Numbers
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
-from privspec.noise.samplers import KNORM_LIMIT, Normal, Randomness, SimulationRandomness
+from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.shares import GaussianShares, LaplaceShares
 from privspec.registry import block_of
 
@@ -129,10 +130,7 @@ def read_executed(plan: Plan) -> Executed:
     """
     frame, release = read_kernel(plan)
     with readable_plan():
-        noise, rows = release.noise, release.strategy.nrows()
         inputs = zip(release.problem.held, release.steps, frame.data, strict=True)
-        if noise.shape == "knorm-l2" and rows > KNORM_LIMIT:
-            raise ValueError(f"the K-norm sampler takes at most {KNORM_LIMIT} strategy rows, not {rows}")
         return Executed(
             release,
             tuple(
@@ -140,7 +138,7 @@ def read_executed(plan: Plan) -> Executed:
                 for held, step, data in inputs
             ),
             _dyadic(release.strategy),
-            _law(noise, release.grid),
+            _law(release.noise, release.grid),
             _dyadic(release.reconstruction),
             _floats(release.problem.target),
             np.array([value.numerator / value.denominator for value in release.problem.offset]),
@@ -242,22 +240,21 @@ def _round_outputs(executed: Executed, answers: ExactVector, randomness: Randomn
     assert isinstance(noise, GaussianNoise)
     scaled = noise.in_standard_units(answers)
     reconstruction, sd = executed.reconstruction, noise.standard_deviation
-    normals = [Normal(randomness) for _ in range(len(answers))]
+    normals = Numbers(NORMAL, len(answers), randomness)
     offset = [Fraction(float(x)) for x in executed.offset]
-    spread = integers(np.abs(reconstruction.integers).sum(axis=1, dtype=object))
+    widths = integers(np.abs(reconstruction.integers).sum(axis=1, dtype=object))
     unit, grid = reconstruction.unit * sd, executed.release.output_grid
-    bits = scaled.denominator.bit_length() + 96
+    bits = DOUBLE_BITS
     while True:
-        lows = integers(
-            (v << bits) // scaled.denominator + normal.floor(bits)
-            for v, normal in zip(scaled.numerators, normals, strict=True)
-        )
-        # every strategy answer is in [low, low + 2) / 2^bits: one step for the quotient, one for the normal number
-        centre = multiply(DyadicMatrix(reconstruction.integers.copy(), 0), ExactVector(lows + 1, 1)).numerators
+        low, high = normals.ends(bits, signed=True)
+        # a strategy answer is between quotient + low and quotient + 1 + high: their sum, and half a width, are halved
+        middles = 2 * ((scaled.numerators << bits) // scaled.denominator) + low + high + 1
+        spread = widths * (max(high - low) + 1)
+        centre = multiply(DyadicMatrix(reconstruction.integers.copy(), 0), ExactVector(middles, 1)).numerators
         decided = []
         for middle, reach, shift in zip(centre, spread, offset, strict=True):
             first, last = (
-                ((middle + side * reach) * unit / 2**bits + shift) / grid + Fraction(1, 2) for side in (-1, 1)
+                ((middle + side * reach) * unit / 2 ** (bits + 1) + shift) / grid + Fraction(1, 2) for side in (-1, 1)
             )
             if first // 1 != last // 1:
                 break

@@ -66,8 +66,6 @@ CARRIED = 1e-12
 """Share of the outputs below which a strategy row carries nothing but round-off."""
 GUIDED_ROOM = 1e-6
 """Relative room below a bound that is shown with vectors taken from a rounded covariance."""
-KNORM_ROWS = 24
-"""Rows up to which the K-norm vector has an exact sampler that is fast enough."""
 ROWS = 4096
 """Answers of all parties up to which each of them has noise of its own."""
 PAIR_LIMIT = 200
@@ -380,7 +378,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     started = time.perf_counter()
     system, solution = problem.system, bound.solution
     k = solution.strategy.shape[0]
-    if k > KNORM_ROWS or not system.seen_whole:
+    if not system.seen_whole:
         return None
     # a report of one party's own: its messages are drawn together
     inputs, measures = problem.model.inputs, [one.measure for one in problem.model.requirements]

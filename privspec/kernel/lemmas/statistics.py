@@ -2,7 +2,7 @@
 
 Lemma probit-routes, version 1 of `probit_mle`: records are put on the grid 2^-20 inside their ball, each by itself; a
 party's statistic is a function of its own records alone, in whole multiples of the grid. Lemmas laplace, knorm-l2,
-knorm-linf, gaussian-exact, duchi-l2: laws on that grid, so no rounding is left. What follows the noise uses public
+knorm-linf, gaussian-exact, duchi-l2: what is rounded is rounded after the noise. What follows the noise uses public
 numbers only (lemma post-processing): pooling, weights and solving cost nothing.
 """
 
@@ -196,8 +196,8 @@ def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] 
     if families is not None and family not in families:
         raise shape.wrong(f"is of a family that the spec does not allow: {', '.join(families)}")
     size, *bound = (item.exact(0) for item in parameters.fields(key, *(("bound",) if family == "sphere" else ())))
-    if not size or (family == "knorm" and (size / STEP) ** 2 < statistic.size):
-        raise parameters.wrong("are too small to be drawn exactly")
+    if not size:
+        raise parameters.wrong("are no noise")
     if bound and bound[0] < statistic.length:
         raise parameters.wrong("have a bound below the length of the statistic: reports would be biased")
     return Noise(shape.text(), size, bound[0] if bound else None)
