@@ -30,9 +30,8 @@ class KNormL2Noise(NoiseLaw):
         return np.full(rows, (rows + 1) * float(self.scale) ** 2)
 
     def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
-        """Epsilon: the l2 sensitivity in units of the scale; the kernel counts a step of every row, and so do we."""
-        rounding = Fraction(float(np.nextafter(np.sqrt(strategy.shape[0]), np.inf)))
-        return (l2_sensitivity_up(strategy, moves.differences) + grid * rounding) / self.scale
+        """Epsilon: the l2 sensitivity in units of the scale."""
+        return l2_sensitivity_up(strategy, moves.differences) / self.scale
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         vector = EuclideanVector(len(answers), self.scale, randomness)

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import time
+from bisect import bisect_left, bisect_right
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from privspec.core.diagnostics import BudgetError, DataError, PrivspecError, UsageError
 from privspec.core.rounding import log_up
@@ -60,6 +62,9 @@ class Fixed(Randomness):
     def word(self) -> int:
         return self._words.pop(0)
 
+    def words(self, count: int) -> NDArray[np.uint64]:
+        return np.array([self.word() for _ in range(count)], dtype=np.uint64)
+
     def _fresh(self, count: int) -> bytes:
         raise AssertionError
 
@@ -85,15 +90,18 @@ def test_the_test_finds_a_wrong_law() -> None:
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6).filter(any))
-def test_every_integer_below_the_denominator_has_its_place(weights: list[int]) -> None:
-    total = sum(weights)
-    law = RowLaw.of(weights, total)
-    found = [0] * len(weights)
+def test_every_share_begins_where_it_should(weights: list[int]) -> None:
+    """At each share of the denominator, and by 2^-192 below it: as many digits are looked at as it takes."""
+    law, found = RowLaw.of(weights, sum(weights)), [0] * len(weights)
     for value in range(law.total):
-        count = (law.total - 1).bit_length()
-        # `below` keeps the top bits of a word
-        found[law.draw(Fixed([value << (64 - count)] * (count > 0)))] += 1
-    assert [Fraction(f, law.total) for f in found] == [Fraction(w, total) for w in weights]
+        above = -(-(value << 192) // law.total)
+        at, under = (
+            law.draw(Fixed([digits >> 128, digits >> 64 & 2**64 - 1, digits & 2**64 - 1, 0]))
+            for digits in (above, above - 1 if value else above)
+        )
+        assert at == bisect_right(law.cumulative, value) and under == bisect_left(law.cumulative, value or 1)
+        found[at] += 1
+    assert [Fraction(f, law.total) for f in found] == [Fraction(w, sum(weights)) for w in weights]
 
 
 def test_denominators_beyond_a_word() -> None:

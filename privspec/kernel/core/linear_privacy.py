@@ -267,10 +267,10 @@ def reached(
     if noise.shape.startswith("laplace") or noise.laws:
         cost = largest_cost(chosen_rows(strategy, seen.used), [noise.scales[r] for r in seen.used], steps, moves)
         return noise.laws[0].delta_up(int(cost)) if noise.laws else cost
-    square, rounded = largest_square(strategy, moves, scaling), Fraction(sum(map(bool, steps)))
+    square = largest_square(strategy, moves, scaling)
     if noise.shape == "gaussian-shares":
         return shares.reached(square, noise.scales[0], noise.honest, release.grid)
-    return (sqrt_up(square, 100) + release.grid * sqrt_up(rounded, 100)) / noise.scales[0]
+    return sqrt_up(square, 100) / noise.scales[0]
 
 
 def bound(
