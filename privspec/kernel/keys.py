@@ -163,9 +163,11 @@ def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) ->
 
     Each pair of laws is made of randomised response with a failure by post-processing (Kairouz, Oh & Viswanath 2015).
     """
-    low, high = exp_down(share), exp_up(share)
-    limit = exp_down(epsilon)
-    whole = sum((comb(moves, k) * max(high ** (moves - k) - limit * low**k, 0) for k in range(moves + 1)), Fraction(0))
+    low, high, limit = exp_down(share), exp_up(share), exp_down(epsilon)
+    ups, downs = ([Fraction(ratio**k) for k in range(moves + 1)] for ratio in (high, low))
+    pairs = zip(reversed(ups), downs, strict=True)
+    each = (comb(moves, k) * max(up - limit * down, Fraction(0)) for k, (up, down) in enumerate(pairs))
+    whole = sum(each, Fraction(0))
     return min(1 - (1 - delta) ** moves * (1 - min(whole / (1 + low) ** moves, Fraction(1))), Fraction(1))
 
 

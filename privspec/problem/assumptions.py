@@ -199,12 +199,6 @@ def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     text = "Keys are shown, and counted, by exact chances: no floating-point number takes part in it."
     yield _said(text, "proved", note=note)
     yield _said(RANDOM_BITS, "assumed", note=note)
-    if any(line.neighbours.group > 1 for line in model.requirements):
-        text = (
-            "Whoever keeps the data keeps no more records of one person than the line says: nothing here looks at whose"
-        )
-        text += " they are."
-        yield _said(text, "assumed", note=note)
     for data in model.models:
         text = "The law of the sizes of keys serves the loss only: the guarantees hold for all data."
         yield _said(text, "asserted by the user", line=data.line)
