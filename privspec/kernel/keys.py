@@ -13,10 +13,13 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil, comb
 
+from flint import arb, ctx
+
 from privspec.kernel.core.case import Case, Rules
-from privspec.kernel.core.numbers import exp_down, exp_up
+from privspec.kernel.core.numbers import ball, end, exp_down, exp_up, gaussian_delta_up
 from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_loss
 
 NOTE = "unknown-keys"
@@ -27,6 +30,7 @@ UNITS = {"missed": "share of the keys", "absolute": "records", "squared": "squar
 MOST_STEPS = 200_000
 MOST_RECORDS = 1000
 """Records of one person."""
+PRECISION = 256
 FINE = 192
 """Binary places of the best chances."""
 
@@ -158,6 +162,28 @@ def read_keys(block: Item, mechanism: Item) -> Keys:
 # --- what one unit moves -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How many records a unit has at most, how many of them one key; `sides`: 2 where they are replaced by others."""
+
+    records: int
+    each: int
+    sides: int
+
+    @classmethod
+    def of(cls, unit: Unit, kept: Kept | None) -> Moved:
+        """Of one record each is in one key; nothing says of several in which they are, but where a person keeps few."""
+        limit = unit.count if kept is None or kept.per_cell is None else kept.per_cell
+        return cls(unit.count, limit, 1 if unit.adding else 2)
+
+    def grown(self, share: Fraction) -> Fraction:
+        """At least how many times the delta of one record that of all is, where each key has as many as it may."""
+        ratio = exp_up(share)
+        full, rest = divmod(self.records, self.each)
+        sizes = [*[self.each] * full, rest]
+        return self.sides * sum((Fraction(ratio**j) for size in sizes for j in range(size)), Fraction(0))
+
+
 def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) -> Fraction:
     """At least the delta at an epsilon of so many independent keys, each (share, delta)-DP.
 
@@ -171,20 +197,39 @@ def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) ->
     return min(1 - (1 - delta) ** moves * (1 - min(whole / (1 + low) ** moves, Fraction(1))), Fraction(1))
 
 
-def unit_delta(keys: Keys, unit: Unit, share: Fraction, epsilon: Fraction) -> Fraction:
+def unit_delta(keys: Keys, moved: Moved, share: Fraction, epsilon: Fraction) -> Fraction:
     """At least the delta at an epsilon of one unit, where one record of one key spends `share` of it.
 
-    A record comes or goes in one key, and one that is replaced moves two. Several of one person may have one key or
-    several: j in one key are (j share, d(j))-DP by group privacy, d(j) = delta (R^j - 1) / (R - 1), R = e^share; these
-    add up over keys, and d(j) is largest where all have one.
+    Where all records have different keys, as many keys move. Else j in one key are (j share, d(j))-DP by group privacy,
+    d(j) = delta (R^j - 1) / (R - 1), R = e^share; these add up over keys, and d is largest where few keys have all.
     """
-    per_key, sides = keys.delta(share), 1 if unit.adding else 2
-    if unit.count == 1:
-        return per_key if sides == 1 and share <= epsilon else composed(share, per_key, sides, epsilon)
-    if share * unit.count * sides > epsilon:
-        return Fraction(1)
-    ratio = exp_up(share)
-    return min(sides * per_key * sum((ratio**j for j in range(unit.count)), Fraction(0)), Fraction(1))
+    per_key = keys.delta(share)
+    if moved.each == 1:
+        moves = moved.records * moved.sides
+        return per_key if moves == 1 and share <= epsilon else composed(share, per_key, moves, epsilon)
+    return Fraction(1) if share * moved.records * moved.sides > epsilon else per_key * moved.grown(share)
+
+
+def gaussian_delta(keys: Keys, moved: Moved, scale: Fraction, middle: Fraction, epsilon: Fraction) -> Fraction:
+    """At least the delta at an epsilon of one unit, where thresholds are near the rounding of a Gaussian number.
+
+    With thresholds round(middle + scale Z) counts are rounded from n - scale Z: whoever moves d_j records of key j has
+    mu = |d| / scale. Thresholds as executed differ from these, in all, by `off` for each key; what differs is added.
+    """
+    if scale <= 0:
+        raise Refused("claims.scale is no size of noise")
+    with ctx.workprec(PRECISION):
+        size, steps = ball(scale) * arb(2).sqrt(), len(keys.steps)
+        above = [((ball(i - middle) + arb(1) / 2) / size).erfc() / 2 for i in range(steps + 1)]
+        off = (1 - above[0]) + above[-1]
+        for i, step in enumerate(keys.steps):
+            off += abs(above[i] - above[i + 1] - ball(Fraction(step, keys.total)))
+        each = end((off / 2).upper())
+    full, rest = divmod(moved.records, moved.each)
+    square = moved.sides * (full * moved.each**2 + rest**2) / scale**2
+    return min(
+        gaussian_delta_up(epsilon, square) + (1 + exp_up(epsilon)) * moved.records * moved.sides * each, Fraction(1)
+    )
 
 
 def best_kept(epsilon: Fraction, delta: Fraction, most: int) -> list[Fraction]:
@@ -240,14 +285,24 @@ class KeyRules(Rules):
             raise Refused("one line of (epsilon, delta)-DP is judged for unknown keys, and no other")
         (one,), asked = found, found[0].obligation
         (unit, *more), output = asked.units, (keys.block.output,)
-        fits = unit.kind == "record" and unit.party is None and unit.apart is None and unit.count <= MOST_RECORDS
-        if more or not fits or not asked.outputs == asked.seen == output or asked.wrt != (keys.block.source,):
+        (data,) = case.frame.data
+        if wrong := wrong_person([(unit.kind, unit.count)], [data.kept]):
+            raise Refused(f"line {asked.line} {wrong}")
+        notes = (NOTE, "people") if unit.kind == "person" else (NOTE,)
+        fits = unit.kind in ("record", "person") and unit.party is None and unit.apart is None and not more
+        fits = fits and unit.count <= MOST_RECORDS and asked.wrt == (keys.block.source,)
+        if not fits or not asked.outputs == asked.seen == output:
             raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
-        (share,) = case.claims.fields("share")
-        spent, said = share.exact(0), one.achieved
+        said, moved = one.achieved, Moved.of(unit, data.kept)
         epsilon, delta = one.asked["epsilon"], one.asked["delta"]
-        least = unit_delta(keys, unit, spent, epsilon)
-        holds = set(said) == {"epsilon", "delta"} and said["epsilon"] == epsilon and one.because == (NOTE,)
+        share, scale, middle = case.claims.fields(optional=("share", "scale", "middle"))
+        if share.absent:
+            least = gaussian_delta(keys, moved, scale.exact(), middle.exact(), epsilon)
+        else:
+            least = unit_delta(keys, moved, share.exact(0), epsilon)
+            scale.same(None)
+            middle.same(None)
+        holds = set(said) == {"epsilon", "delta"} and said["epsilon"] == epsilon and one.because == notes
         holds = holds and least <= said["delta"] <= delta
         text = f"{output[0]}, {asked.neighbours}: delta {float(least):.8g} at epsilon {float(epsilon):.8g}"
         stated = float(said.get("delta", Fraction(0)))

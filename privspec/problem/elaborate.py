@@ -106,7 +106,8 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
     family = family_of(model)
     for line in model.requirements:
         special = isinstance(line.neighbours, Asserted | Spaced) or line.neighbours.by_id
-        if special and family.form not in ("linear", "priced", "design"):
+        persons = line.neighbours.by_id and family.form == "keys"
+        if special and not persons and family.form not in ("linear", "priced", "design"):
             text = f"solve computes {line.neighbours.describe()} of sums and counts in one block of noise only"
             hint = "release it by a spec of its own"
             raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)

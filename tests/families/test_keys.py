@@ -198,6 +198,30 @@ def test_records_without_a_key_or_with_other_values_are_left_out():
     assert shown(on_condition, frame) == {}
 
 
+def test_one_person_counts_once_for_each_key():
+    """Whoever has a thousand records of one key is one of it; of too many keys of a person some are drawn."""
+    text = SURE.replace("table(district", "table(person in id, district").replace(
+        "one record", "one person with at most 3 records, at most 1 in one cell"
+    )
+    plan = solved_text(text.replace("(20, 0.5)", "(60, 0.5)"))
+    assert Plan(plan).verify().ok
+    crowd = [(f"p{i}", "park") for i in range(300)]
+    one = [("glutton", "cellar")] * 1000 + [("glutton", f"room {i}") for i in range(8)]
+    frame = pl.DataFrame({"person": [who for who, _ in crowd + one], "district": [where for _, where in crowd + one]})
+    mechanism = KeyMechanism.of_plan(plan)
+    seen = [
+        mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(seed))).counts
+        for seed in range(40)
+    ]
+    assert all(counts[("park",)] == 300 for counts in seen)
+    assert all(len(counts) == 4 and set(counts.values()) == {300, 1} for counts in seen)
+    assert 2 <= sum(("cellar",) in counts for counts in seen) <= 26  # three of nine keys are drawn: 13.3 of 40
+    rules = mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(1))).rules
+    assert "3 records of each person (1 in one cell) are kept" in " ".join(rules)
+    without = frame.with_columns(person=pl.lit(None, dtype=pl.String))
+    assert mechanism.read({"people": without}, Circumstances(randomness=SimulationRandomness(1))).counts == {}
+
+
 def test_files_hold_texts_and_no_formulas(tmp_path):
     """A key that a spreadsheet would compute is a text in the file of separated values, and itself elsewhere."""
     plan = solved_text(SURE)

@@ -13,9 +13,8 @@ from scipy.optimize import linprog
 
 from privspec.families.keys.family import steps_of
 from privspec.kernel import judge
-from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.keys import KeyBlock, Keys, best_kept, composed, read_keys, unit_delta
+from privspec.kernel.keys import KeyBlock, Keys, best_kept, composed, read_keys
 from tests.plans import mutate, solved_text
 
 ALONE = "worst[ missed(shown, keys(people, by = {district}, at_least = 5)) ]"
@@ -129,8 +128,7 @@ def test_units_of_several_keys_keep_their_promise(loss, unit, adding, count):
     verb = "adding or removing" if adding else "replacing"
     tail = f" with at most {count} records" if count > 1 else ""
     found = plan(loss, "2", "0.05", f"{verb} {unit}{tail}")
-    keys, share = keys_of(found), Fraction(found["claims"]["share"])
-    said = unit_delta(keys, Unit("record", ("people",), adding, count, None, None, exactly=False), share, Fraction(2))
+    keys, said = keys_of(found), Fraction(found["guarantees"][0]["achieved"]["delta"])
     assert said <= Fraction("0.05")
     moves = [(-1, 1)] if not adding else [(3,), (2, 1), (1, 1, 1), (-2, -1), (-3,)]
     top = len(keys.steps) + 3
@@ -146,6 +144,53 @@ def test_units_of_several_keys_keep_their_promise(loss, unit, adding, count):
                 right = {(*a, b): p * float(q) for a, p in right.items() for b, q in other.items()}
             assert apart(left, right, 2.0) <= float(said) + 1e-12
             assert apart(right, left, 2.0) <= float(said) + 1e-12
+
+
+VISITS = """spec visits
+variables:
+  input visits in table(person in id, page in unknown)
+  output shown
+loss: worst[ missed(shown, keys(visits, by = {{page}}, at_least = 30)) ]
+privacy:
+  shown is (1, 1e-3)-DP wrt visits, {verb} one person with at most {limit}
+"""
+
+
+@pytest.mark.parametrize("verb", ["adding or removing", "replacing"])
+@pytest.mark.parametrize("limit", ["4 records", "4 records, at most 1 in one cell", "5 records, at most 2 in one cell"])
+def test_persons_of_several_records_by_both_laws(verb, limit):
+    """Gaussian thresholds as the kernel reads them: another scale, middle, share or limit is refused."""
+    found = solved_text(VISITS.format(verb=verb, limit=limit))
+    assert judge(Item(found, "plan")).ok
+    (kept, most) = (found["problem"]["data"][0]["kept"], int(limit[0]))
+    assert kept["most"] == most
+    wrong = [(("problem", "data", 0, "kept", "most"), most - 1, "another number of them")]
+    wrong += [(("problem", "obligations", 0, "units", 0, "count"), most + 1, "another number of them")]
+    wrong += [(("problem", "obligations", 0, "units", 0, "kind"), "record", "which of them are kept depends")]
+    wrong += [(("guarantees", 0, "because"), ["unknown-keys"], "is asked for")]
+    assert ("scale" in found["claims"]) == ("cell" in limit)
+    if "scale" not in found["claims"]:
+        wrong += [(("claims", "share"), "1/2", "is asked for"), (("claims", "scale"), "2", "is not what")]
+        wrong += [(("claims",), {"scale": "20", "middle": "60"}, "is asked for")]
+    scale, middle = (Fraction(found["claims"].get(key, 1)) for key in ("scale", "middle"))
+    for claims, words in (
+        ()
+        if "scale" not in found["claims"]
+        else (
+            ({"scale": str(scale * Fraction(101, 100)), "middle": str(middle)}, "is asked for"),
+            ({"scale": str(scale * Fraction(99, 100)), "middle": str(middle)}, "is asked for"),
+            ({"scale": str(scale), "middle": str(middle - 1)}, "is asked for"),
+            ({"scale": "0", "middle": str(middle)}, "no size of noise"),
+            ({"share": "1/8"}, "is asked for"),
+            ({"share": "1/8", "scale": str(scale)}, "is not what"),
+            ({}, ""),
+        )
+    ):
+        wrong.append((("claims",), claims, words))
+    for path, value, words in wrong:
+        report = judge(Item(mutate(found, path, value), "plan"))
+        assert not report.ok, (path, value)
+        assert words in said(report), (path, said(report))
 
 
 def said(report) -> str:

@@ -31,10 +31,13 @@ from privspec.execute.family import (
     refuse_unknown,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
+from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
 from privspec.execute.statistic import NO_PLACE, Attribute
+from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
+from privspec.kernel.participation import Kept
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
@@ -54,6 +57,12 @@ def keys_of_plan(plan: Plan) -> Keys:
         return read_keys(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
 
 
+def _kept(plan: Plan) -> Kept | None:
+    """What is kept of each person's records; None where no column says whose they are."""
+    with readable_plan():
+        return read_frame(Item(plan["problem"], "problem")).data[0].kept
+
+
 def text_of(cell: Any) -> str:
     """A cell as a part of a key; empty where it is missing."""
     if is_missing(cell):
@@ -65,8 +74,10 @@ def text_of(cell: Any) -> str:
     return " ".join(plain.split())
 
 
-def read_counts(block: KeyBlock, data: Mapping[str, Any], circumstances: Circumstances) -> dict[Key, int]:
-    """How many records each key has, in the order of the keys.
+def read_counts(
+    block: KeyBlock, kept: Kept | None, data: Mapping[str, Any], circumstances: Circumstances
+) -> dict[Key, int]:
+    """How many records each key has, in the order of the keys; of each person those that are kept.
 
     Raises: DataError PS0801 to PS0809.
     """
@@ -78,27 +89,44 @@ def read_counts(block: KeyBlock, data: Mapping[str, Any], circumstances: Circums
         source = _records(load_json(name, source), name)
     if not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy"):
         refuse("PS0803", f"the data for {name} cannot be read as a table of columns")
+    ids = () if kept is None else (kept.person,)
+    if kept is not None and not circumstances.header:
+        hint = f"a column named {kept.person} says whose each record is"
+        refuse("PS0804", f"{name} is read person by person: give records under named columns", help=hint)
     frame = load_frame(name, source, None if circumstances.header else names)
-    missing = [one for one in names if one not in column_names(name, frame)]
+    missing = [one for one in (*ids, *names) if one not in column_names(name, frame)]
     if missing:
-        help_ = f"the first line names the columns: {', '.join(names)}"
+        help_ = f"the first line names the columns: {', '.join((*ids, *names))}"
         refuse("PS0804", f"the data for {name} have no column {', '.join(missing)}", help=help_)
-    grouped = collect(name, readable(name, frame, names).group_by(names).agg(pl.len().alias("_records")))
-    times = grouped["_records"].to_list()
+    columns_read = readable(name, frame, names, ids).group_by([*ids, *names])
+    grouped = collect(name, columns_read.agg(pl.len().alias("_records")))
+    records = grouped["_records"].to_numpy().astype(np.int64)
+    times = records.tolist()
     read = [_texts(column, grouped[column.name].to_list(), times, name, circumstances) for column in columns]
-    counts: dict[Key, int] = {}
-    strict = False
-    for row, count in zip(zip(*read, strict=True), times, strict=True):
-        if None in row:
-            strict = strict or any(text is None for text in row)
-            continue
-        if not all(kept for _, kept in row):
-            continue
-        key = tuple(text for (text, _), column in zip(row, columns, strict=True) if column.grouped)
-        counts[key] = counts.get(key, 0) + count
-    if circumstances.strict and strict:
+    rows = list(zip(*read, strict=True))
+    if circumstances.strict and any(None in row for row in rows):
         refuse_strictly(name)
+    keys = [_key(row, columns) for row in rows]
+    if kept is not None:
+        if circumstances.strict and not all(ids_of(grouped[kept.person])):
+            refuse_strictly(name)
+        numbers: dict[Key | None, int] = {}
+        cells = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+        counted = np.where(np.array([key is not None for key in keys], dtype=bool), records, 0)
+        times = cut(kept, name, grouped[kept.person], cells, counted, circumstances).tolist()
+    counts: dict[Key, int] = {}
+    for key, count in zip(keys, times, strict=True):
+        if key is not None and count:
+            counts[key] = counts.get(key, 0) + count
     return dict(sorted(counts.items()))
+
+
+def _key(row: Sequence[tuple[str, bool] | None], columns: Sequence[KeyColumn]) -> Key | None:
+    """The key of a record; None where it has none, or does not meet the conditions."""
+    found = [cell for cell in row if cell is not None]
+    if len(found) < len(row) or not all(kept for _, kept in found):
+        return None
+    return tuple(text for (text, _), column in zip(found, columns, strict=True) if column.grouped)
 
 
 def _records(found: Any, name: str) -> Any:
@@ -142,20 +170,23 @@ class KeyMechanism(FamilyMechanism):
     """Every key that occurs draws a threshold of its own."""
 
     keys: Keys
+    kept: Kept | None = None
 
     @classmethod
     def of_plan(cls, plan: Plan) -> KeyMechanism:
-        return cls(keys_of_plan(plan))
+        return cls(keys_of_plan(plan), _kept(plan))
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
         from privspec.kernel.core.reading import read
+        from privspec.problem.elaborate import kept_of
         from privspec.problem.form import document
         from privspec.problem.keys import block_of
 
         block = read(KeyBlock, Item(document(block_of(model)), "block"))
         assert isinstance(block, KeyBlock)
-        read_counts(block, data, circumstances)
+        (source,) = model.inputs
+        read_counts(block, kept_of(model, source), data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -167,7 +198,8 @@ class KeyMechanism(FamilyMechanism):
         Raises: DataError PS0801 to PS0809.
         """
         refuse_unknown(data, (self.keys.block.source,))
-        return KeySecret(self.keys, read_counts(self.keys.block, data, circumstances), circumstances.strict)
+        counts = read_counts(self.keys.block, self.kept, data, circumstances)
+        return KeySecret(self.keys, counts, circumstances.strict, self.kept)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """For every key of the data in order its count, or 1 where keys are shown alone, and 0 where it is hidden.
@@ -196,10 +228,12 @@ class KeySecret(Secret):
     keys: Keys
     counts: dict[Key, int]
     strict: bool
+    kept: Kept | None = None
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return (STRICT_RULE, RULE) if self.strict else (RULE,)
+        persons = () if self.kept is None else (f"of records with a key, {kept_rule(self.kept)}; a cell is a key",)
+        return (*((STRICT_RULE,) if self.strict else ()), RULE, *persons)
 
     def shown(self, randomness: Randomness) -> list[tuple[Key, int]]:
         """The keys that reach their thresholds, each with its released count; in the order of the keys."""

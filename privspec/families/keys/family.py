@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, exp, log
+from math import ceil, exp, floor, log, sqrt
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from flint import arb, ctx
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from privspec.core.diagnostics import SpecError
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
-from privspec.kernel.core.numbers import exp_down, nearest_double
+from privspec.kernel.core.numbers import ball, end, exp_down, nearest_double
 from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.keys import (
@@ -27,32 +29,38 @@ from privspec.kernel.keys import (
     UNITS,
     KeyBlock,
     Keys,
+    Moved,
     composed,
+    gaussian_delta,
     least_loss,
     unit_delta,
 )
 from privspec.model.graph import Model
 from privspec.model.measures import EpsilonDelta
 from privspec.model.values import show
-from privspec.problem.elaborate import units_of
+from privspec.problem.elaborate import kept_of, units_of
 from privspec.problem.form import Numbers, document
 from privspec.problem.keys import block_of
 
 BITS = 128
 """Binary places of the chances of thresholds."""
-SPARE = Fraction(1, 2**100)
+SPARE = Fraction(1, 2**70)
 """By so much less than asked delta is taken, relatively: what rounding chances may bring is far below."""
-SPLITS = 24
+SPLITS = 32
+PARTS = (0.3, 0.5, 0.7, 0.85, 0.95)
+"""Parts of delta that are tried for Gaussian noise."""
+SLACK, BEYOND = 1e-9, 1e-3
+"""What doubles may be off, relatively; the part of what is cut off of a Gaussian law that lies above."""
 """Shares of epsilon that are tried where a unit moves several keys."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class System:
-    """A spec in numbers, as the kernel reads it; `unit` is what its one line moves, None where nothing can be shown."""
+    """A spec in numbers, as the kernel reads it; `moved` is what one unit of its one line moves."""
 
     model: Model
     block: KeyBlock
-    unit: Unit
+    moved: Moved
     epsilon: Fraction
     delta: Fraction
 
@@ -75,8 +83,9 @@ class UnknownKeys:
         if one.count > MOST_RECORDS:
             message = f"solve cannot compute keys of persons with more than {MOST_RECORDS:,} records yet"
             raise SpecError.at(model.source, line.span, "PS0501", message, help="keep fewer records of each person")
-        unit = Unit("record", one.inputs, one.adding, one.count, None, None, exactly=False)
-        return System(model, block, unit, measure.epsilon, measure.delta)
+        unit = Unit(one.kind, one.inputs, one.adding, one.count, None, None, exactly=False)
+        moved = Moved.of(unit, kept_of(model, model.inputs[0]))
+        return System(model, block, moved, measure.epsilon, measure.delta)
 
     def decide(self, model: Model, system: System, settings: Settings) -> KeyDecision:
         """The largest chances, and the centre of counts with the least error.
@@ -85,12 +94,12 @@ class UnknownKeys:
         """
         started = perf_counter()
         found = best(system)
-        if found is None:
+        if not found:
             (line,) = model.requirements
             message = f"so small an epsilon makes more than {MOST_STEPS:,} thresholds"
             raise SpecError.at(model.source, line.span, "PS0515", message, help="use a larger epsilon or delta")
-        others = tuple(_alternatives(system)) if settings.alternatives else ()
-        return KeyDecision(model, system, *found, others, perf_counter() - started)
+        others = tuple(_alternatives(system, found[1:])) if settings.alternatives else ()
+        return KeyDecision(model, system, found[0], others, perf_counter() - started)
 
     def size(self, system: System) -> int:
         """A table of chances by count."""
@@ -170,49 +179,109 @@ def _centre(keys: Keys, centres: list[int]) -> int:
     return centres[low]
 
 
-def share_of(system: System, share: Fraction) -> Fraction:
+def room_of(system: System, share: Fraction) -> Fraction:
     """The most delta of one key, where it spends a share of epsilon, so that a unit stays within the line."""
-    unit, epsilon, delta = system.unit, system.epsilon, system.delta
-    sides = 1 if unit.adding else 2
-    if unit.count > 1:
-        ratio = exp(float(share))
-        return delta / sides / Fraction(sum(ratio**j for j in range(unit.count))) * (1 - SPARE * 2**60)
-    if sides == 1:
+    moved, epsilon, delta = system.moved, system.epsilon, system.delta
+    moves = moved.records * moved.sides
+    if moved.each > 1:
+        return delta / moved.grown(share) * (1 - SPARE)
+    if moves == 1:
         return delta
-    without = composed(share, Fraction(0), sides, epsilon)
-    if without >= delta:
-        return Fraction(0)
-    # of d of two keys at most 2 d is spent of what is left beside shares alone
-    room = (delta - without) / (1 - without)
-    return room / 2
+    # of what is left beside shares alone, all keys together fail with as much at most
+    without = composed(share, Fraction(0), moves, epsilon)
+    return max((delta - without) / (1 - without) / moves, Fraction(0)) if without < 1 else Fraction(0)
 
 
-def best(system: System) -> tuple[Keys, Fraction] | None:
-    """The thresholds with the least loss, and what one key spends of epsilon."""
-    unit, epsilon = system.unit, system.epsilon
-    moves = unit.count * (1 if unit.adding else 2)
+@dataclass(frozen=True, eq=False, slots=True)
+class Found:
+    """Thresholds that keep a line, what the kernel derives that from, and how they are called."""
+
+    name: str
+    keys: Keys
+    delta: Fraction
+    claims: dict[str, str]
+    loss: Fraction
+
+
+def best(system: System) -> list[Found]:
+    """The thresholds of every law with the least loss of that law, the best first."""
+    laws = (list(_composed(system)), list(_gaussian(system)))
+    return sorted((min(some, key=lambda one: one.loss) for some in laws if some), key=lambda one: one.loss)
+
+
+def _composed(system: System) -> Iterator[Found]:
+    """Thresholds that are the best for one record of one key, where a unit moves so many of these."""
+    moved, epsilon = system.moved, system.epsilon
+    moves = moved.records * moved.sides
     shares = [epsilon / moves]
-    if unit.count == 1 and moves > 1:
+    if moves > 1 and moved.each == 1:
         # more than an even share of epsilon is paid for by delta
-        shares += [epsilon / moves * (1 + Fraction(k, SPLITS) ** 3) for k in range(1, SPLITS)]
-    found: tuple[Fraction, Keys, Fraction] | None = None
+        shares += [epsilon / moves * Fraction(round(moves ** (k / SPLITS) * 2**20), 2**20) for k in range(1, SPLITS)]
     for share in shares:
-        delta = share_of(system, share)
+        delta = room_of(system, share)
         steps = steps_of(share, delta) if delta > 0 else None
-        if steps is None:
-            continue
-        keys = as_keys(system.block, steps)
-        if unit_delta(keys, unit, share, epsilon) > system.delta:
-            continue
-        loss = keys.loss()
-        if found is None or loss < found[0]:
-            found = loss, keys, share
-    return None if found is None else found[1:]
+        if steps is not None:
+            keys = as_keys(system.block, steps)
+            least = unit_delta(keys, moved, share, epsilon)
+            if least <= system.delta:
+                yield Found("a truncated geometric law of thresholds", keys, least, {"share": str(share)}, keys.loss())
 
 
-def _alternatives(system: System) -> Iterator[dict[str, Any]]:
-    """Laplace noise above a threshold: what most libraries do."""
-    if system.unit.count > 1 or not system.unit.adding:
+def _gaussian(system: System) -> Iterator[Found]:
+    """Thresholds near a rounded Gaussian number: better where a unit moves many keys a little."""
+    moved, epsilon, delta = system.moved, system.epsilon, system.delta
+    if moved.records * moved.sides == 1:
+        return
+    full, rest = divmod(moved.records, moved.each)
+    length = sqrt(moved.sides * (full * moved.each**2 + rest**2))
+    for part in PARTS:
+        # a part of delta is for the noise, the rest for what is cut off of it
+        scale = length / mu_of(float(epsilon), float(delta) * part) * (1 + SLACK)
+        off = float(delta) * (1 - part) / (1 + exp(float(epsilon))) / (moved.records * moved.sides) * (1 - SLACK)
+        if not 0 < off < 1 / 4 or scale * 20 > MOST_STEPS:
+            continue
+        middle = 0.5 - scale * float(ndtri(off * (1 - 2 * BEYOND)))
+        found = _cut_gaussian(system.block, Fraction(scale), Fraction(middle), off * BEYOND)
+        least = gaussian_delta(found, moved, Fraction(scale), Fraction(middle), epsilon)
+        if least <= delta:
+            claims = {"scale": str(Fraction(scale)), "middle": str(Fraction(middle))}
+            yield Found("a Gaussian law of thresholds", found, least, claims, found.loss())
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """The distance in deviations at which Gaussian noise has such a delta at an epsilon, rounded down a little."""
+    low, high = 0.0, 1.0
+    while _delta(epsilon, high) < delta:
+        low, high = high, 2 * high
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _delta(epsilon, middle) < delta else (low, middle)
+    return low
+
+
+def _delta(epsilon: float, mu: float) -> float:
+    """Balle & Wang 2018, theorem 8, through logarithms: there is none below the first part at a large epsilon."""
+    return float(ndtr(mu / 2 - epsilon / mu) - exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))) if mu else 0.0
+
+
+def _cut_gaussian(block: KeyBlock, scale: Fraction, middle: Fraction, beyond: float) -> Keys:
+    """The chances of round(middle + scale Z) from 1 on, up to where so little is left, in steps of 2^-128."""
+    most = ceil(float(middle) - float(scale) * float(ndtri(beyond)) + 1)
+    with ctx.workprec(2 * BITS):
+        size = ball(scale) * arb(2).sqrt()
+        above = [(ball(Fraction(2 * i + 1, 2) - middle) / size).erfc() / 2 for i in range(most + 1)]
+        chances = [end((one - after).mid()) for one, after in pairwise(above)]
+    steps = [max(floor(chance * 2**BITS), 0) for chance in chances]
+    steps[steps.index(max(steps))] += 2**BITS - sum(steps)
+    return as_keys(block, tuple(steps))
+
+
+def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]]:
+    """Other laws, and Laplace noise above a threshold: what most libraries do."""
+    reason = "meets every line of the spec"
+    for one in found:
+        yield {"name": one.name, "loss": nearest_double(one.loss), "admissible": True, "reason": reason}
+    if system.moved.records * system.moved.sides > 1:
         return
     epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
     threshold = 1 + max(log(1 / (2 * delta)), 0) / epsilon
@@ -227,7 +296,7 @@ def _alternatives(system: System) -> Iterator[dict[str, Any]]:
         errors = _laplace_error(at, threshold, epsilon, power) + (1 - kept) * at**power
     loss = nearest_double(block.averaged([Fraction(float(error)) for error in errors], Fraction(float(errors[-1]))))
     name = f"Laplace noise, shown above a threshold of {threshold:.4g}"
-    yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
+    yield {"name": name, "loss": loss, "admissible": True, "reason": reason}
 
 
 def _laplace_error(at: Any, threshold: float, epsilon: float, power: int) -> Any:
@@ -247,19 +316,22 @@ class KeyDecision:
 
     model: Model
     system: System
-    keys: Keys
-    share: Fraction
+    found: Found
     others: tuple[dict[str, Any], ...]
     seconds: float
 
     @property
+    def keys(self) -> Keys:
+        """As they are executed."""
+        return self.found.keys
+
+    @property
     def name(self) -> str:
-        what = "counts of keys" if self.system.block.counts else "keys"
-        return f"{what} above a random threshold of 1 to {len(self.keys.steps)} records"
+        return self.found.name
 
     @property
     def loss(self) -> float:
-        return nearest_double(self.keys.loss())
+        return nearest_double(self.found.loss)
 
     @property
     def lower_bound(self) -> float:
@@ -270,8 +342,8 @@ class KeyDecision:
     def document(self) -> dict[str, Any]:
         keys, block = self.keys, self.system.block
         (line,) = self.model.requirements
-        least = unit_delta(keys, self.system.unit, self.share, self.system.epsilon)
-        said = min(Fraction(decimal_up(least)), self.system.delta)
+        said = min(Fraction(decimal_up(self.found.delta)), self.system.delta)
+        notes = [NOTE, "people"] if line.neighbours.by_id else [NOTE]
         table = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
         achieved = {"epsilon": show(self.system.epsilon), "delta": show(said)}
         return plan_document(
@@ -280,9 +352,9 @@ class KeyDecision:
                 **rated(self.model, self.loss, self.lower_bound, CLASSES[1], UNITS[block.error], block.kind),
                 "alternatives": list(self.others),
                 "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
-                "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": [NOTE]}],
+                "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
                 "accuracy": [],
-                "claims": {"share": str(self.share)},
+                "claims": self.found.claims,
                 "remarks": {
                     "binding": self._price(),
                     "solver": {"name": "recursion over counts", "seconds": self.seconds},
@@ -294,6 +366,4 @@ class KeyDecision:
         """What a tenth more epsilon would bring."""
         (line,) = self.model.requirements
         after = best(replace(self.system, epsilon=self.system.epsilon * STEP))
-        if after is None or not self.loss:
-            return []
-        return [price(line, nearest_double(after[0].loss()) / self.loss - 1)]
+        return [price(line, nearest_double(after[0].loss) / self.loss - 1)] if after and self.loss else []
