@@ -75,7 +75,6 @@ class Family:
 FAMILIES = (
     Family("designs", "design", "designs", "Designs"),
     Family("systems", "system", "systems", "Systems", "SystemMechanism"),
-    Family("keys", "keys", "keys", "UnknownKeys", "KeyMechanism"),
     Family(
         "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
     ),
@@ -84,6 +83,7 @@ FAMILIES = (
     Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input", "", True),
     Family("points.cells", "cells", "cells", "Reports", "CellMechanism"),
     Family("points", "points", "points", "Points", "PointMechanism"),
+    Family("keys", "keys", "keys", "UnknownKeys", "KeyMechanism"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism"),
     Family("selection.scores", "selection", "selection", "Selections", "SelectionMechanism"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),

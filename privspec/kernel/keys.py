@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
 from math import ceil, comb
 
 from flint import arb, ctx
@@ -95,6 +94,14 @@ class KeyBlock:
         return self.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
 
 
+def sums(numbers: list[int]) -> list[int]:
+    """The first, the first two, and so on."""
+    found: list[int] = []
+    for number in numbers:
+        found.append((found[-1] if found else 0) + number)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """What is executed: steps[i - 1] of `total` is the chance of the threshold i."""
@@ -110,18 +117,19 @@ class Keys:
 
     def kept(self) -> list[Fraction]:
         """The chances that a key of 1, 2, ... records is shown; the last is one."""
-        return [Fraction(sum_, self.total) for sum_ in accumulate(self.steps)]
+        return [Fraction(reached, self.total) for reached in sums(list(self.steps))]
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """At least the delta at an epsilon of one record more or less of one key, whatever its count."""
         ratio = exp_down(epsilon)
         if not self.block.counts:
-            pairs = list(pairwise([0, *accumulate(self.steps)]))
+            kept = sums(list(self.steps))
+            pairs = list(zip([0, *kept], kept, strict=False))
             up = max(after - ratio * before for before, after in pairs)
             down = max((self.total - before) - ratio * (self.total - after) for before, after in pairs)
             return max(up, down, Fraction(0)) / self.total
         # from a number of records on that all thresholds are below; merging hidden values can only lower it
-        pairs = list(pairwise([0, *self.steps, 0]))
+        pairs = list(zip([0, *self.steps], [*self.steps, 0], strict=True))
         up = sum((max(after - ratio * before, Fraction(0)) for before, after in pairs), Fraction(0))
         down = sum((max(before - ratio * after, Fraction(0)) for before, after in pairs), Fraction(0))
         return max(up, down) / self.total
@@ -133,7 +141,7 @@ class Keys:
             # beyond the last threshold nothing is hidden; of a size of which no table is told, neither
             return block.averaged([1 - chance for chance in kept[:-1]], Fraction(0)) if len(kept) > 1 else Fraction(0)
         power = 2 if block.error == "squared" else 1
-        noise = accumulate(step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1))
+        noise = sums([step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1)])
         errors = [
             Fraction(off, self.total) + (1 - chance) * n**power
             for n, (off, chance) in enumerate(zip(noise, kept, strict=True), 1)
