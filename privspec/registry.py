@@ -86,6 +86,7 @@ FAMILIES = (
     Family("keys", "keys", "keys", "UnknownKeys", "KeyMechanism"),
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism"),
     Family("selection.scores", "selection", "selection", "Selections", "SelectionMechanism"),
+    Family("marginals", "marginals", "marginals", "TableCounts", "TableMechanism"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""

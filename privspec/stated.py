@@ -498,6 +498,11 @@ class Mechanism(Part):
     steps: Laws | None = None
     centre: int = 0
 
+    subsets: tuple[Any, ...] = ()
+    deviations: tuple[Fraction, ...] = ()
+    grid: str = ""
+    output_grid: str = ""
+
     dummy_votes: Fraction | None = None
     target: Target | None = None
     base: Fraction | None = None

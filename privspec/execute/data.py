@@ -290,8 +290,30 @@ def count_cells(
     `count`, is taken as the counts themselves. Without a header the columns are the attributes in their order.
     Raises: DataError (PS0803 to PS0809).
     """
-    held, said = one.held, circumstances or Circumstances()
-    attributes = list(given) or [Attribute.of(column) for column in held.columns]
+    attributes = list(given) or [Attribute.of(column) for column in one.held.columns]
+    return _tables(one, attributes, [tuple(range(len(attributes)))], source, circumstances or Circumstances())[0]
+
+
+def count_tables(
+    one: Grid, tables: Sequence[tuple[int, ...]], source: Any, circumstances: Circumstances | None = None
+) -> list[NDArray[np.int64]]:
+    """How many records fall into each cell of some tables by columns, each in the shape of its columns' sizes.
+
+    Nothing of the number of cells of the whole table is built, unless it is given. Raises: as `count_cells`.
+    """
+    attributes = [Attribute.of(column) for column in one.held.columns]
+    found = _tables(one, attributes, tables, source, circumstances or Circumstances())
+    return [counts.reshape([attributes[i].size for i in own]) for own, counts in zip(tables, found, strict=True)]
+
+
+def _tables(
+    one: Grid, attributes: Sequence[Attribute], tables: Sequence[tuple[int, ...]], source: Any, said: Circumstances
+) -> list[NDArray[Any]]:
+    """The same in one row each, of attributes by their places.
+
+    Raises: DataError (PS0803 to PS0809).
+    """
+    held = one.held
     sizes, names = tuple(a.size for a in attributes), list(dict.fromkeys(a.name for a in attributes))
     if attributes and prod(sizes) != held.stop - held.start:
         refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
@@ -304,16 +326,27 @@ def count_cells(
     if shared is not None and not is_frame(source) and not isinstance(source, Path):
         refuse("PS0804", f"{held.name} holds numbers ({shared}): give its records, and not counts")
     if not attributes or (not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy")):
-        return _given_counts(held, held.name, sizes, source, said)
+        return _summed(_given_counts(held, held.name, sizes, source, said), sizes, tables)
     data = records_of(held.name, source, None if said.header else names)
     if data.names == ["count"] and "count" not in names and shared is None and one.kept is None:
-        return _given_counts(held, "count", sizes, source, said)
+        return _summed(_given_counts(held, "count", sizes, source, said), sizes, tables)
     asked = Statistic(held.name, tuple(attributes), one.step.denominator, one.kept.person if one.kept else None)
     data.check(asked.columns)
     if said.selects is not None:
         said.selects.extend((held.name, select) for select in data.select(asked))
-        return np.zeros(held.stop - held.start, dtype=np.int64)
-    return _count(one, asked, data, said)
+        return [np.zeros(prod(sizes[i] for i in own), dtype=np.int64) for own in tables]
+    return _count(one, asked, tables, data, said)
+
+
+def _summed(
+    counts: NDArray[np.int64], sizes: tuple[int, ...], tables: Sequence[tuple[int, ...]]
+) -> list[NDArray[np.int64]]:
+    """Tables by some columns from the counts of all cells."""
+    if list(tables) == [tuple(range(len(sizes)))]:
+        return [counts]
+    every = counts.reshape(sizes)
+    others = (tuple(i for i in range(len(sizes)) if i not in own) for own in tables)
+    return [np.asarray(every.sum(axis=axes)).reshape(-1) for axes in others]
 
 
 def _document(held: Held, names: list[str], path: Path) -> Any:
@@ -338,13 +371,19 @@ def _given_counts(
     return np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0, 2.0**53)).astype(np.int64)
 
 
-def _count(one: Grid, asked: Statistic, data: Records, circumstances: Circumstances) -> NDArray[Any]:
-    """Counts of cells from groups of records, a few at a time: whole numbers of steps where columns are added up."""
+def _count(
+    one: Grid, asked: Statistic, tables: Sequence[tuple[int, ...]], data: Records, circumstances: Circumstances
+) -> list[NDArray[Any]]:
+    """Counts of the cells of tables by some attributes, from groups of records, a few at a time.
+
+    Whole numbers of steps where columns are added up; persons' records are cut by the cells of the first table.
+    """
     held, attributes, keeper = one.held, asked.attributes, circumstances.keeper
     fits = [_fit(one, attribute, keeper) for attribute in attributes]
     lookups = [attribute.lookup() for attribute in attributes]
-    strides = [prod(after.size for after in attributes[place + 1 :]) for place in range(len(attributes))]
-    counts = np.zeros(held.stop - held.start, dtype=object if asked.added else np.int64)
+    strides = [{i: prod(attributes[j].size for j in own[k + 1 :]) for k, i in enumerate(own)} for own in tables]
+    kind = object if asked.added else np.int64
+    counts = [np.zeros(prod(attributes[i].size for i in own), dtype=kind) for own in tables]
     exact, total, lost = True, 0, 0
 
     def told(place: int, cell: Any, times: int = 1) -> None:
@@ -355,7 +394,7 @@ def _count(one: Grid, asked: Statistic, data: Records, circumstances: Circumstan
     found = data.groups(asked, told)
     for groups in [Groups.joined(asked, found)] if one.kept else found:
         records = np.array(groups.records, dtype=np.int64)
-        cells, fitting = np.zeros(len(records), dtype=np.int64), np.ones(len(records), dtype=bool)
+        fitting, places = np.ones(len(records), dtype=bool), dict[int, NDArray[np.int64]]()
         total += int(records.sum())
         for place, (attribute, column) in enumerate(zip(attributes, groups.keys, strict=True)):
             fits[place].rows += int(records.sum())
@@ -367,18 +406,22 @@ def _count(one: Grid, asked: Statistic, data: Records, circumstances: Circumstan
             exact = exact and all(fit for _, fit in table.values())
             _tell(fits[place], attribute, table, column, records)
             fitting &= codes != NO_PLACE
-            cells += np.maximum(codes, 0) * strides[place]
+            places[place] = np.maximum(codes, 0)
         for place, tally in zip(asked.added, groups.tallies, strict=True):
             exact = exact and not tally.below + tally.above
             fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
         if one.drops:
             lost += int(records[~fitting].sum())
             groups = groups.of(np.where(fitting, records, 0))
+        none = np.zeros(len(records), dtype=np.int64)
+        cells = [sum((places[i] * step for i, step in own.items() if i in places), none) for own in strides]
         if one.kept:
-            exact = exact and all(ids_of(groups.people))
-            groups = groups.of(cut(one.kept, held.name, groups.people, cells, np.array(groups.records), circumstances))
+            exact, left = exact and all(ids_of(groups.people)), np.array(groups.records)
+            groups = groups.of(cut(one.kept, held.name, groups.people, cells[0], left, circumstances))
         for some, mass in asked.masses(groups):
-            np.add.at(counts, cells + sum(strides[place] for place in some), mass.astype(counts.dtype))
+            whole = mass.astype(kind)
+            for at, own, found_counts in zip(cells, strides, counts, strict=True):
+                np.add.at(found_counts, at + sum(own[place] for place in some), whole)
     if not one.drops and held.records is not None and total != held.records:
         # the number is public: it is in the spec, and every neighbouring table has it too
         text = f"the spec says that {held.name} has {held.records:,} records, and the data have another number"

@@ -56,6 +56,7 @@ _READERS = {
     "cells": ("cells", "cell_fact"),
     "keys": ("keys", "key_fact"),
     "selection": ("selection", "selection_fact"),
+    "marginals": ("marginals", "table_noise"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

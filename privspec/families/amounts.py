@@ -9,13 +9,18 @@ from fractions import Fraction
 from math import exp, inf, log, sqrt
 from typing import Any, ClassVar
 
-from privspec.core.diagnostics import SolveError
+import numpy as np
+
+from privspec.core.diagnostics import InternalError, SolveError
 from privspec.families.document import decimal_up, plan_document, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.kernel.allowed import exceeds
 from privspec.model.graph import GraphNode, Model
+from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.values import show
 from privspec.problem.priced import Parsed, reference
+from privspec.solvers.programs import Array
 
 COARSE = 8
 """Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
@@ -23,6 +28,8 @@ WIDE, NARROW, FAR = log(4), 1e-5, 24
 """Steps of the logarithm of an amount: when its neighbourhood is looked for, and at the end; the most of them."""
 DIGITS = 15
 """Decimal digits of an amount that is rounded down."""
+SHARE_BITS = 40
+"""Weights of a worst case are whole multiples of 2^-40 that sum to one."""
 
 
 def minimum(
@@ -127,3 +134,20 @@ def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:
     """PS0612: no amount up to the largest that is tried is known to do, and the range goes on."""
     said = f"no {node.name} up to {show(farthest)} is known to meet the accuracy lines, and larger ones protect nothing"
     return SolveError.at(model.source, node.span, "PS0612", said, help="allow larger errors")
+
+
+def shares_of(weights: Array | None) -> list[Fraction]:
+    """The same weights in whole multiples of 2^-40 that sum to one."""
+    if weights is None:
+        raise InternalError("a worst case without weights")
+    whole = np.floor(np.ldexp(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(), SHARE_BITS)).astype(np.int64)
+    whole[np.argmax(whole)] += 2**SHARE_BITS - whole.sum()
+    return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
+
+
+def mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
+    """A figure that no Gaussian release of the measure reaches, next to the largest one."""
+    step = 1e-14
+    while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):
+        step *= 2
+    return Fraction(repr(budget * (1 + step)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,7 @@ from privspec.model.library import (
     Function,
     FunctionError,
     NotComputableError,
+    Tally,
     by_name,
 )
 from privspec.model.reports import suggestion
@@ -245,11 +247,6 @@ class _Selected:
     weights: tuple[tuple[int, Array], ...] = ()
     running: frozenset[int] = frozenset()
 
-    @classmethod
-    def of(cls, table: Table, by: tuple[int, ...], running: frozenset[int] = frozenset()) -> _Selected:
-        """Counts of all records by some columns."""
-        return cls(table, tuple(map(range, table.cell_shape)), by, running=running)
-
     @property
     def size(self) -> int:
         """How many numbers there are: one for each group."""
@@ -272,11 +269,20 @@ class _Selected:
                 summed = summed.cumsum(axis=axis)
         return summed.reshape((self.size, *batch))
 
+    def tallies(self) -> tuple[Tally, ...]:
+        """As counts of all records, where it is no more than that."""
+        whole = not self.weights and all(map(_equal_length, self.kept, self.table.cell_shape))
+        return (Tally(self.by, self.running & set(self.by)),) if whole else ()
+
     def labels(self) -> Labels:
         """The values of the columns that stay apart."""
         found = cell_labels(self.table, self.by, self.kept)
         running = {self.table.names[i] for i in self.running}
         return {name: _upwards(values) if name in running else values for name, values in found.items()}
+
+
+def _equal_length(places: Sequence[int], size: int) -> bool:
+    return len(places) == size
 
 
 def _upwards(values: NDArray[Any]) -> NDArray[Any]:
@@ -286,7 +292,7 @@ def _upwards(values: NDArray[Any]) -> NDArray[Any]:
 def _selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tuple[int, ...] = ()) -> _Selected:
     """What a call asks for: the values allowed of each column, the groups, and the columns that are multiplied."""
     table = _table(arguments, name).table
-    kept = list(_Selected.of(table, by).kept)
+    kept: list[Sequence[int]] = [range(size) for size in table.cell_shape]
     for word, argument in arguments.keywords.items():
         if not isinstance(argument.value, tuple):
             raise FunctionError(f"{word} is compared with values in braces", word)
@@ -338,11 +344,13 @@ def _histogram(arguments: Arguments, name: str) -> Bound:
 
 def _counted(found: _Selected) -> Bound:
     """One number, or one for each group."""
-    return _by_group(found) if found.by else Bound(Type(), lambda counts: found.apply(counts)[0], linear=True)
+    if found.by:
+        return _by_group(found)
+    return Bound(Type(), lambda counts: found.apply(counts)[0], linear=True, tallies=found.tallies())
 
 
 def _by_group(found: _Selected) -> Bound:
-    return Bound(Type((found.size,)), found.apply, linear=True, labels=found.labels)
+    return Bound(Type((found.size,)), found.apply, linear=True, labels=found.labels, tallies=found.tallies())
 
 
 def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
@@ -447,10 +455,10 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
         found.extend(one for ways in several for one in every(ways, "ways"))
     if not found:
         raise FunctionError("write how many attributes at once, or which: marginals(t, up_to = 2)", None)
-    for i, one in enumerate(found):
-        if one in found[:i]:
-            words = ", ".join(names[j] for j in one) or "none"
-            raise FunctionError(f"the marginal over {words} is asked for twice", None)
+    twice = next((one for one, count in Counter(found).items() if count > 1), None)
+    if twice is not None:
+        words = ", ".join(names[j] for j in twice) or "none"
+        raise FunctionError(f"the marginal over {words} is asked for twice", None)
     return tuple(found)
 
 
@@ -473,7 +481,8 @@ def _marginals(arguments: Arguments, name: str) -> Bound:
     table = _table(arguments, name).table
     counted = _counted_columns(table)
     asked = _marginal_sets(tuple(table.names[i] for i in counted), arguments)
-    every = [_Selected.of(table, tuple(counted[i] for i in one), _running(table, counted, arguments)) for one in asked]
+    running, whole = _running(table, counted, arguments), tuple(map(range, table.cell_shape))
+    every = [_Selected(table, whole, tuple(counted[i] for i in one), running=running) for one in asked]
 
     def apply(counts: Any) -> Array:
         return np.concatenate([one.apply(counts) for one in every])
@@ -481,7 +490,8 @@ def _marginals(arguments: Arguments, name: str) -> Bound:
     def labels() -> Labels:
         return joined((one.labels(), one.size) for one in every)
 
-    return Bound(Type((sum(one.size for one in every),)), apply, linear=True, labels=labels)
+    tallies = tuple(Tally(one.by, running & set(one.by)) for one in every)
+    return Bound(Type((sum(one.size for one in every),)), apply, linear=True, labels=labels, tallies=tallies)
 
 
 # --- comparisons and prices -----------------------------------------------------------------------

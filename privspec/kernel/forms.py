@@ -8,6 +8,7 @@ from privspec.kernel.core.case import Rules
 from privspec.kernel.keys import KeyRules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
+from privspec.kernel.marginals import MarginalRules
 from privspec.kernel.personal import PartyRules
 from privspec.kernel.points import PointRules
 from privspec.kernel.priced import PricedRules
@@ -23,4 +24,5 @@ FORMS["points"] = PointRules()
 FORMS["cells"] = CellRules()
 FORMS["keys"] = KeyRules()
 FORMS["selection"] = SelectionRules()
+FORMS["marginals"] = MarginalRules()
 FORMS["system"] = SystemRules(FORMS)

@@ -34,6 +34,8 @@ from privspec.model.values import show
 LARGEST_SIZE = 2**48
 """Largest extent of one axis or set; anything above is taken for a slip of the pen."""
 
+MOST_CELLS = 1000
+"""Binary digits of the number of cells of a table: what is not laid out has no other limit."""
 LARGEST_NUMBER = Fraction(2**1000)
 
 
@@ -291,8 +293,8 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute" + (" beside its ids" if ids else ""))
     table = Table(tuple(attributes.items()), ids=tuple(ids))
-    if table.cell_count > 2**62:
-        raise Failure("PS0225", node.span, "this table has more than 2^62 cells")
+    if table.cell_count > 2**MOST_CELLS:
+        raise Failure("PS0225", node.span, f"this table has more than 2^{MOST_CELLS} cells")
     return table
 
 

@@ -144,6 +144,14 @@ class Arguments:
         return self.positional[index]
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of all records of a table by some of its columns, along those of `running` as running totals."""
+
+    by: tuple[int, ...]
+    running: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Bound:
     """A function with its public arguments fixed.
@@ -154,6 +162,7 @@ class Bound:
     result is drawn where it is not computed but drawn from the values of the first argument, one ballot each.
     `of_values`: it tells how many entries of its argument have each of these values, and `apply` is not for it.
     `labels` says what each entry of the result is about (`privspec.model.targets`), where the function knows.
+    `tallies`: the result is these counts, one after another, where it is nothing else.
     """
 
     type: Type
@@ -164,6 +173,7 @@ class Bound:
     drawn: Drawn | None = None
     labels: Callable[[], Mapping[str, NDArray[Any]]] | None = None
     of_values: NDArray[Any] | None = None
+    tallies: tuple[Tally, ...] = ()
 
 
 Binder: TypeAlias = Callable[[Arguments, str], Bound]

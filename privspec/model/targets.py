@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import children, names_used, reached
-from privspec.model.domains import Tables
+from privspec.model.domains import ENUMERATION_LIMIT, Tables
 from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model
 from privspec.model.library import library
@@ -222,12 +222,29 @@ def _either(left: Labels | None, right: Labels | None) -> Labels | None:
 
 
 def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
-    """What the function says of its result, from the forms of its arguments alone: all data are zero."""
+    """What the function says of its result, from the forms of its arguments alone: all data are zero.
+
+    A table that is too large to be laid out has no counts at all, so that it is told apart by its columns only.
+    """
+    laid_out = model.size <= ENUMERATION_LIMIT
+    if not laid_out and any(one.kind is not VariableKind.INPUT for one in _used(model, expr)):
+        return None
+    tables = {
+        b.name: CellCounts(b.type.element.table, np.zeros(0))
+        for b in model.blocks
+        if isinstance(b.type.element, Tables)
+    }
     try:
-        bound, _ = bound_call(expr, environment(model, values_at(model, expr, np.zeros(model.size))))
+        values = values_at(model, expr, np.zeros(model.size)) if laid_out else tables
+        bound, _ = bound_call(expr, environment(model, values))
     except Failure:
         return None
     return None if bound.labels is None else bound.labels()
+
+
+def _used(model: Model, expr: syntax.Expr) -> Iterable[GraphNode]:
+    """The variables without a public value that an expression names."""
+    return (model.nodes[name] for name in names_used(expr) if name in model.nodes and name not in model.values)
 
 
 COORDINATES_LIMIT = 1024

@@ -16,7 +16,14 @@ from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
 from privspec.model.measures import PerAtomLDP
-from privspec.model.neighbours import Asserted, GivenTheModel, NeighbourRelation, ReplacingEverything, ReplacingPerson
+from privspec.model.neighbours import (
+    Asserted,
+    GivenTheModel,
+    InputBlock,
+    NeighbourRelation,
+    ReplacingEverything,
+    ReplacingPerson,
+)
 from privspec.model.reports import listing
 from privspec.model.requirements import Chain, Requirement
 from privspec.model.values import show
@@ -230,13 +237,9 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     note = DRAWN_BY[executed["noise"]["shape"]]
     for block in model.blocks:
         if block.layout == "cells":
-            text = (
-                f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled "
-                "by a public rule that looks at that record alone (the release states it)."
-            )
-            if left := unread_columns(model.spec, block.name, block.schema or ()):
-                text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
-        elif block.name in model.through:
+            yield _counted(model, block)
+            continue
+        if block.name in model.through:
             text = f"Values of {model.through[block.name]} outside their declared domain are clipped to it first."
         else:
             text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
@@ -258,6 +261,28 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     if executed["reconstruction"]["of"] == "inputs":
         text = "Outputs are computed from noisy estimates of the inputs, which costs no privacy."
         yield _said(text, "proved", note="post-processing")
+
+
+def _marginals(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    for block in model.blocks:
+        yield _counted(model, block)
+    yield from _drawn("rounded-gaussian")
+    if plan["claims"].get("bound") is not None:
+        text = "The optimum is relative to unbiased noise of the kinds that the plan names."
+        yield _said(text, "proved", claim="bound")
+    text = "Tables are put together from the noisy parts of their sets of columns, which costs no privacy."
+    yield _said(text, "proved", note="post-processing")
+
+
+def _counted(model: Model, block: InputBlock) -> Assumption:
+    """How a table is read."""
+    text = (
+        f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled "
+        "by a public rule that looks at that record alone (the release states it)."
+    )
+    if left := unread_columns(model.spec, block.name, block.schema or ()):
+        text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
+    return _said(text, "proved", line=_line(model, block.span.start))
 
 
 def _asserted(model: Model) -> Iterator[Assumption]:
@@ -383,6 +408,7 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "statistics": _statistic,
     "votes": _votes,
     "linear": _linear,
+    "marginals": _marginals,
     "system": _system,
     "priced": _priced,
 }

@@ -16,13 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
+from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import accuracy_json, float_down
 from privspec.families.exposures import inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
-from privspec.kernel.allowed import exceeds
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import nearest_double, sqrt_up
@@ -106,10 +106,6 @@ def _box(strategy: Array, unit: tuple[Piece, ...]) -> list[str]:
     shares = box_scaling(columns.T @ columns)
     whole = np.maximum(np.rint(np.ldexp(shares / shares.max(), SCALING_BITS)), 1.0).astype(np.int64).tolist()
     return [str(amount * share) for amount, share in zip(amounts, whole, strict=True)]
-
-
-SHARE_BITS = 40
-"""Weights of a worst case are whole multiples of 2^-40 that sum to one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,15 +253,6 @@ def bound_witness(
     }
 
 
-def shares_of(weights: Array | None) -> list[Fraction]:
-    """The same weights in whole multiples of 2^-40 that sum to one."""
-    if weights is None:
-        raise InternalError("a worst case without weights")
-    whole = np.floor(np.ldexp(np.maximum(weights, 0.0) / np.maximum(weights, 0.0).sum(), SHARE_BITS)).astype(np.int64)
-    whole[np.argmax(whole)] += 2**SHARE_BITS - whole.sum()
-    return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
-
-
 def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
     """Differences with their weights, those of one requirement together."""
     pure = mechanism.release.noise.amount == "epsilon"
@@ -289,11 +276,3 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         )
         found[view.index] = own if view.index not in found else found[view.index].joined(own)
     return list(found.values())
-
-
-def mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
-    """A figure that no Gaussian release of the measure reaches, next to the largest one."""
-    step = 1e-14
-    while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):
-        step *= 2
-    return Fraction(repr(budget * (1 + step)))

@@ -19,13 +19,13 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.families import amounts
-from privspec.families.amounts import down
+from privspec.families.amounts import down, mu_up, shares_of
 from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.linear.accuracy import conflict_at, pure_conflict
 from privspec.families.linear.choose import Choice, choose
-from privspec.families.linear.exact import bound_witness, mu_up, read_back, shares_of
+from privspec.families.linear.exact import bound_witness, read_back
 from privspec.families.linear.gaussian import PAPER, gaussian_budgets
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower

@@ -275,8 +275,8 @@ def _column(item: Item) -> Column:
     name, values, lower, upper, shared = item.fields("name", "values", "lower", "upper", "shared")
     if lower.absent and upper.absent:
         return name.text(), values.texts(), None, None, shared.flag()
-    low = lower.integer(None)
-    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), False
+    low, share = lower.integer(None), shared.flag()
+    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), share
 
 
 def _wholes(item: Item) -> Wholes:

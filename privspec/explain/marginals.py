@@ -1,0 +1,186 @@
+"""A plan of tables of counts: noise in the parts of sets of columns, and how far each table may be off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod, sqrt
+from typing import TYPE_CHECKING, Any
+
+from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
+from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
+from privspec.explain.facts import executed, run_command
+from privspec.explain.quantities import Quantity, count, rounded
+from privspec.kernel.core.reading import Item
+from privspec.kernel.marginals import Subset, read_residuals
+from privspec.stated import Executed, Noise, Stated
+
+if TYPE_CHECKING:
+    from privspec.explain.claims import Claim
+    from privspec.explain.context import Context
+    from privspec.explain.facts import Facts, Frontier
+
+_NOTE = Note("marginals")
+Spread = list[tuple[int, float]]
+"""How many numbers have a variance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """All tables, or all sets of columns, of so many columns: how many, their numbers, and deviations."""
+
+    columns: int
+    tables: Quantity
+    numbers: Quantity
+    typical: Quantity
+    least: Quantity
+    largest: Quantity
+
+    @classmethod
+    def of(cls, columns: int, spread: Spread) -> Ways:
+        """Of tables of so many numbers with a variance each."""
+        return cls(columns, count(len(spread)), count(sum(n for n, _ in spread)), *_deviations(spread))
+
+
+def _deviations(spread: Spread) -> tuple[Quantity, Quantity, Quantity]:
+    """Root mean square, least and largest."""
+    total = sum(n for n, _ in spread) or 1
+    mean = sum(n * variance for n, variance in spread) / total
+    sizes = [variance for _, variance in spread] or [0.0]
+    return rounded(sqrt(mean)), rounded(sqrt(min(sizes))), rounded(sqrt(max(sizes)))
+
+
+@dataclass(frozen=True, slots=True)
+class TableNoise(AdditiveNoise):
+    """Noise drawn once for each set of columns; `parts` and tables `asked` for by how many columns."""
+
+    spread: Spread
+    columns: int
+    parts: tuple[Ways, ...]
+    asked: tuple[Ways, ...]
+
+    entry = Judged("loss")
+    loss_note = _NOTE
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        return ()
+
+    def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+        return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
+
+    def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
+        """The error variance behind the loss, if that is the sum, the mean or the largest of the numbers'."""
+        if plan.loss is None:
+            return None, ""
+        total, numbers = sum(n * variance for n, variance in self.spread), sum(n for n, _ in self.spread)
+        largest = max(variance for _, variance in self.spread)
+        if plan.loss.kind == "worst":
+            return (largest, "the worst answer") if math.isclose(plan.loss.value, largest, rel_tol=1e-6) else (None, "")
+        if any(math.isclose(plan.loss.value, known, rel_tol=1e-6) for known in (total, total / numbers)):
+            return total / numbers, "an answer" if numbers > 1 else "the answer"
+        return None, ""
+
+    def drawn(self, facts: Facts) -> str:
+        parts = sum(int(one.tables.value) for one in self.parts)
+        tables = sum(int(one.tables.value) for one in self.asked)
+        answers = count(sum(n for n, _ in self.spread))
+        shared = (
+            f"once for each of {count(parts)} sets of columns, shared by {count(tables)} tables ({answers} answers)"
+        )
+        return f"Gaussian noise, {shared}{facts.context.place}"
+
+    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+        caption = "Noise in the released tables, in records (claim loss)"
+        return (*AdditiveNoise.auditor_tables(self, facts), _table(caption, "Tables by so many columns", self.asked))
+
+    def engineer_points(self, facts: Facts) -> list[Sentence]:
+        goes = proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)
+        how = (
+            "A table is the sum of the parts of all sets of its columns, each spread evenly over its other columns: "
+            "what two tables share is drawn once."
+        )
+        return [goes, proved(how, _NOTE)]
+
+    def engineer_blocks(self, facts: Facts) -> list[Block]:
+        caption = "Standard deviation of the noise that is drawn, in records"
+        return [
+            _table(caption, "Sets of so many columns", self.parts),
+            _table("Standard deviation of the tables", "Tables by so many columns", self.asked),
+            self.ways(facts, "Other ways to add noise", "Noise | Loss | Meets the lines | Reason"),
+        ]
+
+    def execution(self, facts: Facts) -> tuple[Block, ...]:
+        rows = [
+            ("Noise", "gaussian"),
+            ("Columns of the table", str(self.columns)),
+            *((f"Sets of {one.columns} columns", f"{one.tables}, {one.numbers} noisy numbers") for one in self.parts),
+            ("Lattice of the noisy parts", f"{self.grid} of the deviation of each"),
+            ("Grid of the outputs", self.output_grid),
+            *((f"Input {one.name}", f"{one.size} {one.layout}, {one.limits}") for one in self.inputs),
+        ]
+        words = "Everything released is computed from the noisy parts of the sets of columns."
+        return executed(facts, rows, proved(words, Note("post-processing")))
+
+    def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
+        return (run_command(plan, (one.name for one in self.inputs)),)
+
+
+def _table(caption: str, first: str, ways: Iterable[Ways]) -> Block:
+    header = f"{first} | How many | Numbers | Root mean square | Least | Largest"
+    rows = [(str(one.columns), one.tables, one.numbers, one.typical, one.least, one.largest) for one in ways]
+    return table(caption, header, rows, *range(6))
+
+
+def table_noise(plan: Stated, where: Context) -> TableNoise:
+    """The mechanism of a plan of the family "marginals".
+
+    Raises: KeyError, TypeError, ValueError if it is not of that form.
+    """
+    (block,), said = plan.problem.blocks, plan.mechanism
+    stated: dict[str, Any] = {"family": said.family, "grid": said.grid, "output_grid": said.output_grid}
+    stated |= {"subsets": [list(own) for own in said.subsets], "deviations": [str(one) for one in said.deviations]}
+    done = read_residuals(Item(block, "block"), Item(stated, "mechanism"))
+    known, sizes = done.block, done.block.sizes
+    variances = {own: float(done.variance(own)) for own in dict.fromkeys(known.tables)}
+
+    def spread(tables: Sequence[Subset]) -> Spread:
+        return [(prod(sizes[i] for i in own), variances[own]) for own in tables]
+
+    outputs = tuple(_output(one.name, spread(one.tables)) for one in known.released)
+    drawn = {own: float(done.deviations[own]) ** 2 for own in known.subsets}
+    names = " × ".join(name for name, *_ in known.columns)
+    held = InputFact(
+        known.source, count(prod(sizes)), "counts of cells", names, clipped=False, line=where.line_of(known.source)
+    )
+    return TableNoise(
+        family=said.family,
+        released=frozenset(done.outputs),
+        inputs=(held,),
+        outputs=outputs,
+        sites=(),
+        shape="gaussian",
+        grid=said.grid,
+        output_grid=said.output_grid,
+        rounding="strategy",
+        strategy=(),
+        shares=None,
+        numbers=(),
+        spread=spread(known.tables),
+        columns=len(sizes),
+        parts=_by_columns({own: (prod(sizes[i] for i in own), drawn[own]) for own in known.subsets}.items()),
+        asked=_by_columns((own, one) for own, one in zip(known.tables, spread(known.tables), strict=True)),
+    )
+
+
+def _by_columns(items: Iterable[tuple[Subset, tuple[int, float]]]) -> tuple[Ways, ...]:
+    found: dict[int, Spread] = {}
+    for own, one in items:
+        found.setdefault(len(own), []).append(one)
+    return tuple(Ways.of(columns, some) for columns, some in sorted(found.items()))
+
+
+def _output(name: str, spread: Spread) -> OutputFact:
+    bare = sum(n for n, variance in spread if not variance)
+    return OutputFact(name, count(sum(n for n, _ in spread)), *_deviations(spread), count(bare), ())

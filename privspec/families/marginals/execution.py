@@ -1,0 +1,203 @@
+"""A plan of tables of counts as a mechanism that can be run: exact parts, exact noise, then sums of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.matrices import ExactVector, integers
+from privspec.execute.data import Grid, count_tables, data_rules, located
+from privspec.execute.family import (
+    Circumstances,
+    Drawn,
+    FamilyMechanism,
+    Plan,
+    Secret,
+    Simulation,
+    readable_plan,
+    refuse_long_simulation,
+    refuse_unknown,
+)
+from privspec.execute.keeper import given_for
+from privspec.kernel.core.linear import Held
+from privspec.kernel.core.reading import Item, read
+from privspec.kernel.marginals import Marginals, Residuals, Subset, read_residuals
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.samplers import Randomness, SimulationRandomness
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
+
+Array = NDArray[np.float64]
+Counts = Mapping[Subset, NDArray[np.int64]]
+"""The records by each set of columns, in the shape of their sizes."""
+ROOM = 2**62
+"""Whole numbers below it are computed with in 64 bits."""
+
+
+def residuals_of_plan(plan: Plan) -> Residuals:
+    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
+    with readable_plan():
+        (block,) = plan["problem"]["blocks"]
+        return read_residuals(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
+
+
+def grid_of(block: Marginals, *, drops: bool) -> Grid:
+    """The table as data are read into it."""
+    size = prod(block.sizes)
+    held = Held(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
+    return Grid(held, Fraction(1), drops)
+
+
+@dataclass(frozen=True, eq=False)
+class TableMechanism(FamilyMechanism):
+    """Noise is added to the part of each set of columns; tables are sums of these."""
+
+    executed: Residuals
+    grid: Grid
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> TableMechanism:
+        executed = residuals_of_plan(plan)
+        (data,) = plan["problem"]["data"]
+        return cls(executed, grid_of(executed.block, drops=data["rule"] == "drop"))
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.problem.elaborate import data_of
+        from privspec.problem.form import document
+        from privspec.problem.marginals import block_of
+
+        block = read(Marginals, Item(document(block_of(model)), "block"))
+        assert isinstance(block, Marginals)
+        said = data_of(model, model.nodes[block.source])
+        _counted(grid_of(block, drops=said.rule == "drop"), (), data, circumstances)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.executed.outputs
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The records by every set of columns.
+
+        Raises: DataError PS0801 to PS0809.
+        """
+        subsets = self.executed.block.subsets
+        counts = _counted(self.grid, subsets, data, circumstances)
+        rules = data_rules((self.grid,), circumstances.strict)
+        return TableSecret(self.executed, dict(zip(subsets, counts, strict=True)), rules)
+
+    def simulate(self, asked: Simulation) -> Array:
+        """Draws at the given data; at an empty table otherwise."""
+        data, block = asked.data, self.executed.block
+        sizes = {own: tuple(block.sizes[i] for i in own) for own in block.subsets}
+        counts: Counts = {own: np.zeros(shape, dtype=np.int64) for own, shape in sizes.items()}
+        if data is not None:
+            found = _counted(self.grid, block.subsets, data, Circumstances())
+            counts = dict(zip(block.subsets, found, strict=True))
+        secret = TableSecret(self.executed, counts, ())
+        if asked.approximate:
+            generator = np.random.default_rng(asked.seed)
+            return np.stack([secret.approximate(generator) for _ in range(asked.repetitions)])
+        numbers = sum(map(prod, sizes.values()))
+        refuse_long_simulation(
+            asked.repetitions * numbers,
+            f"{asked.repetitions} exact draws of {numbers} numbers",
+            "pass approximate=True: floating-point noise, good enough for a simulation",
+        )
+        randomness = SimulationRandomness(asked.seed)
+        return np.stack([secret.numbers(randomness) for _ in range(asked.repetitions)])
+
+
+def _counted(
+    grid: Grid, subsets: tuple[Subset, ...], data: Mapping[str, Any], circumstances: Circumstances
+) -> list[NDArray[np.int64]]:
+    name = grid.held.name
+    refuse_unknown(data, (name,))
+    return count_tables(grid, subsets, located(name, given_for(name, data)), circumstances)
+
+
+def centred(values: Array) -> Array:
+    """With the mean along every axis taken off, axis by axis."""
+    for axis in range(values.ndim):
+        values = values - values.mean(axis=axis, keepdims=True)
+    return values
+
+
+def whole_part(counts: NDArray[np.int64]) -> NDArray[Any]:
+    """The centred counts times the number of cells, exactly: along every axis n times a number less their sum."""
+    shape, total = counts.shape, float(counts.sum(dtype=np.float64))
+    values: NDArray[Any] = counts if total * prod(2 * n for n in shape) < ROOM else counts.astype(object)
+    for axis, n in enumerate(shape):
+        values = n * values - values.sum(axis=axis, keepdims=True)
+    return values
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TableSecret(Secret):
+    """The records by every set of columns."""
+
+    executed: Residuals
+    counts: Counts
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        values, at, outputs = self.numbers(randomness), 0, dict[str, NDArray[Any]]()
+        for one in self.executed.block.released:
+            size = self.executed.block.numbers(one)
+            outputs[one.name] = values[at : at + size].reshape(one.shape)
+            at += size
+        return Drawn(outputs, str(self.executed.output_grid))
+
+    def deviations(self) -> Mapping[str, Array]:
+        executed, found = self.executed, dict[str, Array]()
+        for one in executed.block.released:
+            each = [float(f"{sqrt(executed.variance(table)):.6g}") for table in one.tables]
+            sizes = [prod(executed.block.sizes[i] for i in table) for table in one.tables]
+            found[one.name] = np.repeat(each, sizes).reshape(one.shape)
+        return found
+
+    def numbers(self, randomness: Randomness) -> Array:
+        """The released numbers: exact until the noisy parts are written as doubles."""
+        return self._released({own: self._noisy(own, randomness) for own in self.executed.block.subsets})
+
+    def _noisy(self, own: Subset, randomness: Randomness) -> Array:
+        """The part of a set of columns with its noise, rounded to the grid, then centred."""
+        counts, deviation = self.counts[own], self.executed.deviations[own]
+        cells = prod(counts.shape)
+        answers = ExactVector(integers(whole_part(counts).reshape(-1).tolist()), 1)
+        if not deviation:
+            return np.asarray(answers.to_float().reshape(counts.shape) / cells)
+        size, grid = deviation * cells, self.executed.grid
+        steps = GaussianNoise(size).release(answers, grid * size, randomness)
+        values = np.array([step * grid.numerator / grid.denominator for step in steps], dtype=np.float64)
+        return centred(values.reshape(counts.shape)) * float(deviation)
+
+    def approximate(self, generator: np.random.Generator) -> Array:
+        """The same with floating-point noise: never a release."""
+        parts = {}
+        for own, counts in self.counts.items():
+            noise = generator.standard_normal(counts.shape) * float(self.executed.deviations[own])
+            parts[own] = centred(counts + noise)
+        return self._released(parts)
+
+    def _released(self, parts: Mapping[Subset, Array]) -> Array:
+        """Tables put together from the parts of their sets of columns, on the output grid."""
+        step = float(self.executed.output_grid)
+        values = np.concatenate([table.reshape(-1) for table in self._tables(parts)])
+        return np.asarray(np.rint(values / step) * step + 0.0)
+
+    def _tables(self, parts: Mapping[Subset, Array]) -> Iterator[Array]:
+        block = self.executed.block
+        for table in block.tables:
+            found = np.zeros(tuple(block.sizes[i] for i in table))
+            for own in block.within(table):
+                shape = tuple(block.sizes[i] if i in own else 1 for i in table)
+                found += parts[own].reshape(shape) / (found.size // prod(shape))
+            yield found

@@ -1,0 +1,439 @@
+"""Tables of counts by some columns, released together: noise in the residual spaces of sets of columns, of any size.
+
+Counts of n_1 x .. x n_d cells split into parts that no two sets S of columns share: what the table by S says that no
+table by fewer of them does, P_S x, P_S the centring of every column of S and the mean over all others. The part of S is
+drawn once, P_S (counts + sigma_S N(0, 1)), and the table by A is the sum over S within A of what its parts say, spread
+evenly. Nothing of the number of cells is built. With p_S = prod_S (1 - 1 / n_i) (noise/notes/marginals.md):
+
+    variance of a number of A = sum over S within A of sigma_S^2 p_S / prod_(A - S) n_i^2
+    mu^2 = sum over S of q_S / sigma_S^2,  q_S = p_S where a record comes or goes
+
+and where a record moves from one cell to another, which differ in the columns D, the same with q_S(D) = 2 p_S - 2
+prod_(S - D) (1 - 1 / n_i) prod_(S and D) (-1 / n_i), for the worst D. No Gaussian noise of any covariance has a loss
+below (sum over S of sqrt(c_S b_S))^2 / sum of lambda mu^2, for c the coefficients of the variances sigma_S^2 in any
+mixture of the terms of the loss, and b = sum of lambda q: labels of a column may be exchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import comb, lcm, prod
+
+from flint import arb, ctx, fmpq
+
+from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.core.case import Bound, Case, Rules
+from privspec.kernel.core.composition import proves
+from privspec.kernel.core.linear import READERS as LINEAR
+from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
+from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_guarantees
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.quality.stated import judge_loss
+
+AMONG = "Gaussian noise of any covariance, unbiased"
+NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "marginals")
+PRECISION = 160
+MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
+"""Columns of a table, and pairs of a table that is asked for and a set of columns within it, that are looked at."""
+WORST_COLUMNS = 16
+"""Columns up to which every set of them is looked at in which two cells may differ."""
+MOST_SHAPES = 2**18
+"""Sets of columns in which two cells may differ, sets that are alike as one, of which the worst is looked for."""
+ROUNDED = Fraction(1, 10**4)
+"""Share of its deviation by which rounding may move a number."""
+NONE = fmpq(0)
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """An output: the tables by these columns, one after another, the last column of each running fastest."""
+
+    name: str
+    shape: tuple[int, ...]
+    tables: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Marginals:
+    """The block of a problem: see `privspec.problem.marginals`."""
+
+    FORM = "marginals"
+
+    source: str
+    columns: tuple[Column, ...]
+    records: int | None
+    released: tuple[Answers, ...]
+    terms: tuple[tuple[Weighed, ...], ...]
+    worst: bool
+    loss: str
+    families: tuple[str, ...]
+    sizes: tuple[int, ...] = field(init=False, default=())
+    tables: tuple[Subset, ...] = field(init=False, default=())
+    subsets: tuple[Subset, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        sizes = tuple(len(words) or int(high or 0) - int(low or 0) + 1 for _, words, low, high, _ in self.columns)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "tables", tuple(one for own in self.released for one in own.tables))
+        if not 0 < len(sizes) <= MOST_COLUMNS or any(shared for *_, shared in self.columns):
+            raise Refused("has no columns, too many, or some of numbers between two values")
+        if sum(2 ** len(one) for one in self.tables) > MOST_PAIRS or not self.tables:
+            raise Refused("asks for no tables, or for too many")
+        for own in self.tables:
+            if list(own) != sorted(set(own)) or (own and own[-1] >= len(sizes)):
+                raise Refused("asks for a table by columns that it has not, or not in their order")
+        if any(self.numbers(one) != prod(one.shape) for one in self.released):
+            raise Refused("has an output of another length than its tables")
+        if len({one.name for one in self.released}) < len(self.released):
+            raise Refused("names an output twice")
+        weighed = [[table for table, _ in term] for term in self.terms]
+        if set().union(*weighed) != set(range(len(self.tables))) or any(len(set(one)) < len(one) for one in weighed):
+            raise Refused("has a loss that does not weigh each table that is released")
+        if any(weight <= 0 for term in self.terms for _, weight in term) or (len(weighed) > 1) > self.worst:
+            raise Refused("has weights that are not positive, or a sum of several terms")
+        object.__setattr__(self, "subsets", self.parts_of(self.tables))
+
+    def numbers(self, one: Answers) -> int:
+        """How many numbers an output has."""
+        return sum(prod(self.sizes[i] for i in own) for own in one.tables)
+
+    def within(self, table: Subset) -> list[Subset]:
+        """The sets of columns whose parts are in a table: those of one value have none."""
+        found: list[Subset] = [()]
+        for i in table:
+            found += [(*own, i) for own in found if self.sizes[i] > 1]
+        return found
+
+    def parts_of(self, tables: tuple[Subset, ...]) -> tuple[Subset, ...]:
+        """The sets of columns that some tables tell of, small ones first."""
+        return tuple(sorted({own for table in tables for own in self.within(table)}, key=lambda own: (len(own), own)))
+
+    def share(self, own: Subset) -> Fraction:
+        """What a record adds to the part of a set of columns, squared."""
+        return Fraction(prod(self.sizes[i] - 1 for i in own), prod(self.sizes[i] for i in own))
+
+    def coefficients(self, weights: list[tuple[int, Fraction]]) -> dict[Subset, Fraction]:
+        """How the variances sigma_S^2 enter a sum of squared errors, those of table A with a weight each."""
+        found: dict[Subset, fmpq] = {}
+        for table, weight in weights:
+            columns = self.tables[table]
+            each = rational(weight / prod(self.sizes[i] for i in columns))
+            for own in self.within(columns):
+                found[own] = found.get(own, NONE) + each
+        return {
+            own: fraction(total * prod(self.sizes[i] * (self.sizes[i] - 1) for i in own))
+            for own, total in found.items()
+        }
+
+    def moved(self, own: Subset, differing: frozenset[int]) -> Fraction:
+        """What a record that moves to a cell that differs in these columns changes in the part of a set, squared."""
+        overlap = prod(-1 if i in differing else self.sizes[i] - 1 for i in own)
+        whole = prod(self.sizes[i] for i in own)
+        return 2 * (self.share(own) - Fraction(overlap, whole))
+
+
+Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
+Weighed = tuple[int, Fraction]
+READERS = {"Column": LINEAR["Column"], "Weighed": {"table": "int", "weight": "Fraction"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """What is executed: for each set of columns the deviation of its noise, in records; rounded in units of that.
+
+    `variances`: of the numbers of each part, times the squared number of its cells. The part of a set is rounded to
+    multiples of `grid` deviations, what is released to `output_grid`.
+    """
+
+    block: Marginals
+    deviations: dict[Subset, Fraction]
+    grid: Fraction
+    output_grid: Fraction
+    variances: dict[Subset, fmpq] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for own, deviation in self.deviations.items():
+            scale = prod(self.block.sizes[i] * (self.block.sizes[i] - 1) for i in own)
+            self.variances[own] = rational(deviation) ** 2 * scale
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.block.released)
+
+    def variance(self, table: Subset) -> Fraction:
+        """Of one number of a table."""
+        total = sum((self.variances[own] for own in self.block.within(table)), NONE)
+        return fraction(total) / prod(self.block.sizes[i] for i in table) ** 2
+
+    def moves(self, table: Subset) -> Fraction:
+        """At least what rounding moves a number of a table by."""
+        block, found = self.block, NONE
+        for own in block.within(table):
+            found += prod(2 * block.sizes[i] for i in own) * rational(self.deviations[own])
+        cells = prod(block.sizes[i] for i in table)
+        return self.output_grid / 2 + fraction(found) * self.grid / 2 / cells
+
+
+def read_residuals(block: Item, mechanism: Item) -> Residuals:
+    """What a plan executes for a block."""
+    found = read(Marginals, block)
+    assert isinstance(found, Marginals)
+    family, subsets, deviations, grid, output_grid = mechanism.fields(
+        "family", "subsets", "deviations", "grid", "output_grid"
+    )
+    family.same("marginals")
+    if found.families and "gaussian" not in found.families:
+        raise family.wrong("is not a family of noise that the problem allows")
+    subsets.same([list(own) for own in found.subsets])
+    sizes = tuple(one.exact(0) for one in deviations.items(len(found.subsets)))
+    steps = grid.exact(), output_grid.exact()
+    if min(steps) <= 0:
+        raise mechanism.wrong("has a grid that is not positive")
+    return Residuals(found, dict(zip(found.subsets, sizes, strict=True)), *steps)
+
+
+# --- what a record tells ---------------------------------------------------------------------------------
+
+
+def unit_of(obligation: Obligation | View, block: Marginals) -> Unit:
+    """The unit that a line is about: records of the table."""
+    (unit, *more) = obligation.units
+    plain = unit.kind == "record" and unit.inputs == (block.source,) and unit.party is None and unit.apart is None
+    if more or not plain:
+        raise Refused("is about other units than records of the table")
+    return unit
+
+
+def mu_squared(executed: Residuals, seen: tuple[Subset, ...], unit: Unit) -> Fraction | None:
+    """At least mu^2 of the parts of some sets of columns; None where a part that moves has no noise."""
+    block = executed.block
+    moving = [own for own in seen if own or unit.adding]
+    if any(not executed.deviations[own] for own in moving):
+        return None
+    inverse = {own: 1 / executed.deviations[own] ** 2 for own in moving}
+    if unit.adding:
+        return unit.count**2 * sum((block.share(own) * value for own, value in inverse.items()), Fraction(0))
+    return unit.count**2 * worst_move(block, inverse)
+
+
+def worst_move(block: Marginals, inverse: dict[Subset, Fraction]) -> Fraction:
+    """The largest over D of the sum over S of q_S(D) / sigma_S^2: 2 F(none) - 2 F(D), F a polynomial in the columns.
+
+    F(D) = sum over S of u_S prod_(S) t_i, t_i = -1 for columns of D and n_i - 1 else, u_S = 1 / (sigma_S^2 prod n_i).
+    Columns of one size that F has in the same way are exchanged: of those only how many differ counts.
+    """
+    below = lcm(*(value.denominator * prod(block.sizes[i] for i in own) for own, value in inverse.items()))
+    whole = {
+        own: value.numerator * (below // (value.denominator * prod(block.sizes[i] for i in own)))
+        for own, value in inverse.items()
+    }
+    used = sorted({i for own in inverse for i in own})
+    if len(used) <= WORST_COLUMNS:
+        values = _transformed(block, used, whole)
+    else:
+        values = _by_classes(block, _classes(block, used, whole), whole)
+    return Fraction(2 * (values[0] - min(values)), below)
+
+
+def _transformed(block: Marginals, used: list[int], whole: dict[Subset, int]) -> list[int]:
+    """F at every set of columns that may differ, none first."""
+    places = {column: k for k, column in enumerate(used)}
+    values = [0] * 2 ** len(used)
+    for own, value in whole.items():
+        values[sum(1 << places[i] for i in own)] += value
+    for column, k in places.items():
+        step, size = 1 << k, block.sizes[column] - 1
+        for start in range(0, len(values), 2 * step):
+            for at in range(start, start + step):
+                bare, held = values[at], values[at + step]
+                values[at], values[at + step] = bare + size * held, bare - held
+    return values
+
+
+def _classes(block: Marginals, used: list[int], whole: dict[Subset, int]) -> list[list[int]]:
+    """Columns by size; refused where F is not the same for all sets with as many columns of each."""
+    sizes = sorted({block.sizes[i] for i in used})
+    classes = [[i for i in used if block.sizes[i] == size] for size in sizes]
+    known: dict[tuple[int, ...], tuple[int, int]] = {}
+    for own, value in whole.items():
+        kind = tuple(sum(block.sizes[i] == size for i in own) for size in sizes)
+        same, count = known.get(kind, (value, 0))
+        if same != value:
+            raise Refused("has too many columns whose parts differ, of records that move")
+        known[kind] = same, count + 1
+    for kind, (_, count) in known.items():
+        if count != prod(comb(len(some), k) for some, k in zip(classes, kind, strict=True)):
+            raise Refused("has too many columns that are asked for in different ways, of records that move")
+    if prod(len(some) + 1 for some in classes) > MOST_SHAPES:
+        raise Refused("has too many columns of different sizes, of records that move")
+    return classes
+
+
+def _by_classes(block: Marginals, classes: list[list[int]], whole: dict[Subset, int]) -> list[int]:
+    """F by how many columns of each class differ, none first."""
+    sizes = [block.sizes[some[0]] for some in classes]
+    kinds = {tuple(sum(block.sizes[i] == size for i in own) for size in sizes): value for own, value in whole.items()}
+    most = [max(kind[c] for kind in kinds) for c in range(len(sizes))]
+    tables = [
+        [_elementary(len(some) - k, sizes[c] - 1, k, most[c]) for k in range(len(some) + 1)]
+        for c, some in enumerate(classes)
+    ]
+
+    def below(c: int, left: dict[tuple[int, ...], int]) -> list[int]:
+        if c == len(classes):
+            return [left.get((), 0)]
+        found = []
+        for row in tables[c]:
+            inner: dict[tuple[int, ...], int] = {}
+            for kind, value in left.items():
+                inner[kind[1:]] = inner.get(kind[1:], 0) + value * row[kind[0]]
+            found += below(c + 1, inner)
+        return found
+
+    return below(0, kinds)
+
+
+def _elementary(same: int, size: int, differing: int, most: int) -> list[int]:
+    """Coefficients of (1 + size x)^same (1 - x)^differing up to x^most."""
+    return [
+        sum(
+            comb(same, k - j) * size ** (k - j) * comb(differing, j) * (-1) ** j
+            for j in range(max(0, k - same), min(k, differing) + 1)
+        )
+        for k in range(most + 1)
+    ]
+
+
+# --- plans -----------------------------------------------------------------------------------------------
+
+
+def losses(executed: Residuals) -> list[Fraction]:
+    """Every term of the loss; the loss is the largest."""
+    squares = {own: rational(deviation) ** 2 for own, deviation in executed.deviations.items()}
+    every = (executed.block.coefficients(list(term)) for term in executed.block.terms)
+    return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), NONE)) for one in every]
+
+
+def units_words(block: Marginals) -> str:
+    """The units of the loss."""
+    return f"squared units of {' and '.join(one.name for one in block.released)}"
+
+
+class MarginalRules(Rules):
+    """How plans about tables of counts are judged."""
+
+    def judge(self, case: Case) -> Residuals:
+        executed = read_residuals(case.block, case.mechanism)
+        block, trust = executed.block, case.frame.trust
+        held = [(data.name, data.party, data.kept) for data in case.frame.data]
+        if held != [(block.source, None, None)] or trust.kind != "curator":
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        rule = case.frame.data[0].rule
+        for asked in case.frame.obligations:
+            if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
+                raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
+            if rule == "drop" and not unit_of(asked, block).adding:
+                raise case.block.wrong("replaces records of a table whose rule leaves records out")
+        for guarantee in read_guarantees(case.guarantees, case.frame):
+            _conclude(case, executed, guarantee)
+        _rounding(case, executed)
+        text = "each table is the sum of its parts, each of which averages to what the records say"
+        case.says("unbiased", True, text)
+        (witness,) = case.claims.fields("bound")
+        exact, kind = max(losses(executed)), "worst" if block.worst else "expected"
+        low = None if witness.absent else bound(case.frame.obligations, block, witness)
+        judge_loss(
+            case,
+            exact,
+            low,
+            (AMONG,) if low is not None else ("",),
+            "such noise",
+            [block.loss, units_words(block), kind],
+        )
+        case.accuracy.same([])
+        case.fairness.same(None)
+        return executed
+
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        witness.same(None)
+        assert isinstance(executed, Residuals)
+        block = executed.block
+        tables = tuple(one for own in block.released if own.name in outputs for one in own.tables)
+        try:
+            found = mu_squared(executed, block.parts_of(tables), unit_of(view, block))
+        except Refused:
+            return None
+        return None if found is None else {"mu": sqrt_up(found, 100)}
+
+
+def _conclude(case: Case, executed: Residuals, guarantee: Guarantee) -> None:
+    """The mu that a plan states covers that of what is executed, and proves what is asked."""
+    asked, said, block = guarantee.obligation, guarantee.achieved, executed.block
+    unit = unit_of(asked, block)
+    group = ("group-privacy",) if unit.count > 1 else ()
+    if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
+        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+    count = len(block.subsets)
+    text = f"whoever sees {' and '.join(asked.seen)} sees the noisy parts of {count} sets of columns and nothing else"
+    case.says("view", True, text, guarantee.number)
+    found = mu_squared(executed, block.subsets, unit)
+    holds = found is not None and found <= said["mu"] ** 2 and proves(asked.measure.name, guarantee.asked, said)
+    figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
+    reach = "a part without noise moves" if found is None else f"mu is {float(found) ** 0.5:.8g} at most"
+    tail = "gives" if holds else f"does not give, with the {float(said['mu']):.8g} that is stated,"
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, which {tail} {asked.measure.name} with {figures}"
+    case.says("privacy", holds, text, guarantee.number)
+
+
+def _rounding(case: Case, executed: Residuals) -> None:
+    """Rounding to grids moves no number by more than a share of its deviation, one without noise by next to none."""
+    worst = max(executed.moves(table) ** 2 / (executed.variance(table) or 1) for table in executed.block.tables)
+    text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.1e} of its standard deviation"
+    case.says("rounding", worst <= ROUNDED**2, text)
+
+
+def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:
+    """At most the loss of all Gaussian noise, from shares of the terms of the loss and of what a record may do.
+
+    A line has one mass where records come and go, else a mass for each set of columns that two cells differ in.
+    """
+    shares, lines = witness.fields("terms", "lines")
+    weights = [one.exact(0) for one in shares.items(len(block.terms))]
+    if sum(weights) != 1:
+        raise shares.wrong("are not shares that add up to one")
+    mixed: dict[int, Fraction] = {}
+    for share, term in zip(weights, block.terms, strict=True):
+        for table, weight in term:
+            mixed[table] = mixed.get(table, Fraction(0)) + share * weight
+    costs = block.coefficients(list(mixed.items()))
+    known: dict[Subset, Fraction] = dict.fromkeys(block.subsets, Fraction(0))
+    total = Fraction(0)
+    for item, asked in zip(lines.items(len(obligations)), obligations, strict=True):
+        mu, masses = item.fields("mu", "masses")
+        unit, listed = unit_of(asked, block), masses.items()
+        for one in listed:
+            differing, mass = one.fields("differing", "mass")
+            size = mass.exact(0)
+            moved = frozenset() if unit.adding else _columns(differing, block)
+            if unit.adding:
+                differing.same(None)
+            for own in block.subsets:
+                q = block.share(own) if unit.adding else block.moved(own, moved)
+                known[own] += size * unit.count**2 * q
+            total += size * largest_mu_squared(asked.measure, False, Item(mu.value, mu.place))
+        if not listed:
+            mu.same(None)
+    if not total:
+        raise lines.wrong("have no mass")
+    with ctx.workprec(PRECISION):
+        roots = sum(((ball(costs.get(own, Fraction(0))) * ball(b)).sqrt() for own, b in known.items()), arb(0))
+        return max(end((roots * roots / ball(total)).lower()), Fraction(0))
+
+
+def _columns(item: Item, block: Marginals) -> frozenset[int]:
+    found = [one.integer(0, len(block.sizes) - 1) for one in item.items()]
+    if not found or found != sorted(set(found)):
+        raise item.wrong("is no set of columns in which two cells differ")
+    return frozenset(found)

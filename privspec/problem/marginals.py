@@ -1,0 +1,328 @@
+"""Tables of counts by some columns of one table, in numbers: which columns, what an error costs, who is hidden.
+
+Nothing of the number of cells is built: a table is the columns that it is by. What makes such a block is the form of a
+spec, not its words: all that is released are counts of all records by some of the columns, and the loss adds up squared
+errors, those of one table with one weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import ClassVar
+
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.model.domains import Between, Tables, Type
+from privspec.model.evaluate import bind_call, evaluate, places_in_turn
+from privspec.model.graph import Model, once
+from privspec.model.library import Argument, Arguments, Tally
+from privspec.model.measures import Personalised
+from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
+from privspec.model.reports import Failure, listing
+from privspec.model.requirements import Requirement
+from privspec.model.targets import environment
+from privspec.problem.linear import Column, _column
+from privspec.problem.terms import public, public_number
+
+FROM = 1000
+"""Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """An output: the tables by these columns, one after another, the last column of each running fastest."""
+
+    name: str
+    shape: tuple[int, ...]
+    tables: tuple[Subset, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The sum of the squared errors of a table, by its place among all that are released, times a weight."""
+
+    table: int
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class MarginalBlock:
+    """Counts of the records of a table by some of its columns; the loss is the largest of the `terms`."""
+
+    FORM: ClassVar[str] = "marginals"
+
+    source: str
+    columns: tuple[Column, ...]
+    records: int | None
+    released: tuple[Answers, ...]
+    terms: tuple[tuple[Weighed, ...], ...]
+    worst: bool
+    loss: str
+    families: tuple[str, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that it gives, in order."""
+        return tuple(one.name for one in self.released)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column has."""
+        return tuple(map(size_of, self.columns))
+
+    def words(self) -> tuple[str, ...]:
+        """The table, what is released, and the loss."""
+        cells, names = prod(self.sizes), [column.name for column in self.columns]
+        known = f"{self.records} records" if self.records is not None else "any number of records"
+        found = [f"{self.source} is a table of {known}, of {cells} cells by {listing(names)}."]
+        for one in self.released:
+            ways = sorted({len(own) for own in one.tables})
+            which = f"{len(one.tables)} tables of its counts by {listing([str(k) for k in ways])} columns"
+            if len(one.tables) == 1:
+                by = listing([names[i] for i in one.tables[0]])
+                which = f"its counts by {by}" if by else "the number of its records"
+            size = sum(prod(self.sizes[i] for i in own) for own in one.tables)
+            found.append(f"{one.name} is {which}, {size} numbers, plus noise that averages to 0.")
+        what = f"the largest of {len(self.terms)} sums" if self.worst else "the sum"
+        found.append(f"The loss is {what} of expected squared errors: {self.loss}.")
+        if self.families:
+            found.append(f"Noise may be of the family {listing(list(self.families))} only.")
+        return tuple(found)
+
+
+def size_of(column: Column) -> int:
+    """How many values a column has."""
+    if column.lower is None or column.upper is None:
+        return len(column.values)
+    return column.upper - column.lower + 1
+
+
+def reads(model: Model) -> bool:
+    """Whether a spec is about counts of one large table by some of its columns, and about nothing else."""
+    return _found(model) is not None
+
+
+def blocks(model: Model) -> tuple[MarginalBlock, ...]:
+    """The one block of a spec that `reads` takes."""
+    return (block_of(model),)
+
+
+def block_of(model: Model) -> MarginalBlock:
+    """The same."""
+    found = _found(model)
+    assert found is not None
+    return found
+
+
+def difference_of(_model: Model, _moved: Requirement) -> None:
+    """What one unit changes follows from the columns."""
+
+
+class _OtherFormError(Exception):
+    """The spec says something that these forms cannot."""
+
+
+@once
+def _found(model: Model) -> MarginalBlock | None:
+    if not _plain(model):
+        return None
+    (block,) = model.blocks
+    try:
+        reader = _Reader(model)
+        terms, worst = reader.loss()
+        released = tuple(Answers(o.name, o.type.shape, reader.known[o.name]) for o in model.outputs)
+    except (_OtherFormError, Failure, KeyError):
+        return None
+    first, at = dict[str, int](), 0
+    for one in released:
+        first[one.name], at = at, at + len(one.tables)
+    summed = tuple(_summed(term, first) for term in terms)
+    if len({weighed.table for term in summed for weighed in term}) < at:
+        return None
+    columns = tuple(_column(name, domain) for name, domain in block.schema or ())
+    families, loss = model.families, "" if model.loss is None else spell(model.loss)
+    return MarginalBlock(block.name, columns, block.records, released, summed, worst, loss, families)
+
+
+def _summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tuple[Weighed, ...]:
+    found: dict[int, Fraction] = {}
+    for name, place, weight in term:
+        found[first[name] + place] = found.get(first[name] + place, Fraction(0)) + weight
+    return tuple(Weighed(table, weight) for table, weight in sorted(found.items()))
+
+
+def _plain(model: Model) -> bool:
+    """Whether one keeper holds one large table, all lines are about its records, and noise may be Gaussian."""
+    if len(model.inputs) != 1 or model.loss is None or not model.requirements or model.trust.name != "curator":
+        return False
+    if model.open or model.parties or model.components or model.through or model.noise_at is not None:
+        return False
+    if model.accuracy or model.fairness or model.constraints or not set(model.families) <= {"gaussian"}:
+        return False
+    (source,) = model.inputs
+    if not isinstance(source.type.element, Tables) or source.type.shape or source.index:
+        return False
+    table = source.type.element.table
+    if any(isinstance(domain, Between) for _, domain in table.attributes) or table.cell_count < FROM:
+        return False
+    return all(_hides_all(model, line) for line in model.requirements)
+
+
+def _hides_all(model: Model, line: Requirement) -> bool:
+    """Whether a line is about all outputs, records of the table, and a measure that Gaussian noise may satisfy."""
+    relation = line.neighbours
+    kept = isinstance(relation, ReplacingPerson) and (relation.by_id or relation.per_cell is not None)
+    about = isinstance(relation, ReplacingRecord) and not kept
+    about = about and set(model.exposed(line)) == {o.name for o in model.outputs}
+    return about and not isinstance(line.measure, Personalised) and line.measure.gaussian_mu_down() is not None
+
+
+Errors = list[tuple[str, int, Fraction]]
+"""Squared errors of a table of an output, by its place there, with their weights."""
+
+
+class _Reader:
+    """Reads expressions as counts, and losses as weighted squared errors of them.
+
+    Raises: _OtherFormError, Failure for what is neither. `known`: what each output that was read stands for.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.environment = model, environment(model)
+        self.known: dict[str, tuple[Subset, ...]] = {}
+        for node in model.outputs:
+            if node.definition is not None:
+                self.known[node.name] = self.counts(node.definition)
+
+    def counts(self, expr: syntax.Node) -> tuple[Subset, ...]:
+        """The columns of each table of counts that an expression gives, one after another."""
+        match expr:
+            case syntax.Name(id=name) if name in self.model.nodes:
+                node = self.model.nodes[name]
+                if node.definition is None or node.index is not None or node.kind is syntax.VariableKind.OUTPUT:
+                    raise _OtherFormError
+                return self.counts(node.definition)
+            case syntax.Vector(items=items):
+                return tuple(own for item in items for own in self.counts(item))
+            case syntax.Call():
+                tallies = self._tallies(expr)
+                if not tallies or any(tally.running for tally in tallies):
+                    raise _OtherFormError
+                return tuple(tally.by for tally in tallies)
+            case _:
+                raise _OtherFormError
+
+    def _tallies(self, call: syntax.Call) -> tuple[Tally, ...]:
+        positional, keywords = list[Argument](), dict[str, Argument]()
+        for argument in call.arguments:
+            if isinstance(argument, syntax.Keyword):
+                keywords[argument.name] = self._argument(argument.value)
+            else:
+                positional.append(self._argument(argument))
+        return bind_call(call, Arguments(tuple(positional), keywords)).tallies
+
+    def _argument(self, expr: syntax.Argument) -> Argument:
+        (source,) = self.model.inputs
+        if isinstance(expr, syntax.Name) and expr.id == source.name:
+            return Argument(Type((), source.type.element), None, source.domain, expr.span)
+        if isinstance(expr, syntax.NO_EXPRESSION) or not public(expr, self.model):
+            raise _OtherFormError
+        return Argument(Type(), evaluate(expr, self.environment), None, expr.span)
+
+    # --- losses -------------------------------------------------------------------------------------
+
+    def loss(self) -> tuple[list[Errors], bool]:
+        """The terms of the loss, of which the largest counts if there may be several."""
+        expr = self.model.loss
+        while isinstance(expr, syntax.Over) and expr.given is None:
+            expr = expr.body
+        match expr:
+            case syntax.Call(function="max", arguments=(syntax.Comprehension() as over,)):
+                return list(self._entries(over)), True
+            case syntax.Call(function="max", arguments=arguments):
+                return [list(self._errors(one, Fraction(1))) for one in arguments], True
+            case _:
+                return [list(self._errors(expr, Fraction(1)))], False
+
+    def _errors(self, expr: syntax.Node | None, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
+        match expr:
+            case syntax.Over(body=body, given=None):
+                yield from self._errors(body, weight)
+            case syntax.Binary(op="+", left=left, right=right):
+                yield from self._errors(left, weight)
+                yield from self._errors(right, weight)
+            case syntax.Binary(op="*", left=left, right=right) if public(left, self.model):
+                yield from self._errors(right, weight * self._weight(left))
+            case syntax.Binary(op="*" | "/" as op, left=left, right=right) if public(right, self.model):
+                factor = self._weight(right)
+                yield from self._errors(left, weight * factor if op == "*" else weight / factor)
+            case syntax.Binary(op="^", left=syntax.Norm(operand=inner, order="2"), right=two) if self._two(two):
+                yield from self._squares(inner, weight)
+            case syntax.Call(function="sum" | "mean" as fold, arguments=(syntax.Binary(op="^") as power,)):
+                name, tables = self._error(power.left)
+                if not self._two(power.right):
+                    raise _OtherFormError
+                share = weight / self._size(tables) if fold == "mean" else weight
+                yield from ((name, place, share) for place in range(len(tables)))
+            case syntax.Binary(op="^", left=left, right=two) if self._two(two):
+                if self._size(self._error(left)[1]) > 1:
+                    raise _OtherFormError
+                yield from self._squares(left, weight)
+            case _:
+                raise _OtherFormError
+
+    def _squares(self, error: syntax.Node, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
+        name, tables = self._error(error)
+        yield from ((name, place, weight) for place in range(len(tables)))
+
+    def _entries(self, over: syntax.Comprehension) -> Iterator[Errors]:
+        """One error after another, all of an output: within a table they are alike."""
+        body = over.body
+        while isinstance(body, syntax.Over) and body.given is None:
+            body = body.body
+        match body:
+            case syntax.Binary(op="^", left=syntax.Binary(op="-", left=left, right=right), right=two) if self._two(two):
+                pass
+            case _:
+                raise _OtherFormError
+        match left, right:
+            case syntax.Index(base=a, indices=(syntax.Name(id=i),)), syntax.Index(base=b, indices=(syntax.Name(id=j),)):
+                name, tables = self._error(syntax.Binary("-", a, b, span=body.span))
+            case _:
+                raise _OtherFormError
+        run = places_in_turn(over, self.environment)
+        if i != over.variable or j != over.variable or run != range(1, self._size(tables) + 1):
+            raise _OtherFormError
+        for place, own in enumerate(tables):
+            yield [(name, place, Fraction(1, self._size((own,))))]
+
+    def _error(self, expr: syntax.Node) -> tuple[str, tuple[Subset, ...]]:
+        """The output of an error, and what it stands for there."""
+        if not isinstance(expr, syntax.Binary) or expr.op != "-":
+            raise _OtherFormError
+        names = [one.id if isinstance(one, syntax.Name) else "" for one in (expr.left, expr.right)]
+        outputs = {node.name for node in self.model.outputs}
+        if (names[0] in outputs) == (names[1] in outputs):
+            raise _OtherFormError
+        name, other = (names[0], expr.right) if names[0] in outputs else (names[1], expr.left)
+        tables = self.counts(other)
+        if self.known.setdefault(name, tables) != tables:
+            raise _OtherFormError
+        return name, tables
+
+    def _size(self, tables: tuple[Subset, ...]) -> int:
+        shape = self.model.inputs[0].type.element.table.cell_shape  # type: ignore[union-attr]
+        return sum(prod(shape[i] for i in own) for own in tables)
+
+    def _weight(self, expr: syntax.Expr) -> Fraction:
+        found = public_number(expr, self.model)
+        if found <= 0:
+            raise _OtherFormError
+        return found
+
+    def _two(self, expr: syntax.Node) -> bool:
+        return isinstance(expr, syntax.Number) and expr.value == 2

@@ -1,0 +1,247 @@
+"""Tables of counts at any size: which specs, their optimum beside the dense one, and releases from rows."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from math import prod, sqrt
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from privspec.solvers.marginals import least_worst
+
+from privspec.api import Problem
+from privspec.execute.family import Circumstances, Simulation, mechanism_of
+from privspec.families.marginals.execution import centred, whole_part
+from privspec.noise.samplers import SimulationRandomness
+from privspec.problem import marginals
+from privspec.problem.marginals import reads
+from privspec.registry import family_of
+from tests.families.specs import model_of, spec
+
+ADDING = "O is 1-GDP wrt t, adding or removing one record"
+DATA = Path("/work/shared/data")
+ADULT = [85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2]
+
+
+def table(sizes):
+    return ", ".join(f"c{i} in 0..{n - 1}" for i, n in enumerate(sizes))
+
+
+def text(sizes, asked="marginals(t, up_to = 2)", loss="E[ ||O - y||^2 ]", privacy=ADDING, options="", outputs="O"):
+    names = "; ".join(f"output {name}" for name in outputs.split())
+    return spec(f"input t in table({table(sizes)}); intermediate y; {names}", f"y = {asked}", loss, privacy, options)
+
+
+def solve(source, **settings):
+    return json.loads(Problem(source).solve(**settings).to_json())
+
+
+@pytest.fixture
+def every_size(monkeypatch):
+    monkeypatch.setattr(marginals, "FROM", 1)
+
+
+# --- which specs ----------------------------------------------------------------------------------
+
+
+LARGE = [30, 5, 8]
+BOTH = "all outputs are 1-GDP wrt t, replacing up to 2 records"
+TAKEN = [
+    text(LARGE),
+    text(LARGE, "marginals(t, {c0}, {c1, c2})"),
+    text(LARGE, "histogram(t)"),
+    text(LARGE, loss="2 * E[ sum((y - O)^2) ] / 3 + E[ mean((O - y)^2) ]"),
+    text(LARGE, loss="max(E[ (O[j] - y[j])^2 ] for j in 1..473)"),
+    text(LARGE, loss="max(E[ ||O - y||^2 ], E[ ||N - marginals(t, 3)||^2 ] / 2)", outputs="O N", privacy=BOTH),
+    text(LARGE, loss="E[ ||O - y||^2 ] + E[ (N - count(t))^2 ]", outputs="O N", privacy=BOTH),
+    text(LARGE, options="noise family gaussian"),
+    text(LARGE).replace("output O", "output O = marginals(t, up_to = 2)"),
+]
+LEFT = [
+    text([5, 4]),
+    text(LARGE, privacy="O is 1-DP wrt t, adding or removing one record"),
+    text(LARGE, "histogram(t, c1 in 0..2)"),
+    text(LARGE, "marginals(t, up_to = 2, cumulative = {c0})"),
+    text(LARGE, "2 * marginals(t, up_to = 2)"),
+    text(LARGE, "marginals(t, up_to = 2) + marginals(t, up_to = 2)"),
+    text(LARGE, options="noise family laplace"),
+    text(LARGE, options="noise at t"),
+    text(LARGE, options="trust nobody"),
+    text(LARGE, loss="E[ ||O - y||_1 ]"),
+    text(LARGE, loss="E[ ||O - 2 * y||^2 ]"),
+    text(LARGE, loss="max(E[ (O[j] - y[j])^2 ] for j in 1..472)"),
+    text(LARGE, loss="E[ ||O - y||^2 ] + E[ (N - count(t))^2 ]", outputs="O N"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", TAKEN)
+def test_counts_of_a_large_table_are_found_by_their_form(source):
+    assert family_of(model_of(source)).form == "marginals"
+
+
+@pytest.mark.parametrize("source", LEFT)
+def test_other_specs_are_left_to_others(source):
+    assert not reads(model_of(source))
+
+
+def test_without_the_numbers_of_cells_a_pure_line_is_refused_plainly():
+    with pytest.raises(Exception, match="too much to compute with"):
+        solve(text(ADULT, privacy="O is 1-DP wrt t, adding or removing one record"))
+
+
+# --- the optimum ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "more"),
+    [
+        ([3, 2, 4], {}),
+        ([2, 2, 3], {"asked": "marginals(t, ways = {0, 2})"}),
+        ([4, 3], {"privacy": "O is 0.5-zCDP wrt t, adding or removing up to 2 records"}),
+        ([3, 2, 2], {"privacy": "O is 1-GDP wrt t, replacing one record"}),
+        ([4, 1, 3], {"privacy": "O is (1, 1e-6)-DP wrt t, adding or removing one record", "asked": "marginals(t, 1)"}),
+        ([2, 3], {"loss": "max(E[ (O[j] - y[j])^2 ] for j in 1..11)"}),
+        ([3, 2], {"loss": "E[ ||O - y||^2 ] + 5 * E[ (N - count(t))^2 ]", "outputs": "O N", "privacy": BOTH}),
+        ([2, 4], {"privacy": f"{ADDING}; O is 1.2-GDP wrt t, replacing one record"}),
+    ],
+)  # fmt: skip
+def test_the_optimum_is_that_of_the_dense_program(sizes, more, monkeypatch):
+    source = text(sizes, options="noise family gaussian", **more)
+    dense = solve(source)["loss"]
+    monkeypatch.setattr(marginals, "FROM", 1)
+    found = solve(source)
+    assert found["mechanism"]["family"] == "marginals"
+    assert found["status"] == "optimal"
+    assert found["loss"]["value"] == pytest.approx(dense["value"], rel=1e-6)
+    assert found["loss"]["lower_bound"] <= dense["value"] * (1 + 1e-12)
+    assert dense["lower_bound"] <= found["loss"]["value"] * (1 + 1e-12)
+    assert found["loss"]["kind"] == dense["kind"]
+
+
+def closed_form(sizes, ways):
+    """The optimum of all tables by so many columns together (MATH.md 2)."""
+    subsets = [s for k in range(max(ways) + 1) for s in combinations(range(len(sizes)), k)]
+    total = 0.0
+    for own in subsets:
+        tables = [t for t in subsets if len(t) in ways and set(own) <= set(t)]
+        weight = sum(prod(float(n) for i, n in enumerate(sizes) if i not in t) for t in tables)
+        total += prod(sizes[i] - 1 for i in own) * sqrt(weight)
+    return total**2 / prod(map(float, sizes))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ways", "root"),
+    [(ADULT, (1,), 3.0468), (ADULT, (2,), 6.3587), (ADULT, (3,), 10.5153)],
+)
+def test_the_whole_of_adult(sizes, ways, root):
+    found = solve(text(sizes, f"marginals(t, ways = {{{', '.join(map(str, ways))}}})"))
+    numbers = sum(prod(sizes[i] for i in t) for k in ways for t in combinations(range(len(sizes)), k))
+    assert found["status"] == "optimal"
+    assert sqrt(found["loss"]["value"] / numbers) == pytest.approx(root, abs=5e-5)
+    assert found["loss"]["value"] == pytest.approx(closed_form(sizes, ways), rel=1e-10)
+
+
+@pytest.mark.parametrize(("columns", "value"), [(6, 394071.6131086), (10, 10888529.5519)])
+def test_a_million_and_ten_thousand_million_cells(columns, value):
+    found = solve(text([10] * columns, "marginals(t, ways = {0, 1, 2, 3})"))
+    assert found["status"] == "optimal"
+    assert found["loss"]["value"] == pytest.approx(value, rel=1e-10)
+
+
+def test_shares_of_terms_and_of_limits_close_the_gap():
+    rng = np.random.default_rng(3)
+    for terms, limits, parts in ((1, 1, 5), (6, 1, 9), (1, 7, 9), (5, 6, 8), (12, 9, 4)):
+        costs, used = (rng.exponential(size=(count, parts)) ** 2 + 1e-3 for count in (terms, limits))
+        found = least_worst(costs, used)
+        assert found.gap <= 1e-8, (terms, limits)
+        assert (used @ (1 / found.variances)).max() <= 1 + 1e-12
+        assert (costs @ found.variances).max() == pytest.approx(found.upper)
+
+
+# --- releases -------------------------------------------------------------------------------------
+
+
+def rows_of(sizes, count, seed=1):
+    rng = np.random.default_rng(seed)
+    return {f"c{i}": rng.integers(0, n, count) for i, n in enumerate(sizes)}
+
+
+def truth(sizes, rows, tables):
+    found = []
+    for own in tables:
+        counted = np.zeros([sizes[i] for i in own])
+        np.add.at(counted, tuple(rows[f"c{i}"] for i in own), 1)
+        found.append(counted.reshape(-1))
+    return np.concatenate(found)
+
+
+def test_whole_parts_are_the_centred_counts():
+    counts = np.random.default_rng(0).integers(0, 9, (3, 4, 2))
+    assert whole_part(counts) / 24 == pytest.approx(centred(counts.astype(float)))
+    assert (whole_part(counts * 2**58).astype(object) == whole_part(counts).astype(object) * 2**58).all()
+
+
+@pytest.mark.parametrize("privacy", [ADDING, "O is 1-GDP wrt t, replacing one record"])
+def test_releases_have_the_errors_that_are_predicted(every_size, privacy):
+    sizes, count = [3, 2, 4], 600
+    plan = solve(text(sizes, privacy=privacy))
+    mechanism, rows = mechanism_of(plan), rows_of(sizes, 50)
+    exact = truth(sizes, rows, mechanism.executed.block.tables)
+    secret = mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
+    spread = secret.deviations()["O"]
+    for approximate, size in ((False, 150), (True, count)):
+        found = mechanism.simulate(Simulation(size, 5, {"t": pl.DataFrame(rows)}, approximate))
+        shares = ((found - exact) / spread) ** 2
+        # averages of `size` squared normal numbers, each of variance 2
+        assert np.abs(shares.mean(axis=0) - 1).max() < 5.5 * sqrt(2 / size)
+        assert np.abs((found - exact).mean(axis=0) / spread).max() < 5.5 / sqrt(size)
+    steps = secret.draw(SimulationRandomness(1)).outputs["O"] / float(mechanism.executed.output_grid)
+    assert (steps == np.rint(steps)).all()
+
+
+def test_tables_of_one_release_agree_with_each_other(every_size):
+    """What two tables share is drawn once: they add up to the same."""
+    plan = solve(text([3, 2, 4]))
+    drawn = mechanism_of(plan).simulate(Simulation(1, 3, None))[0]
+    by_c0, pair = drawn[:3], drawn[9:15].reshape(3, 2)
+    assert pair.sum(axis=1) == pytest.approx(by_c0, abs=1e-4)
+
+
+def test_rows_that_do_not_fit_are_left_out_or_moved(every_size):
+    rows = {"c0": ["0", "7", "x"], "c1": ["1", "1", "0"], "c2": ["0", "0", "3"]}
+    for privacy, left in ((ADDING, 2), ("O is 1-GDP wrt t, replacing one record", 3)):
+        secret = mechanism_of(solve(text([3, 2, 4], privacy=privacy))).read({"t": rows}, Circumstances())
+        assert int(secret.counts[()]) == left
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the Adult extract is not here")
+def test_the_rows_of_adult_are_released_as_predicted():
+    domain = json.loads((DATA / "adult_discretised_domain.json").read_text())
+    columns = ", ".join(f'"{name}" in 0..{size - 1}' for name, size in domain.items())
+    asked = spec(
+        f"input t in table({columns}); intermediate y; output O", "y = marginals(t, up_to = 2)", privacy=ADDING
+    )
+    mechanism = mechanism_of(solve(asked))
+    data = {"t": DATA / "adult_discretised_privatepgm.csv.gz"}
+    frame = pl.read_csv(data["t"])
+    rows = {f"c{i}": frame[name].to_numpy() for i, name in enumerate(domain)}
+    sizes, tables = list(domain.values()), mechanism.executed.block.tables
+    exact = truth(sizes, rows, tables)
+    spread = mechanism.read(data, Circumstances()).deviations()["O"]
+    found = mechanism.simulate(Simulation(200, 11, data, approximate=True)) - exact
+    assert sqrt(float((found**2).mean())) == pytest.approx(6.41, abs=0.05)
+    at = 0
+    for own in tables:
+        size = prod(sizes[i] for i in own)
+        squares = (found[:, at : at + size] ** 2).sum(axis=1)
+        predicted = float((spread[at : at + size] ** 2).sum())
+        assert abs(squares.mean() - predicted) <= 5 * squares.std(ddof=1) / sqrt(200), own
+        at += size
+    # one release with exact noise
+    secret = mechanism.read(data, Circumstances())
+    error = (secret.draw(SimulationRandomness(2)).outputs["O"] - exact) / spread
+    assert float((error**2).mean()) == pytest.approx(1, abs=0.02)
