@@ -23,9 +23,7 @@ from adult_data import DATA, EXACT, read_people
 import privspec
 from privspec.core.diagnostics import BudgetError
 from privspec.execute import ledger
-from privspec.execute.data import read_inputs
 from privspec.execute.family import simulate
-from privspec.families.linear.execution import read_executed
 
 HERE = Path(__file__).resolve().parent
 READERS = ("public", "auditor", "engineer")
@@ -84,9 +82,7 @@ def released(plan: privspec.Plan, name: str, rows: Path, book: Path, out: Path) 
 def agreement(plan: privspec.Plan, name: str, people: pl.DataFrame, repetitions: int, seed: int) -> Agreement:
     """The total squared error of simulated releases of the same rows, from the samplers of a real release."""
     started = time.perf_counter()
-    executed = read_executed(plan.document)
-    base = read_inputs(executed.inputs, {"people": people})
-    draws = simulate(plan.document, repetitions, seed, base=base)
+    draws = simulate(plan.document, repetitions, seed, base={"people": people})
     errors = ((draws - EXACT[name](people)) ** 2).sum(axis=1)
     say(f"{name}: {repetitions:,} releases simulated in {time.perf_counter() - started:.1f} s")
     others = tuple((other["name"], float(other["loss"])) for other in plan.document["alternatives"])
