@@ -77,7 +77,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
         if isinstance(decision, Infeasible):
             return Plan(raise_infeasible(model, decision))
         document = decision.document()
-    plan = confirm(Plan(_with_exposures(document)))
+    plan = confirm(Plan(_with_errors(_with_exposures(document), model)))
     tell("plan", plan)
     return plan
 
@@ -91,6 +91,23 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
 
     body = {key: value for key, value in document.items() if key != "digest"}
     return sealed(body | {"exposures": exposures_of(document)})
+
+
+def _with_errors(document: dict[str, Any], model: Model) -> dict[str, Any]:
+    """The plan with the errors that are predicted of outputs that are computed from others."""
+    if not model.computed or model.open:
+        return document
+    from privspec.execute.family import mechanism_of
+    from privspec.execute.predicted import remark
+    from privspec.families.document import sealed
+    from privspec.model.reports import Failure
+
+    try:
+        found = remark(mechanism_of(document), model)
+    except Failure as failure:
+        raise failure.of_spec(model.source) from failure
+    body = {key: value for key, value in document.items() if key != "digest"}
+    return sealed(body | {"remarks": body["remarks"] | {"computed": found}}) if found else document
 
 
 @contextmanager

@@ -340,6 +340,16 @@ class Relaxed(Part):
     choices: tuple[float, ...]
 
 
+class ComputedError(Part):
+    """How far off an output is that is computed from others: simulated at some data, by entry where they are few."""
+
+    name: str
+    error: float
+    errors: tuple[float, ...]
+    draws: int
+    at: str
+
+
 class Remarks(Part):
     """What the compiler reports and nobody certified."""
 
@@ -352,6 +362,7 @@ class Remarks(Part):
     compared: str = ""
     paper: tuple[PaperRemark, ...] = ()
     relaxation: Relaxed | None = None
+    computed: tuple[ComputedError, ...] = ()
 
 
 class Site(Part):

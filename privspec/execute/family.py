@@ -257,6 +257,10 @@ class Mechanism(ABC):
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Many seeded draws at one value of the secret (asked.repetitions, m): never a release."""
 
+    def errors(self, draws: int, seed: int) -> Mapping[str, NDArray[np.float64]]:
+        """What outputs (draws, *shape) are more than they stand for, where that does not depend on the data."""
+        return {}
+
 
 class FamilyMechanism(Mechanism):
     """The mechanism of a family's plans, as against that of one party alone."""

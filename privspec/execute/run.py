@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.budget import names_of
@@ -20,6 +22,7 @@ from privspec.execute.database import participation as participation_file
 from privspec.execute.family import (
     Circumstances,
     Keys,
+    Mechanism,
     Progress,
     Secret,
     exposure_of,
@@ -128,7 +131,7 @@ def run(
         now = None if receipt is None else round_words(plan, receipt, counted)
         release = replace(_drawn(release, secret, source), round=now, ledger=receipt)
         if party is None and model is not None:
-            release = with_computed(release, model)
+            release = with_computed(release, model, mechanism)
         if written_to is not None:
             written_to.commit(release)
     return release
@@ -229,22 +232,30 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
     )
 
 
-def with_computed(release: Release, model: Model) -> Release:
+def with_computed(release: Release, model: Model, mechanism: Mechanism) -> Release:
     """A release with the outputs that are computed from what it gives: for those who are given all of their sources."""
+    if not model.computed:
+        return release
+    from privspec.execute.predicted import deviations
+
     values, labels, bare, observers = dict(release.values), dict(release.labels), [], dict(release.observers)
     public = environment(model)
+    apart = {**release.deviations, **deviations(mechanism, model, release.values)}
     for one in model.computed:
         if not set(one.sources) <= set(values):
             continue  # a part that was not run
         values[one.name] = one.value(values, public)
         alike = [labels[name] for name in one.sources if name in labels and values[name].shape == one.type.shape]
-        labels.update((one.name, found) for found in alike[:1])
+        own = {name: np.array(words, dtype=object) for name, words in one.labels.items()}
+        labels.update((one.name, found) for found in ([own] if own else alike[:1]))
         bare += [one.name] if set(one.sources) & set(release.unprotected) else []
         observers = {
             who: (*names, one.name) if set(one.sources) <= set(names) else names for who, names in observers.items()
         }
     unprotected = (*release.unprotected, *bare)
-    return replace(release, values=values, labels=labels, observers=observers, unprotected=unprotected)
+    return replace(
+        release, values=values, labels=labels, observers=observers, unprotected=unprotected, deviations=apart
+    )
 
 
 def combine(
@@ -278,7 +289,7 @@ def combine(
         observers=observers,
     )
     if model is not None:
-        release = with_computed(release, model)
+        release = with_computed(release, model, mechanism)
     if output is not None:
         write_release(release, output, mode)
     return release

@@ -36,6 +36,7 @@ from privspec.explain.summary import (
     accuracy_tables,
     bare_outputs,
     bare_words,
+    computed_errors,
     fairness_blocks,
     overridden_words,
     short_amounts,
@@ -156,6 +157,8 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
             facts.mechanism.loss_note,
             Judged("bound"),
         )
+    if words := computed_errors(facts):
+        yield reported(f"Root mean square errors of what is computed from the noisy figures: {words}.", Note("sums"))
     if loss.standard_error is not None:
         yield tested(f"The loss was simulated; its standard error is {loss.standard_error}.", line)
 

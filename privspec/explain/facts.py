@@ -233,6 +233,8 @@ class Facts:
     gaps: tuple[str, ...]
     model: Model | None = field(repr=False)
     design: DesignFact | None = None
+    computed_errors: tuple[tuple[str, Quantity, Quantity, str], ...] = ()
+    """Outputs that are computed from others: the least and the largest error of an entry, and at which data."""
 
     @property
     def computed(self) -> tuple[tuple[str, str], ...]:

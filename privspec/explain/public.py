@@ -13,6 +13,7 @@ from privspec.explain.document import (
     Block,
     Document,
     Judged,
+    Note,
     Paragraph,
     Points,
     Sentence,
@@ -21,9 +22,11 @@ from privspec.explain.document import (
     asserted,
     assumed,
     proved,
+    reported,
     sections,
 )
 from privspec.explain.facts import ClaimFact, Facts
+from privspec.explain.quantities import Quantity
 from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs, overridden_words
 from privspec.model.graph import Model
@@ -47,6 +50,7 @@ def public_page(facts: Facts) -> Document:
         )
         words += "reveals nothing more; the noise in them is that of the figures they come from."
         accuracy = (*accuracy, proved(words, Judged("computed")))
+        accuracy += tuple(_computed_error(*one) for one in facts.computed_errors)
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,
@@ -96,6 +100,11 @@ def called(facts: Facts) -> Facts:
 def _names(facts: Facts) -> dict[str, str]:
     """The labels of outputs as they stand in a sentence, by name."""
     return {} if facts.model is None else {name: f"“{label}”" for name, label in facts.model.labels.items()}
+
+
+def _computed_error(name: str, least: Quantity, most: Quantity, at: str) -> Sentence:
+    size = f"{most}" if least.text == most.text else f"{least} to {most}"
+    return reported(f"With {at}, {name} is typically off by {size}, as simulated.", Note("sums"))
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:

@@ -129,6 +129,10 @@ def facts(
         binding=tuple(_binding(line, where, loss) for line in plan.remarks.binding),
         assumptions=tuple(_assumption(a, where) for a in plan.assumptions),
         frontier=mechanism.frontier(plan, stated),
+        computed_errors=tuple(
+            (one.name, rounded(min(one.errors or (one.error,))), rounded(max(one.errors or (one.error,))), one.at)
+            for one in plan.remarks.computed
+        ),
         solver=SolverFact(
             solver.name,
             None if solver.iterations is None else count(solver.iterations),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model.conditions import LEAST
 from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits
 from privspec.model.library import (
@@ -620,8 +621,19 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         linear=True,
         symmetric=True,
     ),
-    Function("mean(e for voter), mean(v)", _fold(_mean, linear=True), linear=True, symmetric=True),
-    Function("variance(v)", _fold(lambda values: np.var(as_float(values), axis=0), linear=False), symmetric=True),
+    Function(
+        "mean(e for voter), mean(v), mean(t.column, conditions)",
+        _fold(_mean, linear=True),
+        linear=True,
+        symmetric=True,
+        of_sums=MEAN,
+    ),
+    Function(
+        "variance(v), variance(t.column, conditions)",
+        _fold(lambda values: np.var(as_float(values), axis=0), linear=False),
+        symmetric=True,
+        of_sums=VARIANCE,
+    ),
     Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
     Function(
         "marginals(t, up_to = 2), marginals(t, {age, sex}, cumulative = {age})",

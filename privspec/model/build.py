@@ -22,15 +22,30 @@ from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Terms, bound, cost_of, open_choices, picks, trusting
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import NUMBER, UNKNOWN, Domain, FiniteSet, Interval, Laws, Symbols, Table, Tables, Type
+from privspec.model.domains import (
+    NUMBER,
+    UNKNOWN,
+    Domain,
+    FiniteSet,
+    Grid,
+    IntegerRange,
+    Interval,
+    Laws,
+    Power,
+    Symbols,
+    Table,
+    Tables,
+    Type,
+)
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
-from privspec.model.graph import Component, Computed, GraphNode, Model, guarded, lay_out, set_apart
+from privspec.model.graph import Component, Computed, GraphNode, Model, Statements, guarded, lay_out, set_apart
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options
-from privspec.model.parameters import fit_constant, given_constants, read_parameters
+from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
+from privspec.model.released import with_released
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import Chain, IndependenceRequirement, Requirement
@@ -153,10 +168,10 @@ class _Builder:
         values, parties = read_parameters(scope, self.environment, parameters, report)
         sizes = {name: party.size for name, party in parties.items()}
         self.environment = replace(self.environment, values=values, parties=sizes)
-        spec, apart, sources = set_apart(spec, scope, report)
-        if apart:
-            scope = self.scope = collect(spec, Report(self.source))
+        spec, labels = with_released(spec, self.environment, report)
+        spec, apart, sources = set_apart(spec, self._collected(spec), report)
         written, spec = spec, with_listed_values(spec, self.environment, report)
+        scope = self._collected(spec)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
         self._check_links()
@@ -175,7 +190,7 @@ class _Builder:
                 self._type(name, definitions.of.get(name))
         nodes = self._nodes()
         blocks = lay_out(nodes, self.source)
-        computed = tuple(one for name in apart if (one := self._computed(name, apart[name], sources[name])) is not None)
+        computed = self._all_computed(apart, sources, labels)
         reader = self._requirement_reader(blocks)
         reader.chains, reader.unread = chains, frozenset(entry_of(one, scope) or "" for one in of_entries)
         requirements = tuple(r for r in map(reader.requirement, spec.privacy) if r is not None)
@@ -247,6 +262,12 @@ class _Builder:
         return replace(model, warnings=report.warnings)
 
     # -- passes
+
+    def _collected(self, spec: syntax.Spec) -> Scope:
+        """What names stand for once the spec was rewritten; what is wrong with them has been told."""
+        if spec is not self.spec:
+            self.scope = collect(spec, Report(self.source))
+        return self.scope
 
     def _check_sections(self) -> None:
         scope, spec = self.scope, self.spec
@@ -429,19 +450,36 @@ class _Builder:
             message = f"{name} was declared as {domain.type.describe()}, and this is {found.describe()}"
             self.report.error("PS0218", expr.span, message, others=((self.scope[name].span, domain.describe()),))
 
+    def _all_computed(
+        self,
+        apart: Statements,
+        sources: Mapping[str, tuple[str, ...]],
+        labels: Mapping[str, Mapping[str, tuple[str, ...]]],
+    ) -> tuple[Computed, ...]:
+        """Outputs that are computed from others, each after those that it is computed from."""
+        order = walked({name: tuple(n for n in names_used(one[0]) if n in apart) for name, one in apart.items()})[0]
+        found = (self._computed(name, apart[name], sources[name], labels.get(name, {})) for name in order)
+        return tuple(one for one in found if one is not None)
+
     def _computed(
-        self, name: str, written: tuple[syntax.Expr, syntax.Domain | None, Span], sources: tuple[str, ...]
+        self,
+        name: str,
+        written: tuple[syntax.Expr, syntax.Domain | None, Span],
+        sources: tuple[str, ...],
+        labels: Mapping[str, tuple[str, ...]],
     ) -> Computed | None:
         """An output that is computed from others; None after telling what is wrong with it."""
         expr, within, span = written
         domain = None if within is None else self.report.told(lambda: read_domain(within, self.environment))
-        if domain is not None and not isinstance(domain, Interval):
-            hint = f"as in output {name} in [0, 1] = ..."
+        inner = domain.base if isinstance(domain, Power) else domain
+        if inner is not None and not isinstance(inner, Interval | IntegerRange | Grid):
+            hint = f"as in output {name} in [0, 1] = ..., or in 0..1000 for whole numbers"
             self.report.error(
-                "PS0218", span, f"{name} is moved into an interval, and this is another domain", help=hint
+                "PS0218", span, f"{name} is moved into a range of numbers, and this is another domain", help=hint
             )
             return None
-        expr = guarded(expr, self.definitions.targets)
+        meanings = {one: definition.expr for one, definition in self.definitions.of.items()}
+        expr = guarded(expr, {**meanings, **self.definitions.targets})
         kind = self.typer.type_of(expr)
         if not kind.known or (within is not None and domain is None):
             return None
@@ -450,9 +488,13 @@ class _Builder:
                 "PS0218", span, f"{name} is computed, and this is {kind.describe()}", help="compute numbers"
             )
             return None
+        if isinstance(domain, Power) and domain.shape != kind.shape:
+            self._check_declared(name, expr, kind, domain)
+            return None
         self.typer.types[name] = kind
         label = next((one.label for one in self.spec.variables if one.target.name == name), None)
-        return Computed(name, expr, sources, domain, kind, self.source.position(span.start)[0], label)
+        line = self.source.position(span.start)[0]
+        return Computed(name, expr, sources, inner, kind, line, label, labels)
 
     def _nodes(self) -> dict[str, GraphNode]:
         scope, definitions, typer = self.scope, self.definitions, self.typer

@@ -7,7 +7,7 @@ know no other form; what the author wrote stays the text of the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge, gt, le, lt, ne
@@ -22,7 +22,11 @@ from privspec.model.domains import Between, Table, Unknown
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 
-OF_COLUMNS = {"sum": 0, "median": 0, "quantile": 1, "min": 0, "max": 0, "argmax": 0, "mode": 0}
+WORKED_OUT = ("mean", "variance", "regression")
+"""Functions of a column that are worked out from sums (`privspec.model.released`)."""
+OF_COLUMNS = {"sum": 0, "median": 0, "quantile": 1, "min": 0, "max": 0, "argmax": 0, "mode": 0} | dict.fromkeys(
+    WORKED_OUT, 0
+)
 """Functions of a column of a table, with how many public arguments follow it, ahead of conditions."""
 ABOUT_TABLES = ("count", "histogram", "keys", *OF_COLUMNS)
 """Functions that take conditions on the columns of a table."""
@@ -92,7 +96,7 @@ def _of_groups(call: syntax.Call) -> syntax.Call:
 
 def with_listed_values(spec: syntax.Spec, environment: Environment, report: Report) -> syntax.Spec:
     """The spec with every condition as a list of values; what is wrong is told."""
-    tables = dict(_tables(spec, environment))
+    tables = declared_tables(spec, environment)
     if not tables and not any(isinstance(node, syntax.Condition | syntax.Holds) for node in walk(spec)):
         return spec
     reader = _Reader(tables, environment, report)
@@ -160,8 +164,9 @@ def _lists_columns(one: syntax.Argument) -> bool:
     return isinstance(one, syntax.SetOf) or _groups(one)
 
 
-def _tables(spec: syntax.Spec, environment: Environment) -> Iterator[tuple[str, Table]]:
+def declared_tables(spec: syntax.Spec, environment: Environment) -> dict[str, Table]:
     """The tables among the variables, as far as their domains can be read: what is wrong with others is told there."""
+    found = {}
     for variable in spec.variables:
         if variable.domain is not None and any(_is_table(node) for node in walk(variable.domain)):
             try:
@@ -169,7 +174,8 @@ def _tables(spec: syntax.Spec, environment: Environment) -> Iterator[tuple[str, 
             except Failure:
                 continue
             if isinstance(domain, Table):
-                yield variable.target.name, domain
+                found[variable.target.name] = domain
+    return found
 
 
 def _is_table(node: syntax.Node) -> bool:
@@ -232,6 +238,12 @@ class _Reader:
         head: list[syntax.Argument] = [first]
         columns = factors(first) if isinstance(first, syntax.Attribute) or call.function in OF_COLUMNS else None
         if columns:
+            if call.function in WORKED_OUT:
+                message = f"the {call.function} of a column is released as what an output is compared with"
+                hint = (
+                    f"write it in the loss: E[ (m - {spell(call)})^2 ], with || || in place of ( ) for several numbers"
+                )
+                raise Failure("PS0229", call.span, message, help=hint)
             if call.function not in OF_COLUMNS:
                 assert isinstance(first, syntax.Attribute)
                 hint = f"write {call.function}({spell(first.base)}), with conditions after it"

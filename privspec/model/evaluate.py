@@ -21,7 +21,7 @@ from privspec.language.spelling import spell
 from privspec.model.domains import ENUMERATION_LIMIT, NUMBER, Sets, Symbols, Tables, Texts, Type
 from privspec.model.library import Argument, Arguments, Bound, FunctionError, NotComputableError, library
 from privspec.model.reports import Failure, nearest, suggestion
-from privspec.model.values import Array, CellCounts, Value, as_float, exact_array
+from privspec.model.values import Array, CellCounts, Value, as_float, exact_array, joined_length
 
 BYTES_LIMIT = 2**30
 EXACT_LIMIT = 2**17
@@ -191,7 +191,9 @@ def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
         case syntax.Name():
             return _name(expr, environment)
         case syntax.Vector() | syntax.TupleOf():
-            return stack([evaluate(item, environment) for item in expr.items], expr.span)
+            values = [evaluate(item, environment) for item in expr.items]
+            rows = any(isinstance(item, syntax.Vector) for item in expr.items)
+            return stack(values, expr.span) if rows else _joined(values, expr.span)
         case syntax.SetOf():
             return tuple(_symbol(item, environment) for item in expr.items)
         case syntax.Negate():
@@ -266,6 +268,20 @@ def floats(value: Value, span: Span) -> NDArray[np.float64]:
         raise Failure("PS0208", span, "numbers are wanted here") from error
     except OverflowError as error:
         raise Failure("PS0260", span, "a number here is too large to compute with") from error
+
+
+def _joined(items: list[Value], span: Span) -> Value:
+    """Values of one shape under each other; numbers and vectors of several lengths as one vector."""
+    arrays = [item if isinstance(item, np.ndarray) else np.array(item, dtype=object) for item in items]
+    try:
+        joined = joined_length([array.shape for array in arrays]) is not None
+    except ValueError:
+        joined = False
+    if not joined:
+        return stack(items, span)
+    parts = [_numbers(item, span).reshape(-1) for item in items]
+    exact = all(part.dtype == object for part in parts)
+    return np.concatenate(parts if exact else [floats(part, span) for part in parts])
 
 
 def stack(items: list[Value], span: Span) -> Value:

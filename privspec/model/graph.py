@@ -25,7 +25,7 @@ from privspec.language.spelling import spell
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, walk, with_children
 from privspec.model.alternatives import Choice, Design
-from privspec.model.domains import Domain, Interval, Tables, Type
+from privspec.model.domains import Domain, Grid, IntegerRange, Interval, Tables, Type
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report
@@ -48,27 +48,32 @@ if TYPE_CHECKING:
 
 COUNTS = ("count", "histogram", "marginals")
 """Functions whose noisy values may be zero or less where what they count is not."""
+TOTALS = ("total", "sum", "prefix_sums", "suffix_sums", "range_sums")
+"""Functions of counts that are counts."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Computed:
     """An output with the expression that gives it, and the outputs that it is computed from, through others too.
 
-    `domain`: it is moved into this interval. `label`: its name for readers.
+    `domain`: it is moved to the nearest number of it. `label`: its name for readers; `labels`: what each entry is
+    about, by column, where it says so.
     """
 
     name: str
     expr: syntax.Expr
     sources: tuple[str, ...]
-    domain: Interval | None
+    domain: Interval | IntegerRange | Grid | None
     type: Type
     line: int
     label: str | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """What is computed, in the words of a spec."""
-        within = "" if self.domain is None else f", moved into {self.domain.describe()}"
+        word = "moved into" if isinstance(self.domain, Interval) else "rounded to the nearest of"
+        within = "" if self.domain is None else f", {word} {self.domain.describe()}"
         return f"{spell(self.expr)}{within}"
 
     def value(self, released: Mapping[str, Any], public: Environment) -> Array:
@@ -80,7 +85,10 @@ class Computed:
         except Failure:
             return np.full(self.type.shape, np.nan)
         if self.domain is not None:
-            low, high = self.domain.low, self.domain.high
+            low, high = self.domain.bounds
+            step = {Grid: getattr(self.domain, "step", 1), IntegerRange: 1}.get(type(self.domain))
+            if step is not None and low is not None:
+                found = np.rint((found - float(low)) / float(step)) * float(step) + float(low)
             found = np.clip(found, None if low is None else float(low), None if high is None else float(high))
         return np.asarray(found, dtype=np.float64)
 
@@ -184,12 +192,15 @@ def _named(subjects: syntax.Names, sources: Mapping[str, tuple[str, ...]]) -> sy
     return replace(subjects, items=tuple(items.values()))
 
 
-def guarded(expr: syntax.Expr, targets: Mapping[str, syntax.Expr]) -> syntax.Expr:
-    """The expression with every quotient by a noisy count as one by the larger of it and 1."""
+def guarded(expr: syntax.Expr, meanings: Mapping[str, syntax.Expr]) -> syntax.Expr:
+    """The expression with every quotient by a noisy count as one by the larger of it and 1.
+
+    Args: meanings, what outputs stand for and intermediates are.
+    """
 
     def change(node: syntax.Node) -> syntax.Node:
         match node:
-            case syntax.Binary(op="/", left=left, right=syntax.Name(id=name) as right) if _counts(targets.get(name)):
+            case syntax.Binary(op="/", left=left, right=right) if _counts(right, meanings):
                 one = syntax.Number(Fraction(1), "1", span=right.span)
                 below = syntax.Call("max", (right, one), span=right.span)
                 return syntax.Binary("/", change(left), below, span=node.span)  # type: ignore[arg-type]
@@ -199,8 +210,22 @@ def guarded(expr: syntax.Expr, targets: Mapping[str, syntax.Expr]) -> syntax.Exp
     return change(expr)  # type: ignore[return-value]
 
 
-def _counts(target: syntax.Expr | None) -> bool:
-    return isinstance(target, syntax.Call) and target.function in COUNTS
+def _counts(expr: syntax.Node, meanings: Mapping[str, syntax.Expr]) -> bool:
+    """Whether it is a number of records: a count, an entry or a total of counts, or a sum of two."""
+    match expr:
+        case syntax.Name(id=name) if name in meanings:
+            left = {other: meaning for other, meaning in meanings.items() if other != name}
+            return _counts(meanings[name], left)
+        case syntax.Call(function=function) if function in COUNTS:
+            return True
+        case syntax.Call(function=function, arguments=(inner,)) if function in TOTALS:
+            return _counts(inner, meanings)
+        case syntax.Index(base=base):
+            return _counts(base, meanings)
+        case syntax.Binary(op="+", left=left_side, right=right_side):
+            return _counts(left_side, meanings) and _counts(right_side, meanings)
+        case _:
+            return False
 
 
 T = TypeVar("T")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.spans import NOWHERE, Span
+from privspec.language import syntax
 from privspec.model.domains import Domain, Type
 from privspec.model.lotteries import Drawn
 from privspec.model.values import Array, Value
@@ -176,6 +177,97 @@ class Bound:
     tallies: tuple[Tally, ...] = ()
 
 
+def number(value: Fraction | int, span: Span) -> syntax.Number:
+    """A number of the tree."""
+    exact = Fraction(value)
+    return syntax.Number(exact, str(exact), span=span)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Question:
+    """A statistic of the records of a table that meet some conditions: of each group, where there are groups.
+
+    `columns`: those named in the call, first the one that it is about; `records` declared, None for any number.
+    """
+
+    call: syntax.Call
+    table: syntax.Name
+    domains: Mapping[str, Domain]
+    columns: tuple[str, ...]
+    conditions: tuple[syntax.Argument, ...]
+    groups: int
+    records: int | None
+
+    def sum_of(self, *columns: str) -> syntax.Expr:
+        """How many records there are; with columns, the sum of their product."""
+        span = self.call.span
+        if not columns:
+            return syntax.Call("count", (self.table, *self.conditions), span=span)
+        product: syntax.Expr = syntax.Attribute(self.table, columns[0], span=span)
+        for name in columns[1:]:
+            product = syntax.Binary("*", product, syntax.Attribute(self.table, name, span=span), span=span)
+        return syntax.Call("sum", (product, *self.conditions), span=span)
+
+    def ends(self, column: str) -> tuple[Fraction, Fraction]:
+        """The least and the largest value of a column of numbers.
+
+        Raises: FunctionError for a column of words, or one that is not there.
+        """
+        domain = self.domains.get(column)
+        if domain is None:
+            hint = f"it has {', '.join(self.domains)}"
+            raise FunctionError(f"the table has no column {column}", 0, help=hint)
+        low, high = domain.bounds
+        if low is None or high is None or not domain.type.numeric:
+            raise FunctionError(f"the values of {column} are words, which do not add up", 0)
+        return low, high
+
+    def plus(self, *terms: tuple[Fraction, syntax.Expr]) -> syntax.Expr:
+        """A sum of multiples, those of 0 left out."""
+        span, found = self.call.span, None
+        for factor, term in terms:
+            if not factor:
+                continue
+            part = term if abs(factor) == 1 else syntax.Binary("*", number(abs(factor), span), term, span=span)
+            if found is None:
+                found = part if factor > 0 else syntax.Negate(part, span=span)
+            else:
+                found = syntax.Binary("+" if factor > 0 else "-", found, part, span=span)
+        return number(0, span) if found is None else found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sum:
+    """Something to release for a statistic: what it stands for, and what a squared error of it costs, times n^2."""
+
+    stands_for: syntax.Expr
+    cost: Fraction
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Statistic:
+    """How a statistic is worked out from sums: `value` of their names; it lies in `domain`, if that is known.
+
+    `labels`: what each entry is about, in a column of release files.
+    """
+
+    sums: Mapping[str, Sum]
+    value: Callable[[Mapping[str, syntax.Expr]], syntax.Expr]
+    domain: syntax.Domain | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FromSums:
+    """How a statistic of a column is worked out from sums that are released (`privspec.model.released`).
+
+    `linear_in`: the expression that it is where it is about all records, and their number is public.
+    """
+
+    of: Callable[[Question], Statistic]
+    linear_in: Callable[[syntax.Call, int], syntax.Expr] | None = None
+
+
 Binder: TypeAlias = Callable[[Arguments, str], Bound]
 """Fixes the public arguments of a call of the function with a name."""
 
@@ -200,6 +292,8 @@ class Function:
     """Whether its value is a number about laws, one for all data and draws, so that it stands outside averages."""
     ties: str = ""
     """What it takes among equals, as in "plurality takes, among equals, ..."; empty where it has no equals."""
+    of_sums: FromSums | None = None
+    """How it is worked out from sums, of a column of a table."""
     routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None
     """Ways to release its value with noise, given what one party holds and the domain of the value."""
 

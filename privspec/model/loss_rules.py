@@ -156,7 +156,7 @@ class LossReader:
         kinds = [self.typer.type_of(a) for a in arguments if not isinstance(a, syntax.NO_EXPRESSION)]
         if name == "uniform" and not arguments:
             domain = self.domains.get(subject)
-            if domain is not None and not domain.bounded and domain.size is None:
+            if domain is not None and not domain.bounded and domain.size is None and not isinstance(domain, Table):
                 message = f"{subject} has no bounds, so it cannot be uniform"
                 self.report.error("PS0406", statement.right.span, message, help="write uniform(lo, hi)")
         if name == "thurstone_mosteller" and len(kinds) == 2:

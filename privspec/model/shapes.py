@@ -31,7 +31,7 @@ from privspec.model.domains import (
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
 from privspec.model.library import Argument, Arguments
 from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.values import Value, show
+from privspec.model.values import Value, joined_length, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +156,13 @@ class Typer:
         items = [self._numeric(item, bound) for item in expr.items]
         if any(not item.known for item in items):
             return UNKNOWN
+        try:
+            rows = any(isinstance(item, syntax.Vector) for item in expr.items)
+            joined = None if rows else joined_length([item.shape for item in items])
+        except ValueError:
+            joined = None
+        if joined is not None:
+            return Type((joined,))
         for item, written in zip(items, expr.items, strict=True):
             if item.shape != items[0].shape:
                 raise_two(

@@ -209,6 +209,9 @@ def _of(model: Model, expr: syntax.Expr) -> Labels | None:
             return _either(_of(model, left), _of(model, right))
         case syntax.Call():
             return _of_call(model, expr)
+        case syntax.Vector(items=items):
+            parts = [_of(model, item) for item in items]
+            return joined((one, len(next(iter(one.values())))) for one in parts if one) if all(parts) else None
         case _:
             return None
 

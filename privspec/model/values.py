@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ __all__ = [
     "as_float",
     "as_fraction",
     "exact_array",
+    "joined_length",
     "readable",
     "show",
 ]
@@ -39,3 +41,15 @@ Value: TypeAlias = Fraction | NDArray[Any] | str | tuple[Symbol, ...] | CellCoun
 """A number (exact), an array (float64, or object holding fractions), a word or text, a set, a table."""
 
 Values: TypeAlias = Mapping[str, Value]
+
+
+def joined_length(shapes: Sequence[tuple[int, ...]]) -> int | None:
+    """The entries of `[u, v]` where numbers and vectors of several lengths are joined; None for parts of one shape.
+
+    Raises: ValueError where parts neither have one shape nor are numbers and vectors.
+    """
+    if len(set(shapes)) <= 1:
+        return None
+    if any(len(shape) > 1 for shape in shapes):
+        raise ValueError("matrices are not joined")
+    return sum(prod(shape) for shape in shapes)

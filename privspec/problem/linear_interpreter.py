@@ -32,7 +32,7 @@ from privspec.model.evaluate import (
 )
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments, library
-from privspec.model.values import Value
+from privspec.model.values import Value, joined_length
 from privspec.problem.linear_affine import (
     INPUTS,
     Affine,
@@ -220,7 +220,8 @@ class Interpreter:
                 return self._index(expr, bound)
             case syntax.Vector() | syntax.TupleOf():
                 items = [self._affine(item, bound) for item in expr.items]
-                return replace(stack(items), shape=(len(items), *items[0].shape))
+                joined = joined_length([item.shape for item in items])
+                return stack(items) if joined else replace(stack(items), shape=(len(items), *items[0].shape))
             case syntax.Call():
                 return self._call(expr, bound)
             case _:

@@ -345,6 +345,15 @@ class LinearMechanism(FamilyMechanism):
         )
         return _BaseVector(ready, base, (*data_rules(self.executed.inputs, circumstances.strict), *added))
 
+    def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
+        """Noise in floating point; rounding to the grid aside."""
+        executed, rows = self.executed, self.executed.strategy.shape[0]
+        if rows * draws > DEVIATIONS_LIMIT:
+            return {}
+        noise = executed.noise.approximate(rows, draws, np.random.default_rng(seed))
+        rebuilt = noise @ executed.reconstruction.to_float().T
+        return executed.split(rebuilt @ executed.target.T if executed.release.of_inputs else rebuilt)
+
     def simulate(self, asked: Simulation) -> Array:
         """Draws at a base vector, by default that of data that are all zero."""
         executed, base = self.executed, asked.base

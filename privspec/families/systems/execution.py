@@ -178,6 +178,13 @@ class SystemMechanism(FamilyMechanism):
         own = {key.removesuffix(tail): value for key, value in outputs.items() if key.endswith(tail)}
         return {**own, index: [name]}
 
+    def errors(self, draws: int, seed: int) -> Mapping[str, NDArray[np.float64]]:
+        """Those of parts that are drawn once."""
+        found: dict[str, NDArray[np.float64]] = {}
+        for i, (part, runs) in enumerate(zip(self.parts, self.runs, strict=True)):
+            found |= part.errors(draws, seed + i) if runs == (1, None) else {}
+        return found
+
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws of every run from a seed of its own, side by side (repetitions, m); those on a condition as well."""
         given = asked.base if isinstance(asked.base, Mapping) else None

@@ -1,0 +1,219 @@
+"""Statistics of columns that are worked out from noisy sums: means, variances, linear regression.
+
+Sums are those of deviations from the middle of a column's range: then noise on the number of records hardly matters
+where values lie around the middle. What their errors cost is the squared error of the statistic to first order
+(notes/sums.md): at the worst for a mean, on average over laws of the data for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from privspec.language import syntax
+from privspec.model.domains import Anything, Between, Numbers, Type
+from privspec.model.library import (
+    Arguments,
+    Bound,
+    FromSums,
+    Function,
+    FunctionError,
+    NotComputableError,
+    Question,
+    Statistic,
+    Sum,
+    by_name,
+    number,
+)
+from privspec.model.values import Array, as_float
+
+LEAST_EIGENVALUE = 1.0
+"""Eigenvalues of a noisy matrix of moments below it count as it: what one record adds at most to each of them."""
+MOST = 8
+"""Columns that a regression is on, at most."""
+MEAN_SHARE, SPREAD_SHARE = Fraction(4, 3), Fraction(1, 5)
+"""Averages of the squares of 2 d and of (3 d^2 - 1) / 2 over means d that lie evenly in [-1, 1] (notes/sums.md)."""
+Names = Mapping[str, syntax.Expr]
+
+
+def _quotient(asked: Question, above: syntax.Expr, count: syntax.Expr) -> syntax.Expr:
+    """Over the larger of a noisy number of records and 1."""
+    span = asked.call.span
+    return syntax.Binary("/", above, syntax.Call("max", (count, number(1, span)), span=span), span=span)
+
+
+def _middle(asked: Question, column: str) -> tuple[Fraction, Fraction]:
+    """The middle of a column's range, and half its width."""
+    low, high = asked.ends(column)
+    if low == high:
+        raise FunctionError(f"{column} has one value only", 0)
+    return (low + high) / 2, (high - low) / 2
+
+
+def _interval(asked: Question, low: Fraction, high: Fraction) -> syntax.Interval:
+    span = asked.call.span
+    return syntax.Interval(number(low, span), number(high, span), span=span)
+
+
+def _mean(asked: Question) -> Statistic:
+    """(e_S - d e_N) / n at a mean d from the middle, which is at most half the width: the worst of both signs."""
+    (column,) = asked.columns
+    middle, half = _middle(asked, column)
+    one = Fraction(1)
+    deviations = asked.plus((one, asked.sum_of(column)), (-middle, asked.sum_of()))
+
+    def value(names: Names) -> syntax.Expr:
+        quotient = _quotient(asked, names["sum"], names["count"])
+        span = asked.call.span
+        return syntax.Binary("+", number(middle, span), quotient, span=span) if middle else quotient
+
+    sums = {"sum": Sum(deviations, one), "count": Sum(asked.sum_of(), half**2)}
+    return Statistic(sums, value, _interval(asked, *asked.ends(column)))
+
+
+def _in_steps(asked: Question, column: str) -> None:
+    """Raises: FunctionError for a column whose squares do not add up."""
+    if isinstance(asked.domains[column], Between):
+        message = f"{column} is measured, not counted: its squares do not add up"
+        raise FunctionError(message, 0, help=f"declare it in steps, as in {column} in grid(0, 100, 1)")
+
+
+def _variance(asked: Question) -> Statistic:
+    (column,) = asked.columns
+    middle, half = _middle(asked, column)
+    _in_steps(asked, column)
+    one, span = Fraction(1), asked.call.span
+    first = asked.plus((one, asked.sum_of(column)), (-middle, asked.sum_of()))
+    second = asked.plus(
+        (one, asked.sum_of(column, column)),
+        (-2 * middle, asked.sum_of(column)),
+        (middle**2, asked.sum_of()),
+    )
+
+    def value(names: Names) -> syntax.Expr:
+        mean = _quotient(asked, names["sum"], names["count"])
+        squared = syntax.Binary("^", mean, number(2, span), span=span)
+        return syntax.Binary("-", _quotient(asked, names["squares"], names["count"]), squared, span=span)
+
+    sums = {
+        "squares": Sum(second, one),
+        "sum": Sum(first, MEAN_SHARE * half**2),
+        "count": Sum(asked.sum_of(), SPREAD_SHARE * half**4),
+    }
+    return Statistic(sums, value, _interval(asked, Fraction(0), half**2))
+
+
+def _regression(asked: Question) -> Statistic:
+    """Moments of the columns, each from -1 to 1 around the middle of its range."""
+    about, *on = asked.columns
+    span, one = asked.call.span, Fraction(1)
+    if not on or len(on) > MOST or len(set(asked.columns)) <= len(on) or asked.groups > 1:
+        message = f"regression is of one column on 1 to {MOST} others, without groups"
+        raise FunctionError(message, 0, help="as in regression(people.pay, on = {age, hours})")
+    for column in on:
+        asked.ends(column)
+        _in_steps(asked, column)
+    scales = {column: _middle(asked, column) for column in asked.columns}
+    spread: dict[str, Fraction] = {}
+    for column in on:
+        middle, half = scales[column]
+        values = [(Fraction(v) - middle) / half for v in asked.domains[column].elements()]
+        spread[column] = sum((v * v for v in values), Fraction(0)) / len(values)
+
+    def deviations(column: str) -> syntax.Expr:
+        middle, half = scales[column]
+        return asked.plus((1 / half, asked.sum_of(column)), (-middle / half, asked.sum_of()))
+
+    def products(left: str, right: str) -> syntax.Expr:
+        (a, h), (b, k) = scales[left], scales[right]
+        terms: dict[tuple[str, ...], Fraction] = {}
+        for factor, names in ((one, (left, right)), (-b, (left,)), (-a, (right,)), (a * b, ())):
+            terms[names] = terms.get(names, Fraction(0)) + factor / (h * k)
+        return asked.plus(*((factor, asked.sum_of(*names)) for names, factor in terms.items()))
+
+    height = scales[about][1]
+    slope = {c: (height / scales[c][1]) ** 2 * (1 + scales[c][0] ** 2) / spread[c] ** 2 for c in on}
+    level = height**2
+    sums = {"count": Sum(asked.sum_of(), level)}
+    sums |= {c: Sum(deviations(c), level + slope[c]) for c in on}
+    for left, right in combinations_with_replacement(on, 2):
+        cost = slope[left] + (slope[right] if left != right else 0)
+        sums[f"{left}*{right}"] = Sum(products(left, right), cost)
+    sums[about] = Sum(deviations(about), level)
+    sums |= {f"{c}*{about}": Sum(products(c, about), slope[c]) for c in on}
+
+    def value(names: Names) -> syntax.Expr:
+        def moment(left: str, right: str) -> syntax.Expr:
+            if not left or not right:
+                return names[left or right or "count"]
+            return names[f"{left}*{right}"] if f"{left}*{right}" in names else names[f"{right}*{left}"]
+
+        every = ["", *on]
+        rows = [syntax.Vector(tuple(moment(a, b) for b in every), span=span) for a in every]
+        right = syntax.Vector((names[about], *(names[f"{c}*{about}"] for c in on)), span=span)
+        solved = syntax.Call("least_squares", (syntax.Vector(tuple(rows), span=span), right), span=span)
+        first = [height, *(-scales[c][0] * height / scales[c][1] for c in on)]
+        matrix = [first] + [[height / scales[c][1] if c == d else Fraction(0) for d in every] for c in on]
+        scaled = [syntax.Vector(tuple(number(v, span) for v in row), span=span) for row in matrix]
+        product = syntax.Binary("@", syntax.Vector(tuple(scaled), span=span), solved, span=span)
+        shift = syntax.Vector(tuple(number(v, span) for v in [scales[about][0], *(0 for _ in on)]), span=span)
+        return syntax.Binary("+", product, shift, span=span)
+
+    return Statistic(sums, value, labels={"coefficient": ("intercept", *on)})
+
+
+MEAN = FromSums(_mean, lambda call, n: _share(call, n))
+VARIANCE = FromSums(_variance)
+REGRESSION = FromSums(_regression)
+
+
+def _share(call: syntax.Call, records: int) -> syntax.Expr:
+    """The sum of a column over a public number of records."""
+    whole = syntax.Call("sum", call.arguments, span=call.span)
+    return syntax.Binary("/", whole, number(records, call.span), span=call.span)
+
+
+def _of_a_table(arguments: Arguments, name: str) -> Bound:
+    """Raises: FunctionError, always: what is left of such calls is not of a column."""
+    kind = arguments[0].type.describe()
+    raise FunctionError(f"{name} is of a column of a table, and this is {kind}", 0, code="PS0229")
+
+
+def solved(matrix: Array, right: Array) -> Array:
+    """The x with A x = b for the symmetric part of A, whose eigenvalues below `LEAST_EIGENVALUE` count as that."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    found: Array = vectors @ ((vectors.T @ right) / np.maximum(values, LEAST_EIGENVALUE))
+    return found
+
+
+def _least_squares(arguments: Arguments, name: str) -> Bound:
+    matrix, right = arguments[0].type, arguments[1].type
+    for position, kind in enumerate((matrix, right)):
+        if not isinstance(kind.element, Numbers | Anything):
+            raise FunctionError(f"{name} takes numbers, and this is {kind.describe()}", position, code="PS0208")
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or right.shape != matrix.shape[:1]:
+        message = f"{name} takes a square matrix and a vector of as many entries"
+        raise FunctionError(message, 0, code="PS0207")
+
+    def apply(left: Array, vector: Array) -> Array:
+        a, b = as_float(left), as_float(vector)
+        if a.ndim > 2:
+            raise NotComputableError("it solves for released numbers")
+        return solved(a, b)
+
+    return Bound(Type(right.shape), apply, data=(0, 1))
+
+
+FUNCTIONS: Mapping[str, Function] = by_name(
+    Function(
+        "regression(t.column, on = {columns}, conditions)",
+        _of_a_table,
+        arity=(1, 1),
+        keywords=("on",),
+        of_sums=REGRESSION,
+    ),
+    Function("least_squares(A, b)", _least_squares, arity=(2, 2)),
+)

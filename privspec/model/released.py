@@ -1,0 +1,326 @@
+"""What is released in place of what is asked for: sums in place of a mean, a noisy number in place of one in a domain.
+
+The mean of a column is not linear in the records, and no noise of one size hides a record in it. What is released is
+the sums that it is worked out from, and the output is computed from these, at no cost (`model.graph.Computed`). What
+their errors cost is the error of the statistic to first order: (e_S - m e_N) / n for a mean m = S / N of n records.
+An output that stays within an interval, or among whole numbers, is computed from a noisy number likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import prod
+
+from privspec.language import syntax
+from privspec.language.walk import names_used, walk, with_children
+from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
+from privspec.model.domains import Table
+from privspec.model.evaluate import Environment
+from privspec.model.library import FunctionError, Question, library, number
+from privspec.model.reports import Failure, Report
+
+ONE_PERSON = ("LDP", "metric-DP")
+"""Measures of reports, which are drawn within their domain."""
+
+
+def with_released(
+    spec: syntax.Spec, environment: Environment, report: Report
+) -> tuple[syntax.Spec, dict[str, Mapping[str, tuple[str, ...]]]]:
+    """The spec with what is released in place of what is asked for, and labels of outputs; what is wrong is told."""
+    labels: dict[str, Mapping[str, tuple[str, ...]]] = {}
+    if any(_of_columns(node) for node in walk(spec)):
+        tables = declared_tables(spec, environment)
+        statistics = _Statistics(spec, tables, labels)
+        spec = report.told(statistics.rewritten) or statistics.counted()
+    return _moved_later(spec), labels
+
+
+def _of_columns(call: syntax.Node) -> str | None:
+    """The table of a call such as `mean(people.pay)` of a function that is worked out from sums of columns."""
+    match call:
+        case syntax.Call(function=function, arguments=(syntax.Attribute(base=syntax.Name(id=table)), *_)):
+            known = library().get(function)
+            return table if known is not None and known.of_sums is not None else None
+        case _:
+            return None
+
+
+@dataclass(eq=False)
+class _Statistics:
+    """Terms of the loss such as `E[ (m - mean(people.pay))^2 ]`."""
+
+    spec: syntax.Spec
+    tables: Mapping[str, Table]
+    labels: dict[str, Mapping[str, tuple[str, ...]]]
+    added: dict[str, list[syntax.Variable]] = field(default_factory=dict)
+    beside: list[syntax.Over] = field(default_factory=list)
+    without_number: list[syntax.Call] = field(default_factory=list)
+
+    def rewritten(self) -> syntax.Spec:
+        """The spec with sums in place of statistics.
+
+        Raises: Failure.
+        """
+        spec = self._linear(self._inlined())
+        if spec.loss is None:
+            return spec
+        loss = self._changed(spec.loss)
+        if self.without_number and self.beside:
+            call = self.without_number[0]
+            table = self._about(call)
+            raise Failure(
+                "PS0530",
+                call.span,
+                f"what an error of this {call.function} weighs beside others depends on the number of records",
+                help=f"declare how many are expected: input {table} in table(...)^1000; while "
+                "records are added or removed, that number serves the loss alone",
+            )
+        variables = [new for one in spec.variables for new in self.added.get(one.target.name, [one])]
+        return replace(spec, variables=tuple(variables), loss=loss)  # type: ignore[arg-type]
+
+    def counted(self) -> syntax.Spec:
+        """The spec with counts in place of statistics, once what is wrong with one is told."""
+
+        def change(node: syntax.Node) -> syntax.Node:
+            table = self._about(node)
+            if table is None:
+                return with_children(node, change)
+            return syntax.Call("count", (syntax.Name(table, span=node.span),), span=node.span)
+
+        found = change(self.spec)
+        assert isinstance(found, syntax.Spec)
+        return found
+
+    def _about(self, node: syntax.Node) -> str | None:
+        """The table that a statistic is about."""
+        table = _of_columns(node)
+        return table if table in self.tables else None
+
+    def _inlined(self) -> syntax.Spec:
+        """The spec with `intermediate y = mean(people.pay)` written where y stands in the loss."""
+        found: dict[str, syntax.Expr] = {}
+        for one in self.spec.variables:
+            if one.kind is syntax.VariableKind.INTERMEDIATE and one.value is not None and self._about(one.value):
+                found[one.target.name] = one.value
+        for line in self.spec.background:
+            match line:
+                case syntax.Relation(op="=", left=syntax.Name(id=name), right=right) if self._about(right):
+                    found[name] = right
+        outputs = {one.target.name for one in self.spec.variables if one.kind is syntax.VariableKind.OUTPUT}
+        found = {name: value for name, value in found.items() if name not in outputs}
+        if not found:
+            return self.spec
+
+        def change(node: syntax.Node) -> syntax.Node:
+            return found[node.id] if isinstance(node, syntax.Name) and node.id in found else with_children(node, change)
+
+        kept = tuple(
+            line
+            for line in self.spec.background
+            if not (isinstance(line, syntax.Relation) and isinstance(line.left, syntax.Name) and line.left.id in found)
+        )
+        variables = tuple(one for one in self.spec.variables if one.target.name not in found)
+        loss = None if self.spec.loss is None else change(self.spec.loss)
+        return replace(self.spec, variables=variables, background=kept, loss=loss)  # type: ignore[arg-type]
+
+    def _linear(self, spec: syntax.Spec) -> syntax.Spec:
+        """The mean of all records of a table whose number never changes is their sum over a public number."""
+        moving = {
+            name
+            for line in spec.privacy
+            if any(isinstance(clause, syntax.AddingOrRemoving) for clause in line.clauses)
+            for name in (self.tables if isinstance(line.wrt, syntax.AllOf) else [one.name for one in line.wrt.items])
+        }
+
+        def change(node: syntax.Node) -> syntax.Node:
+            table = self._about(node)
+            if table is not None and table not in moving and isinstance(node, syntax.Call):
+                how, records = library()[node.function].of_sums, self.tables[table].records
+                if records and len(node.arguments) == 1 and how is not None and how.linear_in is not None:
+                    return how.linear_in(node, records)
+            return with_children(node, change)
+
+        loss = None if spec.loss is None else change(spec.loss)
+        return replace(spec, loss=loss)  # type: ignore[arg-type]
+
+    def _changed(self, node: syntax.Node) -> syntax.Node:
+        """An average of a squared error of a statistic as one of squared errors of sums; others as they are."""
+        if not isinstance(node, syntax.Over):
+            return with_children(node, self._changed)
+        calls = [one for one in walk(node) if self._about(one) and isinstance(one, syntax.Call)]
+        if not calls:
+            self.beside.append(node)
+            return node
+        match _squared(node):
+            case syntax.Binary(op="-", left=left, right=right):
+                for mine, other in ((left, right), (right, left)):
+                    if isinstance(mine, syntax.Name) and other is calls[0] and isinstance(other, syntax.Call):
+                        return self._of(mine, other, node)
+        call = calls[0]
+        hint = f"write E[ (m - {call.function}(...))^2 ], with || || in place of ( ) for several numbers"
+        raise Failure("PS0501", node.span, f"solve computes the {call.function} in squared errors only", help=hint)
+
+    def _of(self, output: syntax.Name, call: syntax.Call, over: syntax.Over) -> syntax.Expr:
+        question = self._question(call)
+        declared = next((one for one in self.spec.variables if one.target.name == output.id), None)
+        if declared is None or declared.kind is not syntax.VariableKind.OUTPUT or declared.value is not None:
+            hint = f"write output {output.id}, without a value"
+            raise Failure("PS0501", output.span, f"a {call.function} is compared with an output of its own", help=hint)
+        if output.id in self.added:
+            raise Failure("PS0501", over.span, f"{output.id} stands for two things", help="give each an output")
+        how = library()[call.function].of_sums
+        assert how is not None
+        try:
+            found = how.of(question)
+        except FunctionError as error:
+            raise Failure(error.code, call.span, error.message, help=error.help) from error
+        names = {suffix: f"{output.id}.{suffix}" for suffix in found.sums}
+        if found.labels:
+            self.labels[output.id] = found.labels
+        if question.records is None:
+            self.without_number.append(call)
+        size = Fraction(1) if question.records is None else Fraction(question.records, question.groups) ** 2
+        terms: list[syntax.Expr] = []
+        for suffix, one in found.sums.items():
+            apart = syntax.Binary("-", syntax.Name(names[suffix], span=over.span), one.stands_for, span=over.span)
+            inner = syntax.Binary("^", syntax.Norm(apart, span=over.span), number(2, over.span), span=over.span)
+            average = syntax.Over("E", inner, span=over.span)
+            weight = one.cost / size
+            terms.append(
+                average if weight == 1 else syntax.Binary("*", number(weight, over.span), average, span=over.span)
+            )
+        total = terms[0]
+        for term in terms[1:]:
+            total = syntax.Binary("+", total, term, span=over.span)
+        refs = {suffix: replace(declared.target, name=name) for suffix, name in names.items()}
+        released = [syntax.Variable(declared.kind, one, span=declared.span) for one in refs.values()]
+        value = found.value({suffix: syntax.Name(name, span=call.span) for suffix, name in names.items()})
+        domain = declared.domain if declared.domain is not None else found.domain
+        self.added[output.id] = [*released, replace(declared, domain=domain, value=value)]
+        return total
+
+    def _question(self, call: syntax.Call) -> Question:
+        first, *rest = call.arguments
+        assert isinstance(first, syntax.Attribute)
+        assert isinstance(first.base, syntax.Name)
+        table = self.tables[first.base.id]
+        extra = library()[call.function].keywords or ()
+        named, conditions = [first.name], []
+        groups: tuple[str, ...] = ()
+        for one in rest:
+            if isinstance(one, syntax.Keyword) and one.name in extra:
+                named += _columns_of(one)
+            elif isinstance(one, CONDITIONS):
+                conditions.append(one)
+                if isinstance(one, syntax.Keyword) and one.name == GROUPS:
+                    groups = tuple(_columns_of(one))
+            else:
+                hint = f"it is written {library()[call.function].signature}"
+                raise Failure("PS0206", one.span, f"{call.function} of a column takes conditions here", help=hint)
+        domains = dict(table.attributes)
+        number_of_groups = prod((domains[name].size or 1) if name in domains else 1 for name in groups)
+        return Question(
+            call, first.base, domains, tuple(named), tuple(conditions), number_of_groups, table.records
+        )  # fmt: skip
+
+
+def _columns_of(setting: syntax.Keyword) -> Iterator[str]:
+    items = setting.value.items if isinstance(setting.value, syntax.SetOf) else (setting.value,)
+    for item in items:
+        if not isinstance(item, syntax.Name | syntax.String):
+            raise Failure("PS0206", item.span, "columns are named here", help="as in {age, sex}")
+        yield item.id if isinstance(item, syntax.Name) else item.value
+
+
+def _squared(over: syntax.Over) -> syntax.Expr | None:
+    """The e of `E[ e^2 ]` and of `E[ ||e||^2 ]`."""
+    match over:
+        case syntax.Over(
+            operator="E", given=None, body=syntax.Binary(op="^", left=inner, right=syntax.Number(value=p))
+        ):
+            if p == 2:
+                plain = isinstance(inner, syntax.Norm) and inner.order == "2"
+                return inner.operand if plain or isinstance(inner, syntax.Absolute) else inner  # type: ignore[union-attr]
+    return None
+
+
+# --- outputs that stay within a domain ----------------------------------------------------------------
+
+
+def _moved_later(spec: syntax.Spec) -> syntax.Spec:
+    """The spec with a noisy number, moved into its domain once it is released, for each output that stays in one."""
+    if any(line.measure in ONE_PERSON for line in spec.privacy if isinstance(line, syntax.Requirement)):
+        return spec
+    relations = [line for line in spec.background if isinstance(line, syntax.Relation)]
+    tables = {one.target.name for one in spec.variables if _of_many(one.domain)}
+    drawn_from = any(line.op == "~" and not set(names_used(line.left)) <= tables for line in relations)
+    conditions = {name for line in relations if line.op != "=" or _averages(line.left) for name in names_used(line)}
+    inputs = [one for one in spec.variables if one.kind is syntax.VariableKind.INPUT]
+    counted = any(_of_many(one.domain) for one in inputs)
+    moved: dict[str, syntax.Variable] = {}
+    for one in spec.variables:
+        name = one.target.name
+        if one.kind is not syntax.VariableKind.OUTPUT or one.value is not None or name in conditions:
+            continue
+        if any(
+            isinstance(line, syntax.Relation) and line.op == "=" and line.left == syntax.Name(name)
+            for line in relations
+        ):
+            continue
+        base = one.domain.base if isinstance(one.domain, syntax.Power) else one.domain
+        interval = isinstance(base, syntax.Interval) and not any(_endless(end) for end in (base.low, base.high))
+        steps = isinstance(base, syntax.RangeOf) or (isinstance(base, syntax.Call) and base.function == "grid")
+        if counted and (interval or (steps and not drawn_from and spec.loss is not None and not _worst(spec.loss))):
+            moved[name] = one
+    # what is compared with words, or with the choice of a value, is drawn from a table or chosen itself
+    asked = [spec.loss, *(line.right for line in relations if line.op == "="), *(one.value for one in spec.variables)]
+    if not moved or not all(_linear(node) for expr in asked if expr is not None for node in walk(expr)):
+        return spec
+
+    def change(node: syntax.Node) -> syntax.Node:
+        if isinstance(node, syntax.Name) and node.id in moved:
+            return replace(node, id=f"{node.id}.noisy")
+        return with_children(node, change)
+
+    variables: list[syntax.Variable] = []
+    for one in spec.variables:
+        if one.target.name in moved:
+            noisy = replace(one.target, name=f"{one.target.name}.noisy")
+            value = syntax.Name(noisy.name, span=one.target.span)
+            variables += [replace(one, target=noisy, domain=None, label=None), replace(one, value=value)]
+        else:
+            variables.append(one)
+    return replace(spec, variables=tuple(variables), loss=None if spec.loss is None else change(spec.loss))  # type: ignore[arg-type]
+
+
+def _averages(expr: syntax.Node) -> bool:
+    return any(isinstance(node, syntax.Over) for node in walk(expr))
+
+
+def _worst(expr: syntax.Node) -> bool:
+    return any(isinstance(node, syntax.Over) and node.operator == "worst" for node in walk(expr))
+
+
+def _endless(end: syntax.Expr) -> bool:
+    return any(isinstance(node, syntax.Name) and node.id == "inf" for node in walk(end))
+
+
+def _of_many(domain: syntax.Domain | None) -> bool:
+    """Whether it has more values than a table of probabilities has rows: tables of records, and real numbers."""
+    match domain:
+        case syntax.Call(function="table") | syntax.Interval() | syntax.Call(function="l1_ball" | "l2_ball"):
+            return True
+        case syntax.Power(base=base):
+            return _of_many(base)
+        case _:
+            return False
+
+
+def _linear(node: syntax.Node) -> bool:
+    """Whether it is no call of a function that noise cannot be added to."""
+    if not isinstance(node, syntax.Call) or node.function in ("max", "csv", "npy"):
+        return True
+    known = library().get(node.function)
+    return known is None or known.linear

@@ -1,0 +1,168 @@
+"""Statistics of columns, and outputs within a domain: what is released for them, and that it gives them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privspec.api import Problem
+from privspec.core.diagnostics import SpecError
+from privspec.functions.moments import solved
+from privspec.model.graph import Model
+from privspec.model.targets import environment, target
+from privspec.plan import Plan
+
+AGES, PAY, SEXES = tuple(range(18, 24)), (0, 100), ("F", "M")
+TABLE = "table(age in 18..23, sex in {F, M}, pay in [0, 100])"
+
+
+def model(question: str, *, table: str = TABLE, more: str = "", domain: str = "") -> Model:
+    text = (
+        f"variables:\n  input people in {table}\n  output O{domain}\n{more}"
+        f"loss: E[ ||O - {question}||^2 ]\nprivacy: O is 1-DP wrt people, adding or removing one record\n"
+    )
+    return Problem(text).check()
+
+
+def exact(found: Model, u: Any) -> Any:
+    """The computed output without noise."""
+    values: dict[str, Any] = {name: target(found, name, u) for one in found.computed for name in one.sources}
+    for one in found.computed:
+        values[one.name] = one.value(values, environment(found))
+    return values["O"]
+
+
+CELLS = st.lists(st.integers(0, 5), min_size=24, max_size=24)
+
+
+@given(CELLS)
+def test_without_noise_sums_give_the_statistics(cells: list[int]) -> None:
+    """Against the definitions, over records laid out: a number between two ends is held as shares of both."""
+    u = np.array(cells, dtype=np.float64)
+    records = [(a, s, p, n) for (a, s, p), n in zip(_cells(), cells, strict=True) for _ in range(n)]
+    ages = np.array([a for a, s, _, _ in records if s == "F"], dtype=np.float64)
+    mean = float(np.mean(ages)) if ages.size else 20.5
+    assert exact(model("mean(people.age, sex = F)"), _without_pay(u)) == pytest.approx(mean)
+    if records:
+        every = np.array([a for a, *_ in records], dtype=np.float64)
+        assert exact(model("variance(people.age)"), _ages(u)) == pytest.approx(float(np.var(every)), abs=1e-9)
+    pay = np.array([p for *_, p, _ in records], dtype=np.float64)
+    design = np.array([[1.0, a] for a, *_ in records]).reshape(-1, 2)
+    scaled = np.array([[1.0, (a - 20.5) / 2.5] for a, *_ in records]).reshape(-1, 2)
+    if len(records) and np.linalg.eigvalsh(scaled.T @ scaled).min() >= 1:
+        wanted = np.linalg.lstsq(design, pay, rcond=None)[0]
+        found = exact(model("regression(people.pay, on = {age})"), _without_sex(u))
+        assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def _cells() -> list[tuple[int, str, int]]:
+    return [(a, s, p) for a in AGES for s in SEXES for p in PAY]
+
+
+def _without_pay(u: Any) -> Any:
+    return u.reshape(6, 2, 2).sum(axis=2).ravel()
+
+
+def _without_sex(u: Any) -> Any:
+    return u.reshape(6, 2, 2).sum(axis=1).ravel()
+
+
+def _ages(u: Any) -> Any:
+    return u.reshape(6, 4).sum(axis=1)
+
+
+def test_eigenvalues_below_one_count_as_one() -> None:
+    """No noisy matrix is without a solution, and one that needs no help is solved as it is."""
+    assert solved(np.array([[4.0, 0], [0, -3]]), np.array([8.0, 5])).tolist() == [2, 5]
+    assert solved(np.zeros((2, 2)), np.array([1.0, 2])).tolist() == [1, 2]
+    matrix, right = np.array([[5.0, 1], [1, 3]]), np.array([1.0, 2])
+    assert matrix @ solved(matrix, right) == pytest.approx(right)
+    skewed = np.array([[5.0, 2], [0, 3]])
+    assert solved(skewed, right).tolist() == solved(matrix, right).tolist()
+
+
+@pytest.mark.parametrize(
+    ("domain", "noisy", "moved"),
+    [
+        (" in 0..10", [-3.2, 4.5, 4.51, 12.0], [0, 4, 5, 10]),
+        (" in [0, 10]", [-3.2, 4.51, 12.0], [0, 4.51, 10]),
+        (" in grid(0, 10, 5)", [2.4, 2.6, 99.0], [0, 5, 10]),
+    ],
+)
+def test_an_output_is_moved_into_its_domain_once_it_is_released(domain: str, noisy: list[float], moved: Any) -> None:
+    found = model("count(people)", domain=domain)
+    (one,) = found.computed
+    assert one.sources == ("O.noisy",)
+    public = environment(found)
+    assert [float(one.value({"O.noisy": np.array(v)}, public)) for v in noisy] == moved
+
+
+def test_a_finite_output_of_a_finite_input_is_still_a_table() -> None:
+    text = (
+        "variables:\n  input x in 0..3\n  output z in 0..3\nloss: worst[ |z - x| ]\n"
+        "privacy: z is 1-DP wrt x, replacing everything\n"
+    )
+    assert not Problem(text).check().computed
+
+
+def test_a_declared_number_of_records_weighs_errors() -> None:
+    def loss(records: str) -> Plan:
+        return Problem(
+            f"variables:\n  input people in {TABLE}{records}\n  output O\n"
+            "loss: E[ (O - mean(people.pay))^2 ]\nprivacy: O is 1-GDP wrt people, adding or removing one record\n"
+        ).solve()
+
+    whole, shared = loss(""), loss("^100")
+    assert shared.loss.value == pytest.approx(whole.loss.value / 100**2)
+    # the best for one end and the other at once: noise of one size on the shares of both ends
+    assert whole.loss.value == pytest.approx(2 * 100**2 / 2 * 1.0, rel=1e-6)
+
+
+def test_the_mean_of_a_known_number_of_records_is_linear() -> None:
+    text = (
+        f"variables:\n  input people in {TABLE}^50\n  output O\n"
+        "loss: E[ (O - mean(people.pay))^2 ]\nprivacy: O is 1-GDP wrt people, replacing one record\n"
+    )
+    plan = Problem(text).solve()
+    assert not plan.model().computed
+    assert plan.loss.value == pytest.approx((100 / 50) ** 2, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("E[ |O - mean(people.pay)| ]", "PS0501", "squared errors only"),
+        ("E[ (O - mean(people.sex))^2 ]", "PS0206", "words"),
+        ("E[ (O - variance(people.pay))^2 ]", "PS0206", "measured"),
+        ("E[ (O - mean(people.height))^2 ]", "PS0206", "no column height"),
+        ("E[ (O - mean(people.pay, 3))^2 ]", "PS0206", "conditions"),
+        ("E[ ||O - regression(people.pay)||^2 ]", "PS0206", "on 1 to"),
+        ("E[ ||O - regression(people.pay, on = {age, age})||^2 ]", "PS0206", "on 1 to"),
+        ("E[ ||O - regression(people.pay, on = {sex})||^2 ]", "PS0206", "words"),
+        ("E[ (O - mean(people.pay))^2 ] + E[ (O - mean(people.age))^2 ]", "PS0501", "two things"),
+        ("worst[ (O - mean(people.pay))^2 ]", "PS0501", "squared errors only"),
+    ],
+)
+def test_what_cannot_be_is_told(text: str, code: str, words: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Problem(
+            f"variables:\n  input people in {TABLE}\n  output O\n"
+            f"loss: {text}\nprivacy: O is 1-DP wrt people, adding or removing one record\n"
+        ).check()
+    first = caught.value.diagnostics[0]
+    assert (first.code, words in first.message) == (code, True), first.message
+
+
+def test_sums_are_released_and_lines_are_about_them() -> None:
+    found = model("mean(people.pay, by = {sex})")
+    (line,) = found.requirements
+    assert line.outputs == ("O.sum", "O.count")
+    (one,) = found.computed
+    assert one.domain is not None
+    assert one.domain.bounds == (Fraction(0), Fraction(100))
+    assert one.text == "50 + O.sum / max(O.count, 1), moved into [0, 100]"
