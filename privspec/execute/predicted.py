@@ -177,8 +177,8 @@ def data_words(model: Model) -> str:
         if isinstance(element, Tables):
             modelled = any(one.subjects[0].partition(".")[0] == block.name for one in model.models)
             how = "as the model says" if modelled else "evenly"
-            number = f"{element.table.records or RECORDS:,} records"
-            said.append(f"{number}{'' if element.table.records else ' (none declared)'} that lie {how}")
+            number = f"{'' if element.table.records else 'a made-up '}{element.table.records or RECORDS:,} records"
+            said.append(f"{number} that lie {how}")
         else:
             said.append(f"{block.name} in the middle of its range")
     return " and ".join(dict.fromkeys(said))

@@ -104,7 +104,7 @@ def _names(facts: Facts) -> dict[str, str]:
 
 def _computed_error(name: str, least: Quantity, most: Quantity, at: str) -> Sentence:
     size = f"{most}" if least.text == most.text else f"{least} to {most}"
-    return reported(f"With {at}, {name} is typically off by {size}, as simulated.", Note("sums"))
+    return reported(f"For {at}, {name} is typically off by {size}, as simulated.", Note("sums"))
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:

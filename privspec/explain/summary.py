@@ -254,18 +254,18 @@ def _noise_rows(found: Facts) -> Rows:
     rows += (
         [("Computed from it", computed)] if (computed := " · ".join(f"{n} = {t}" for n, t in found.computed)) else []
     )
-    rows += [("Predicted of it", words)] if (words := computed_errors(found)) else []
+    rows += [("Predicted error", words)] if (words := computed_errors(found)) else []
     more = ("Accuracy met", accuracy_words(found)), ("Compared, same guarantee", alternatives_words(found))
     return [*rows, *(row for row in more if row[1])]
 
 
 def computed_errors(found: Facts) -> str:
-    """How far off outputs are that are computed from others: "average ± 25 (1,000 records that lie evenly; ...)"."""
+    """How far off outputs are that are computed from others: "average ± 25 (simulated for ...)"."""
     said = dict[str, list[str]]()
     for name, least, most, at in found.computed_errors:
         size = f"{most}" if least.text == most.text else f"{least} to {most}"
         said.setdefault(at, []).append(f"{name} ± {size}")
-    return " · ".join(f"{listing(words)} ({at}; simulated)" for at, words in said.items())
+    return " · ".join(f"{listing(words)} (simulated for {at})" for at, words in said.items())
 
 
 def _claim_rows(found: Facts) -> Rows:

@@ -219,7 +219,8 @@ class Question:
             raise FunctionError(f"the table has no column {column}", 0, help=hint)
         low, high = domain.bounds
         if low is None or high is None or not domain.type.numeric:
-            raise FunctionError(f"the values of {column} are words, which do not add up", 0)
+            hint = f"write marginals({self.table.id}, {{{column}}}) for how many records have each value"
+            raise FunctionError(f"the values of {column} are words, which do not add up", 0, help=hint)
         return low, high
 
     def plus(self, *terms: tuple[Fraction, syntax.Expr]) -> syntax.Expr:
