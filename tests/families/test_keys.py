@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import accumulate
 
 import numpy as np
@@ -187,6 +189,37 @@ def test_keys_stand_in_the_order_of_their_texts_whatever_the_data_say():
     assert list(first) == sorted(first)
     # one seed, other order: not one number differs
     assert first == again
+
+
+def test_every_engine_counts_the_same_keys(tmp_path):
+    """Text, Parquet, a folder of it and a table of a database: the same keys with the same numbers of records."""
+    wild = ["café", "cafe\u0301", "'; drop table people; --", 'a "b"', "=1", "ÀÉ", "à", "x\ty"]
+    names = [*(wild * 3), None, "", "  "]
+    frame = pl.DataFrame({"person": [f"p{i // 2}" for i in range(len(names))], "district": names, "age": 70})
+    with (tmp_path / "people.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([frame.columns, *frame.rows()])
+    (tmp_path / "folder").mkdir()
+    frame.write_parquet(tmp_path / "people.parquet")
+    for i, part in enumerate((frame[:9], frame[9:])):
+        part.write_parquet(tmp_path / "folder" / f"{i}.parquet")
+    sources = [frame, *(tmp_path / name for name in ("people.csv", "people.parquet", "folder"))]
+    if find_spec("duckdb"):
+        duckdb = import_module("duckdb")
+        with duckdb.connect(str(tmp_path / "people.duckdb")) as database:
+            text = "create table people as select * from read_parquet(?)"
+            database.execute(text, [str(tmp_path / "people.parquet")])
+        sources.append(f"{tmp_path / 'people.duckdb'}::people")
+    plain = KeyMechanism.of_plan(solved_text(SURE))
+    person = "one person with at most 2 records, at most 1 in one cell"
+    by_id = SURE.replace("table(", "table(person in id, ").replace("one record", person).replace("(20, ", "(60, ")
+    for mechanism, twice in ((plain, 6), (KeyMechanism.of_plan(solved_text(by_id)), 3)):
+        found = [
+            mechanism.read({"people": source}, Circumstances(randomness=SimulationRandomness(1))).counts
+            for source in sources
+        ]
+        assert found[0]["café",] == twice  # its two ways of writing are one person's each time
+        assert found[0]["x y",] == 3
+        assert all(counts == found[0] for counts in found[1:])
 
 
 def test_records_without_a_key_or_with_other_values_are_left_out():

@@ -32,8 +32,9 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
 from privspec.execute.people import cut, ids_of, kept_rule
-from privspec.execute.sources import collect, column_names, is_frame, load_frame, load_json, readable
-from privspec.execute.statistic import NO_PLACE, Attribute
+from privspec.execute.sources import is_frame, load_json
+from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
+from privspec.execute.warehouse import records_of
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
@@ -81,39 +82,37 @@ def read_counts(
 
     Raises: DataError PS0801 to PS0809.
     """
-    import polars as pl
-
     name, columns = block.source, block.columns
     source, names = located(name, given_for(name, data)), [column.name for column in columns]
     if isinstance(source, Path) and source.suffix.lower() == ".json":
         source = _records(load_json(name, source), name)
     if not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy"):
         refuse("PS0803", f"the data for {name} cannot be read as a table of columns")
-    ids = () if kept is None else (kept.person,)
     if kept is not None and not circumstances.header:
         hint = f"a column named {kept.person} says whose each record is"
         refuse("PS0804", f"{name} is read person by person: give records under named columns", help=hint)
-    frame = load_frame(name, source, None if circumstances.header else names)
-    missing = [one for one in (*ids, *names) if one not in column_names(name, frame)]
-    if missing:
-        help_ = f"the first line names the columns: {', '.join((*ids, *names))}"
-        refuse("PS0804", f"the data for {name} have no column {', '.join(missing)}", help=help_)
-    columns_read = readable(name, frame, names, ids).group_by([*ids, *names])
-    grouped = collect(name, columns_read.agg(pl.len().alias("_records")))
-    records = grouped["_records"].to_numpy().astype(np.int64)
-    times = records.tolist()
-    read = [_texts(column, grouped[column.name].to_list(), times, name, circumstances) for column in columns]
+    table = records_of(name, source, None if circumstances.header else names)
+    asked = Statistic(name, tuple(map(_attribute, columns)), 1, None if kept is None else kept.person)
+    table.check(asked.columns)
+    if circumstances.selects is not None:
+        circumstances.selects.extend((name, select) for select in table.select(asked))
+        return {}
+    groups = Groups.joined(asked, table.groups(asked, lambda *_: None))
+    times = list(groups.records)
+    read = [_texts(*pair, times, name, circumstances) for pair in zip(columns, groups.keys, strict=True)]
     rows = list(zip(*read, strict=True))
     if circumstances.strict and any(None in row for row in rows):
         refuse_strictly(name)
     keys = [_key(row, columns) for row in rows]
     if kept is not None:
-        if circumstances.strict and not all(ids_of(grouped[kept.person])):
+        if circumstances.strict and not all(ids_of(groups.people)):
             refuse_strictly(name)
         numbers: dict[Key | None, int] = {}
         cells = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-        counted = np.where(np.array([key is not None for key in keys], dtype=bool), records, 0)
-        times = cut(kept, name, grouped[kept.person], cells, counted, circumstances).tolist()
+        counted = np.array(
+            [0 if key is None else count for key, count in zip(keys, times, strict=True)], dtype=np.int64
+        )
+        times = cut(kept, name, groups.people, cells, counted, circumstances).tolist()
     counts: dict[Key, int] = {}
     for key, count in zip(keys, times, strict=True):
         if key is not None and count:
@@ -137,18 +136,21 @@ def _records(found: Any, name: str) -> Any:
     return found.get(name, found) if isinstance(found, dict) else found
 
 
+def _attribute(column: KeyColumn) -> Attribute:
+    """A column as engines read it: one of unknown values is one of words, each cell as it stands."""
+    if column.lower is not None and column.upper is not None:
+        return Attribute(column.name, (), column.lower, column.upper)
+    return Attribute(column.name, column.values or ("",))
+
+
 def _texts(
     column: KeyColumn, cells: Sequence[Any], times: Sequence[int], name: str, circumstances: Circumstances
 ) -> list[tuple[str, bool] | None]:
     """The text of each cell and whether it is one that is counted; None where it does not fit."""
-    attribute = None
-    if column.values or column.lower is not None:
-        ends = (0, -1) if column.lower is None or column.upper is None else (column.lower, column.upper)
-        attribute = Attribute(column.name, column.values, *ends)
-    words = column.values
-    fit = circumstances.keeper.fit(name, column.name, fate="their records are left out", words=words)
+    listed = bool(column.values) or column.lower is not None
+    fit = circumstances.keeper.fit(name, column.name, fate="their records are left out", words=column.values)
     fit.rows += sum(times)
-    lookup = None if attribute is None else attribute.lookup()
+    lookup = _attribute(column).lookup() if listed else None
     kept = None if column.kept is None else set(column.kept)
     known: dict[Any, tuple[str, bool] | None] = {}
     for cell in set(cells):
