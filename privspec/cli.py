@@ -937,7 +937,11 @@ def explain_error(code: str) -> None:
 @app.command("help", epilog="Example: privspec help prefix_sums")
 @click.argument("topic", required=False)
 def show_help(topic: str | None) -> None:
-    """The manual: `help tutorial`, `help language`, `help functions`, or the name of a function or template."""
+    """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.
+
+    A NAME may be that of a function (prefix_sums), a measure (zCDP), a clause (replacing), an option (trust), a noise
+    family, a domain, a law, a section (privacy), or a template.
+    """
     from privspec.manual import help_text
 
     print(help_text(topic), end="")

@@ -1,8 +1,8 @@
 """The manual that ships: `privspec help language`, `privspec help functions`, `privspec help prefix_sums`.
 
-Its pages are `language/reference.md` and `functions/reference.md`: every example in them is a spec that the tests solve
-or check, and how far one unit moves a linear function is worked out from the function, not written down. The built-in
-specs are listed, shown, and copied out with the files that they read.
+Its pages are `language/reference.md`, `language/words.md` and `functions/reference.md`: every example in them is a spec
+that the tests solve or check, and how far one unit moves a linear function is worked out from the function, not written
+down. The built-in specs are listed, shown, and copied out with the files that they read.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from privspec.core.files import write_atomically
 from privspec.core.spans import Source
 from privspec.core.suggest import nearest
 from privspec.functions import REGISTRY
+from privspec.language.layout import SECTIONS
 from privspec.language.parser import decode_source, read_source
 from privspec.model.domains import NUMBER, FiniteSet, Table, Tables, Type
 from privspec.model.library import Argument, Arguments, FunctionError
@@ -32,6 +33,7 @@ from privspec.model.library import Argument, Arguments, FunctionError
 _ENTRY = re.compile(r"^## (?P<head>[^\n]*)\n\n(?P<text>.*?)(?=^#|\Z)", re.M | re.S)
 _EXAMPLE = re.compile(r"^```priv(?P<only> check)?\n(?P<spec>.*?)^```$", re.M | re.S)
 TUTORIAL = ("language", "tutorial.md")
+WORDS = ("language", "words.md")
 SHOWN = 8
 """Entries of the vector that a function is tried on."""
 
@@ -51,7 +53,7 @@ def examples(page: str) -> tuple[Example, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A function as the manual has it: how it is written, and its page."""
+    """A function, or words of the language, as the manual has it: how it is written, and its page."""
 
     signature: str
     text: str
@@ -59,6 +61,11 @@ class Entry:
     @property
     def name(self) -> str:
         return self.signature.partition("(")[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The words that it is about, where it is no function."""
+        return tuple(self.signature.split(", "))
 
     @property
     def first(self) -> str:
@@ -74,27 +81,40 @@ def page(package: str, name: str = "reference.md") -> str:
 @cache
 def functions() -> dict[str, Entry]:
     """The entries of all functions, by name, in the order of the page."""
-    found = [Entry(match["head"], match["text"].strip()) for match in _ENTRY.finditer(page("functions"))]
-    return {entry.name: entry for entry in found}
+    return {entry.name: entry for entry in _entries(page("functions"))}
+
+
+@cache
+def words() -> tuple[Entry, ...]:
+    """The entries of measures, clauses, options, families, domains, laws: several may be about one word."""
+    return tuple(_entries(page(*WORDS)))
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    return (Entry(match["head"], match["text"].strip()) for match in _ENTRY.finditer(text))
 
 
 def help_text(topic: str | None) -> str:
-    """What `privspec help TOPIC` prints: a page, a function, a template, or what there is.
+    """What `privspec help TOPIC` prints: a page, a function, a word, a section, a template, or what there is.
 
     Raises: UsageError PS0732 if there is nothing of that name.
     """
-    known = {"language": _language, "functions": _functions, "tutorial": _tutorial}
+    known = {"language": _language, "functions": _functions, "words": _words, "tutorial": _tutorial}
     if topic is None:
         return _overview()
     if topic in known:
         return known[topic]()
-    if topic in functions():
-        return _function(functions()[topic])
+    found = [_function(functions()[topic])] if topic in functions() else []
+    found += [_word(entry) for entry in words() if topic in entry.names]
+    if topic in SECTIONS:
+        found.append(section(topic))
+    if found:
+        return "\n".join(found)
     templates = [template.name for template in list_templates()]
     if topic.removesuffix(".priv") in templates:
         return template_text(topic)
-    near = nearest(topic, (*known, *functions(), *templates))
-    hint = f"did you mean {near}?" if near else "`privspec help functions` lists the functions"
+    near = nearest(topic, (*known, *functions(), *(name for entry in words() for name in entry.names), *templates))
+    hint = f"did you mean {near}?" if near else "`privspec help` lists the pages"
     raise UsageError.of("PS0732", f"the manual has no page {topic}", help=hint)
 
 
@@ -103,7 +123,8 @@ def _overview() -> str:
         "privspec help tutorial      ten questions, from the data to the page that people read\n"
         "privspec help language      the language, section by section, with examples\n"
         "privspec help functions     every function in a line\n"
-        f"privspec help NAME          a function (such as {next(iter(functions()))}) or a template, whole\n"
+        "privspec help words         measures, clauses, options, noise families, domains and laws, each in a line\n"
+        "privspec help NAME          any of these whole (prefix_sums, zCDP), a section (privacy), or a template\n"
         "privspec templates          the built-in specs\n"
         "privspec explain-error CODE the long form of a diagnostic\n"
         "privspec COMMAND --help     a command\n"
@@ -120,22 +141,49 @@ def _language() -> str:
 
 
 def _functions() -> str:
-    lines = []
-    for line in page("functions").splitlines():
+    return _listed(page("functions"))
+
+
+def _words() -> str:
+    return _listed(page(*WORDS))
+
+
+def _listed(text: str) -> str:
+    """The entries of a page, each in a line."""
+    entries, lines = _entries(text), []
+    for line in text.splitlines():
         if line.startswith("# "):
             lines += ["", line[2:], ""]
         elif line.startswith("## "):
-            entry = functions()[line[3:].partition("(")[0]]
+            entry = next(entries)
             lines.append(fill(f"{entry.signature}: {entry.first}", 98, initial_indent="  ", subsequent_indent="      "))
     return "\n".join(lines[1:]) + "\n\nprivspec help NAME shows one of them whole, with an example that runs.\n"
 
 
 def _function(entry: Entry) -> str:
-    parts = [entry.signature, _EXAMPLE.sub("", f"{entry.text}\n").strip(), *sensitivity(entry.name)]
-    parts += [f"Example:\n\n{_indented(example.text).rstrip()}" for example in examples(f"{entry.text}\n")]
+    parts = [_plain(entry), *sensitivity(entry.name), *_shown(entry)]
     if entry.name in (template.name for template in list_templates()):
         parts.append(f"There is a template of this name too: privspec templates {entry.name}")
     return "\n\n".join(parts) + "\n"
+
+
+def _word(entry: Entry) -> str:
+    return "\n\n".join((_plain(entry), *_shown(entry))) + "\n"
+
+
+def _plain(entry: Entry) -> str:
+    text = _EXAMPLE.sub("", f"{entry.text}\n").strip()
+    return f"{entry.signature}\n\n{text}"
+
+
+def _shown(entry: Entry) -> Iterator[str]:
+    return (f"Example:\n\n{_indented(example.text).rstrip()}" for example in examples(f"{entry.text}\n"))
+
+
+def section(name: str) -> str:
+    """What the reference says of a section of a spec."""
+    found = re.search(rf"^## {name}\n.*?(?=^## )", _language(), re.M | re.S)
+    return found[0][3:].strip() + "\n" if found else ""
 
 
 def _indented(spec: str) -> str:

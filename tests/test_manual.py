@@ -11,12 +11,41 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import UsageError
 from privspec.core.spans import Source
 from privspec.functions import REGISTRY
-from privspec.manual import Example, examples, functions, help_text, list_templates, page, sensitivity, template_text
+from privspec.language.automaton import parse_table
+from privspec.language.layout import SECTIONS
+from privspec.manual import (
+    WORDS,
+    Example,
+    examples,
+    functions,
+    help_text,
+    list_templates,
+    page,
+    sensitivity,
+    template_text,
+    words,
+)
+from privspec.model.distances import DISTANCES
+from privspec.model.evaluate import DOMAIN_CALLS
+from privspec.model.loss_rules import DISTRIBUTIONS
+from privspec.model.measures import MEASURES
+from privspec.model.option_rules import FAMILIES
+from privspec.model.scope import TRUST_WORDS
 from privspec.pipeline import Request, check, solve
 
 FILES = {"csv"}
 """Entries that are words of the language rather than functions."""
-EXAMPLES = [(part, i, one) for part in ("language", "functions") for i, one in enumerate(examples(page(part)))]
+PAGES = {"language": page("language"), "functions": page("functions"), "words": page(*WORDS)}
+EXAMPLES = [(part, i, one) for part, text in PAGES.items() for i, one in enumerate(examples(text))]
+CLAUSES = {rule.action for rule in parse_table().rules if rule.head == "<clause>"}
+STARTS = {
+    "given_the_model": "given",
+    "seen_by": "seen",
+    "adding_or_removing": "adding",
+    "apart": "at",
+    "in_one_cell": "at",
+}
+"""The word that a clause begins with, where it is not its name in the grammar."""
 
 
 def test_every_function_has_a_page_and_nothing_else_has() -> None:
@@ -28,6 +57,58 @@ def test_every_function_is_used_in_an_example_of_its_own() -> None:
     for name, entry in functions().items():
         own = examples(f"{entry.text}\n")
         assert name in FILES or (len(own) == 1 and name in own[0].text), name
+
+
+def test_every_function_says_how_it_is_written_what_it_is_and_how_far_it_moves() -> None:
+    for name, entry in functions().items():
+        text = help_text(name)
+        assert text.startswith(f"{entry.signature}\n\n")
+        assert len(entry.first) > 10, name
+        assert name in FILES or ("\nSensitivity: " in text and "\nExample:\n" in text), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("measures", {*MEASURES}),
+        ("clauses", {STARTS.get(name, name) for name in CLAUSES} | {"exactly"}),
+        ("options", {"trust", "noise", *TRUST_WORDS}),
+        ("noise families", {*FAMILIES} - {*REGISTRY}),
+        ("domains", {"real", "ranking", *DOMAIN_CALLS}),
+        ("distances", {*DISTANCES}),
+        ("laws of the data", {*DISTRIBUTIONS}),
+    ],
+)
+def test_every_word_has_a_page(kind: str, names: set[str]) -> None:
+    known = {name for entry in words() for name in entry.names}
+    assert names <= known, f"{kind} without a page: {names - known}"
+    for name in names:
+        assert "\nExample:\n" in help_text(name), name
+
+
+def test_every_page_of_words_is_about_words_that_there_are() -> None:
+    grammar = {word for row in parse_table().states for word in row}
+    there = {
+        *MEASURES,
+        *TRUST_WORDS,
+        *FAMILIES,
+        *DOMAIN_CALLS,
+        *DISTANCES,
+        *DISTRIBUTIONS,
+        *grammar,
+        "real",
+        "id",
+        "unknown",
+    }
+    for entry in words():
+        assert set(entry.names) <= there, set(entry.names) - there
+        (own,) = examples(f"{entry.text}\n")
+        assert any(name in own.text for name in entry.names), entry.signature
+
+
+def test_every_section_has_a_page() -> None:
+    for name in SECTIONS:
+        assert len(help_text(name)) > 100, name
 
 
 @pytest.mark.parametrize(("part", "number", "example"), EXAMPLES, ids=[f"{part}-{i}" for part, i, _ in EXAMPLES])
@@ -52,7 +133,15 @@ def test_sensitivities_are_those_of_the_maps() -> None:
 
 
 def test_pages_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    for topic in ((), ("language",), ("functions",), *((name,) for name in functions())):
+    for topic in (
+        (),
+        ("language",),
+        ("functions",),
+        ("words",),
+        ("privacy",),
+        ("zCDP",),
+        *((one,) for one in functions()),
+    ):
         assert run_command_line(["help", *topic]) == 0
         printed = capsys.readouterr().out
         assert printed.strip()
@@ -76,6 +165,6 @@ def test_what_is_not_there_is_refused_with_what_is_near(capsys: pytest.CaptureFi
 
 def test_the_pages_ship_with_the_package() -> None:
     wanted = Path(__file__).parents[1].joinpath("pyproject.toml").read_text("utf-8")
-    for part in ("language", "functions"):
+    for part, names in (("language", ("reference.md", "tutorial.md", "words.md")), ("functions", ("reference.md",))):
         line = next(line for line in wanted.splitlines() if line.startswith(f'"privspec.{part}" = ['))
-        assert "reference.md" in line
+        assert all(f'"{name}"' in line for name in names)

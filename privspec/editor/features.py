@@ -19,7 +19,7 @@ from privspec.language.automaton import Reached, Token, parse_table, reach
 from privspec.language.layout import SECTIONS, Layout, lay_out
 from privspec.language.parser import MAX_CHARACTERS, read
 from privspec.language.walk import walk
-from privspec.manual import functions, page, sensitivity
+from privspec.manual import functions, page, sensitivity, words
 from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.graph import GraphNode, Model
@@ -38,6 +38,7 @@ TRIED = 8
 
 _WORD = re.compile(r"[^\W\d²³¹][^\W²³¹]*")
 _WORD_BEFORE = re.compile(r"(?:[^\W\d²³¹][^\W²³¹]*)?\Z")
+_MEASURE = re.compile(rf"[-‐‑]({'|'.join(sorted(MEASURES, key=len, reverse=True))})\b")
 _MEASURE_BEFORE = re.compile(r"[-‐‑]([A-Za-z-]*)\Z")
 _ROLES = {
     "input": "secret input",
@@ -113,8 +114,8 @@ def _proposed(looked: Looked, diagnostic: Diagnostic) -> Iterator[Fix]:
     elif told := re.match(r"(?:write|use) (?:`([^`]+)`|(.+?))(?:, | \(|; |: |$)", diagnostic.help):
         wanted = [told[1] or told[2]]
     said = set(_WORD.findall(diagnostic.message))
-    words = _WORD.finditer(looked.source.text, span.start, span.end)
-    places = dict.fromkeys((span, *(Span(*match.span()) for match in words if match[0] in said)))
+    there = _WORD.finditer(looked.source.text, span.start, span.end)
+    places = dict.fromkeys((span, *(Span(*match.span()) for match in there if match[0] in said)))
     yield from (Fix(place, text) for text in wanted for place in places)
     if added := re.match(r"add `([^`]+)`\Z", diagnostic.help):
         yield Fix(Span(span.end, span.end), f" {added[1]}")
@@ -149,6 +150,11 @@ def names(looked: Looked, offset: int) -> Scope:
 
 def hover(looked: Looked, offset: int, known: Model | None = None) -> str | None:
     """What the word under the cursor is, as Markdown; `known` is the meaning of an earlier text that had one."""
+    found = _hovered(looked, offset, known)
+    return None if found is None else found.replace("```priv check", "```priv")
+
+
+def _hovered(looked: Looked, offset: int, known: Model | None) -> str | None:
     span = word_at(looked.source, offset)
     if span is None:
         return None
@@ -159,19 +165,17 @@ def hover(looked: Looked, offset: int, known: Model | None = None) -> str | None
         return _of_function(word)
     if declared is not None:
         return _of_name(declared, looked.model or known)
-    before = text[max(0, span.start - len("per-atom-")) : span.start]
-    measure = next((one for one in MEASURES if f"{before}{word}{text[span.end :]}".startswith(one, len(before))), None)
-    if measure is not None and before.endswith(("-", "‑", "‐")):
-        return f"`{measure}`, written {' or '.join(f'`{one}`' for one in MEASURES[measure].written)}\n"
     if word in SECTIONS and after == ":":
         return _of_section(word)
-    return None
+    measures = _MEASURE.finditer(text, max(0, span.start - len("-per-atom-")), span.end + len("-atom-LDP"))
+    measure = next((one[1] for one in measures if one.start(1) <= span.start and span.end <= one.end(1)), word)
+    return "\n---\n\n".join(f"**{measure}**\n\n{one.text}\n" for one in words() if measure in one.names) or None
 
 
 def _of_function(name: str) -> str:
     entry = functions()[name]
     moved = "".join(f"\n{line}\n" for line in sensitivity(name))
-    return f"```priv\n{entry.signature}\n```\n{moved}\n{entry.text}\n".replace("```priv check", "```priv")
+    return f"```priv\n{entry.signature}\n```\n{moved}\n{entry.text}\n"
 
 
 def _of_section(name: str) -> str:
@@ -353,14 +357,14 @@ def _written(measure: str) -> str:
 
 def _spelt(terminal: str) -> tuple[str, ...]:
     """The words of a terminal; nothing for signs, numbers and names."""
-    words = {
+    spelt = {
         "KIND": ("input", "output", "intermediate", "constant", "choose"),
         "IN": ("in",),
         "WRT": ("wrt",),
         "OVER": ("E", "worst"),
         "MEASURE": tuple(f"-{name}" for name in MEASURES),
     }
-    return words.get(terminal, (terminal,) if terminal.isalpha() and terminal.islower() else ())
+    return spelt.get(terminal, (terminal,) if terminal.isalpha() and terminal.islower() else ())
 
 
 FIXED = {
@@ -381,8 +385,8 @@ def _named(looked: Looked, offset: int, section: str, reached: Reached, word: Sp
         return  # a name of the author's own
     scope = names(looked, offset)
     if before.value in FIXED and before.type != "NAME":
-        kind, words = FIXED[before.value]
-        yield from (Suggestion(one, kind, word) for one in words)
+        kind, known = FIXED[before.value]
+        yield from (Suggestion(one, kind, word) for one in known)
         if before.value == "trust":
             yield from (Suggestion(name, "choose", word) for name in scope.of("choose"))
         return

@@ -29,8 +29,6 @@ FAMILIES = (
     "local_dictator",
     "randomised_winner",
     "staircase",
-    "functional",
-    "mixed",
     "sphere",
 )
 """Families that `noise family` may name."""
