@@ -688,11 +688,25 @@ class OpenChoice(Part):
     values: tuple[str, ...]
 
 
+class CutPart(Part):
+    """What is cut of people's records: what that is expected to add to the loss."""
+
+    input: str
+    people: int
+    lost: Fraction
+
+
 class AlternativePart(Part):
-    """The values of an alternative and what they cost."""
+    """The values of an alternative and what they cost; `cut`: where people's records are cut by a known law."""
 
     values: tuple[str, ...]
     cost: Fraction
+    cut: CutPart | None = None
+
+    @property
+    def paid(self) -> Fraction:
+        """The cost, with what is lost by the cut."""
+        return self.cost + (0 if self.cut is None else self.cut.lost)
 
 
 class DesignProblem(Part):

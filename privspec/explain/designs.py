@@ -39,6 +39,7 @@ class AlternativeTotal:
     least: Quantity | None
     why: str
     chosen: bool
+    lost: Quantity | None = None
 
     @property
     def sum_words(self) -> str:
@@ -88,16 +89,17 @@ def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
     for number, (one, came) in enumerate(zip(design.problem.alternatives, design.outcomes, strict=True)):
         own, least = came.loss, known(came.least, LOSS_DIGITS, DOWN)
         if own is not None and own.lower_bound is not None:
-            least = rounded(Fraction(own.lower_bound) + one.cost, LOSS_DIGITS, DOWN)
+            least = rounded(Fraction(own.lower_bound) + one.paid, LOSS_DIGITS, DOWN)
         found.append(
             AlternativeTotal(
                 ", ".join(f"{name} = {value}" for name, value in zip(names, one.values, strict=True)),
-                rounded(one.cost, LOSS_DIGITS),
+                rounded(one.paid, LOSS_DIGITS),
                 None if own is None else rounded(own.value, LOSS_DIGITS),
-                None if own is None else rounded(Fraction(own.value) + one.cost, LOSS_DIGITS),
+                None if own is None else rounded(Fraction(own.value) + one.paid, LOSS_DIGITS),
                 least,
                 came.reason,
                 number == design.chosen,
+                None if one.cut is None else rounded(one.cut.lost, LOSS_DIGITS),
             )
         )
     return DesignFact(
@@ -154,6 +156,9 @@ def _blocks(design: DesignFact, *, public: bool) -> list[Block]:
     if not public:
         text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
         said.append(proved(text, Judged("alternatives"), _BOUND))
+        if chosen.lost is not None:
+            text = f"What is cut of people's records is expected to add {chosen.lost} of it, by the law of the spec."
+            said.append(proved(text, Judged("alternatives")))
         said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
         said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
     listed = _best_first(design)[:MOST_SHOWN]

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Linear, read_linear
-from privspec.kernel.core.numbers import nearest_double
+from privspec.kernel.core.numbers import fraction, nearest_double
 from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item, Refused, canonical, read
+from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.quality.tables import Lagrangian
@@ -26,6 +26,63 @@ class OpenChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """What is cut of the records of `people` in an input: `chances` that one of them has 0, 1, 2, ... records.
+
+    `cells`: the chances of the cells where a record lies, whoever's it is; none where all records count alike.
+    """
+
+    input: str
+    people: Positive
+    chances: Grid
+    cells: Grid | None
+    lost: Size
+
+    def derived(self, problem: Item) -> Fraction:
+        """What is expected to be lost by the cut, exactly: note people.
+
+        Of C records that are cut in all, each lies in a cell by the chances p; an error term of weight w sums up
+        weights m of cells, so that its expected square is E[C] (sum p m^2 - (sum p m)^2) + E[C^2] (sum p m)^2.
+        """
+        frame = read_frame(problem)
+        if frame.blocks[0].form(*FORMS) != Linear.FORM:
+            raise Refused("predicts what is cut of answers that are no sums")
+        block = read_linear(frame.blocks[0], frame)
+        kept = next((one.kept for one in frame.data if one.name == self.input), None)
+        held = next((one for one in block.held if one.name == self.input), None)
+        if kept is None or held is None or kept.per_cell is not None or block.errors.sizes or block.worst:
+            raise Refused("has a loss by what is cut that is not that of squared sums, or cuts in single cells")
+        if block.accuracy:
+            raise Refused("has accuracy lines, which do not count what is cut")
+        chances = _law(self.chances, "records")
+        over = [(Fraction(max(n - kept.most, 0)), chance) for n, chance in enumerate(chances)]
+        one, square = (sum((size**power * p for size, p in over), Fraction(0)) for power in (1, 2))
+        mean, total = self.people * one, Fraction(0)
+        squared = self.people * (square - one**2) + mean**2
+        rows, at = (block.errors.rows * block.target).tolist(), block.places[held.start][0]
+        cells = None if self.cells is None else _law(self.cells, "cells")
+        if cells is not None and len(cells) != held.stop - held.start:
+            raise Refused("has a law of other cells than those of its table")
+        for weight, row in zip(block.errors.weights, rows, strict=True):
+            own = [fraction(v) for v in row[at : at + held.stop - held.start]]
+            if cells is None and len(set(own)) > 1:
+                raise Refused("does not say where records lie that do not count alike")
+            weights = cells or [Fraction(1, len(own))] * len(own)
+            first = sum((p * m for p, m in zip(weights, own, strict=True)), Fraction(0))
+            second = sum((p * m * m for p, m in zip(weights, own, strict=True)), Fraction(0))
+            total += weight * (mean * (second - first**2) + squared * first**2)
+        return total
+
+
+def _law(found: Grid, what: str) -> list[Fraction]:
+    """Chances that add up to one."""
+    values = found.values()
+    if min(values, default=Fraction(-1)) < 0 or sum(values) != 1:
+        raise Refused(f"has a law of {what} whose chances do not add up to one")
+    return values
+
+
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """All that is open chosen, the problem that this makes, and what it costs; `refused` where it makes none."""
 
@@ -33,6 +90,16 @@ class Alternative:
     cost: Fraction
     problem: Item
     refused: str
+    cut: Cut | None = None
+
+    @property
+    def paid(self) -> Fraction:
+        """The cost, with what is lost by what is cut of people's records."""
+        return self.cost + (self.cut.lost if self.cut else 0)
+
+    def __post_init__(self) -> None:
+        if self.cut is not None and self.cut.derived(self.problem) != self.cut.lost:
+            raise Refused("states another loss by what is cut than its law gives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +250,7 @@ def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> F
     assert isinstance(found, NoPlan)
     if one.problem.absent and (found.reason != one.refused or found.infeasible):
         raise came.wrong("is not why its alternative was refused")
-    floor = floor_of(one.problem, one.cost)
+    floor = floor_of(one.problem, one.paid)
     if found.least != floor:
         raise came.wrong("does not state what its alternative cannot be below")
     tail = "" if floor is None else f"; its loss and cost are at least {float(floor):.8g}"
@@ -194,9 +261,9 @@ def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> F
 def _figures(alone: Case, one: Alternative) -> Figures:
     parts = dict(alone.loss.entries())
     low, value = parts["lower_bound"], Fraction(parts["value"].double())
-    least = None if low.absent else Fraction(low.double()) + one.cost
+    least = None if low.absent else Fraction(low.double()) + one.paid
     words = parts["units"].text(), parts["among"].text(), parts["kind"].text()
-    return Figures(value + one.cost, least, words)
+    return Figures(value + one.paid, least, words)
 
 
 def gap_of(total: Fraction, low: Fraction, cost: Fraction) -> Fraction:
@@ -222,7 +289,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
         said: dict[str, object] = {"name": design.name(one), "loss": loss, "admissible": loss is not None}
         stated.stating(said, "reason")[0].text()
     name = design.name(design.alternatives[number])
-    case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].cost):.10g}, {total:.10g}")
+    case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].paid):.10g}, {total:.10g}")
     better = [one for one in figures if one.total is not None and one.total < best]
     found = "no alternative with a plan costs less" if not better else "another alternative costs less"
     case.says("alternatives", not better, f"{name}: {found}")
@@ -240,7 +307,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
         return
     among.same(" or ".join(dict.fromkeys(figure.words[1] for figure in figures if figure.total is not None)))
     stated_low = Fraction(low.double())
-    apart = gap_of(Fraction(total), stated_low, design.alternatives[number].cost)
+    apart = gap_of(Fraction(total), stated_low, design.alternatives[number].paid)
     gap.same(nearest_double(apart))
     text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {float(stated_low):.8g}"
     case.says("bound", stated_low <= min(least) and apart >= 0, text)

@@ -45,6 +45,7 @@ from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
+from privspec.model.records import read_laws, set_laws_apart
 from privspec.model.released import with_released
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader
@@ -170,13 +171,15 @@ class _Builder:
         self.environment = replace(self.environment, values=values, parties=sizes)
         spec, labels = with_released(spec, self.environment, report)
         spec, apart, sources = set_apart(spec, self._collected(spec), report)
-        written, spec = spec, with_listed_values(spec, self.environment, report)
+        written, (spec, laws) = spec, set_laws_apart(spec)
+        spec = with_listed_values(spec, self.environment, report)
         scope = self._collected(spec)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
         self._check_links()
         tables = {name: domain for name, domain in self.domains.items() if isinstance(domain, Table)}
         self.domains |= columns_used(spec, tables)
+        records = read_laws(laws, self.domains, self.environment, report)
         fixed = self._constants(constants)
         typer = self.typer = self._typer(fixed)
         losses = LossReader(scope, report, typer, definitions, self.domains)
@@ -227,6 +230,7 @@ class _Builder:
             texts=self.whole.texts,
             models=tuple(dict.fromkeys(losses.modelled.values())),
             chains=tuple(chains.values()),
+            records=records,
             constraints=tuple(one for one in limits if one is not None),
             asserted=tuple(one for one in claims if one is not None),
             accuracy=accuracy,

@@ -45,6 +45,8 @@ from privspec.model.values import Array, Value, as_float
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
 
+    from privspec.model.records import RecordsLaw
+
 
 COUNTS = ("count", "histogram", "marginals")
 """Functions whose noisy values may be zero or less where what they count is not."""
@@ -310,6 +312,7 @@ class Model:
     components: tuple[Component, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     models: tuple[DataModel, ...] = ()
+    records: tuple[RecordsLaw, ...] = ()
     chains: tuple[Chain, ...] = ()
     constraints: tuple[MechanismConstraint, ...] = ()
     asserted: tuple[AssertedSensitivity, ...] = ()

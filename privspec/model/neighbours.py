@@ -263,6 +263,10 @@ class ReplacingPerson(ReplacingRecord):
         return f"{verb} one {self.person} with at most {self.group} {self.unit if self.group == 1 else 'records'}{cell}"
 
     @property
+    def unit_name(self) -> str:
+        return self.person if self.by_id else self.unit
+
+    @property
     def kept(self) -> Kept:
         """What is kept of a person's records before anything is counted."""
         return Kept(self.person, self.group, self.per_cell)

@@ -470,7 +470,9 @@ class RequirementReader:
 
         Raises: Failure.
         """
-        if unit.held not in ("record", "records") or unit.name in self.scope.of("party") or unit.most is None:
+        by_id = any(unit.name in block.ids for block in self.blocks.values())
+        whose = unit.name in self.scope.of("party") and not by_id
+        if unit.held not in ("record", "records") or whose or unit.most is None:
             hint = "write one person with at most 5 records"
             raise Failure("PS0230", unit.span, "a unit of several holds records, and is no index set", help=hint)
         if len(unit.most.items) != 1:

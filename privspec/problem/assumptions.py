@@ -55,7 +55,7 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
     own = OF_FORM[family_of(model).form](model, plan)
-    return [_trust(model), *_parts(model), *own, *_correlations(model), *_units(model)]
+    return [_trust(model), *_parts(model), *own, *_correlations(model), *_units(model), *_cut(model)]
 
 
 def _said(text: str, status: str, **because: Any) -> Assumption:
@@ -119,6 +119,21 @@ def _kept(relation: ReplacingPerson, requirement: Requirement) -> Iterator[Assum
     yield _said(text, "proved", note="people")
     text = f"Each {relation.person} has one id in {tables}: whoever has two counts as two, and is protected less."
     yield _said(text, "assumed", line=requirement.line)
+
+
+def _cut(model: Model) -> Iterator[Assumption]:
+    """What a law of records a person says of the error, where the number that is kept is given."""
+    from privspec.problem.designs import cut_of
+    from privspec.problem.elaborate import elaborate
+
+    cut = cut_of(model, elaborate(model)) if model.records and not model.chosen else None
+    if cut is not None:
+        line = _line(model, model.records[0].span.start)
+        text = (
+            f"The loss is about the records that are kept. By the law of line {line}, what is cut of {cut.people} "
+            f"people adds {float(cut.lost):.6g} to it."
+        )
+        yield _said(text, "asserted by the user", line=line)
 
 
 def _correlations(model: Model) -> Iterator[Assumption]:

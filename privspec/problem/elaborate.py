@@ -53,8 +53,10 @@ def elaborate(model: Model) -> Problem:
 
     Raises: SpecError PS05xx for what no block can say.
     """
+    from privspec.problem.designs import cut_of
+
     try:
-        return Problem(
+        found = Problem(
             format=FORMAT,
             elaborator=ELABORATOR,
             name=model.name,
@@ -67,8 +69,11 @@ def elaborate(model: Model) -> Problem:
             blocks=blocks_of(model),
             computed=tuple(ComputedOutput(one.name, one.sources, one.text, one.line) for one in model.computed),
         )
+        if not model.open and not model.chosen:
+            cut_of(model, found)  # a law that says nothing of the error is refused
     except Failure as failure:
         raise failure.of_spec(model.source) from failure
+    return found
 
 
 def views_of(model: Model) -> tuple[View, ...]:

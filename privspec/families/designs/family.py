@@ -45,17 +45,18 @@ class Solved:
     model: Model
     name: str
     plan: Mapping[str, Any]
+    paid: Fraction
 
     @property
     def total(self) -> Fraction:
         """The loss as the plan states it, and the cost."""
-        return Fraction(self.plan["loss"]["value"]) + self.model.cost
+        return Fraction(self.plan["loss"]["value"]) + self.paid
 
     @property
     def least(self) -> Fraction | None:
         """No mechanism of this alternative has less; None where nothing is proved."""
         bound = self.plan["loss"]["lower_bound"]
-        return None if bound is None else Fraction(bound) + self.model.cost
+        return None if bound is None else Fraction(bound) + self.paid
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class DesignDecision:
         plan, bound, design = self.chosen.plan, self.lower_bound, self.model.design
         assert design is not None
         value, own = self.loss, plan["loss"]
-        apart = None if bound is None else gap_of(Fraction(value), Fraction(bound), self.chosen.model.cost)
+        apart = None if bound is None else gap_of(Fraction(value), Fraction(bound), self.chosen.paid)
         solved = [one for one in self.outcomes if isinstance(one, Solved)]
         among = dict.fromkeys(one.plan["loss"]["among"] for one in solved)
         others = [
@@ -119,7 +120,7 @@ class DesignDecision:
             if one is not self.chosen
         ]
         losses = [one.plan["loss"]["value"] if isinstance(one, Solved) else None for one in self.outcomes]
-        relaxed = relaxation(design, losses, [one.cost for one in self.block.alternatives])
+        relaxed = relaxation(design, losses, [one.paid for one in self.block.alternatives])
         return sealed(
             {
                 **{key: value for key, value in plan.items() if key != "digest"},
@@ -192,7 +193,7 @@ class Designs:
                 infeasible += _conflicts(design.at(values))
                 continue
             rest = None if settings.deadline is None else settings.deadline - (perf_counter() - begun)
-            found = self._solved(design.at(values), replace(settings, deadline=rest))
+            found = self._solved(design.at(values), stated.paid, replace(settings, deadline=rest))
             least = None if isinstance(found, Solved) else _floor(stated)
             if isinstance(found, Infeasible):
                 infeasible.append(found)
@@ -216,7 +217,7 @@ class Designs:
         """That of the largest alternative is found when it is solved."""
         return len(system.alternatives)
 
-    def _solved(self, model: Model, settings: Settings) -> Solved | Infeasible | Exception:
+    def _solved(self, model: Model, paid: Fraction, settings: Settings) -> Solved | Infeasible | Exception:
         """The plan of an alternative, or why there is none."""
         compiler = compiler_of(model)
         try:
@@ -226,7 +227,7 @@ class Designs:
             found = lowered if isinstance(lowered, Infeasible) else compiler.decide(model, lowered, settings)
             if isinstance(found, Infeasible):
                 return found
-            return Solved(model, found.name, _confirmed(found.document()))
+            return Solved(model, found.name, _confirmed(found.document()), paid)
         except (SpecError, SolveError, SolverError, LinAlgError, ArithmeticError) as error:
             return error
 
@@ -253,7 +254,7 @@ def _conflicts(model: Model) -> list[Infeasible]:
 
 
 def _floor(stated: Alternative) -> Fraction | None:
-    return floor_of(Item(problem_document(stated.problem), "problem"), stated.cost)
+    return floor_of(Item(problem_document(stated.problem), "problem"), stated.paid)
 
 
 def _why(error: Exception) -> str:
