@@ -21,7 +21,7 @@ from privspec.model.domains import Between, Table, Tables
 from privspec.model.evaluate import Environment, evaluate, floats
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
-from privspec.model.targets import environment, target
+from privspec.model.targets import environment, environment_of_computed, target
 
 if TYPE_CHECKING:
     from privspec.execute.family import Mechanism
@@ -33,6 +33,8 @@ RECORDS = 1000
 DRAWS, DRAWS_OF_RELEASE = 1000, 200
 """Draws of the noise, for a plan and for a release."""
 SEED = 20201203
+WORK, FEWEST = 4_000_000, 40
+"""Entries of maps that are gone through for a prediction, and the least draws."""
 LARGEST = 2**22
 """Coordinates of the data up to which errors are predicted."""
 LISTED = 256
@@ -64,16 +66,24 @@ def predicted(
     noise = mechanism.errors(draws, seed) if wanted else {}
     known = {name: np.asarray(truth[name], dtype=np.float64) for name in wanted & set(noise)}
     ours = [one for one in model.computed if set(one.sources) <= set(known)]
-    aims = _computed(ours, known, environment(model))
+    public = environment_of_computed(model)
+    aims = _computed(ours, known, public)
+    draws = min(draws, _fewer(ours, public))
     squares, counts = ({one.name: np.zeros(one.type.shape) for one in ours} for _ in range(2))
     for i in range(draws if ours else 0):
-        drawn = _computed(ours, {name: value + noise[name][i] for name, value in known.items()}, environment(model))
+        drawn = _computed(ours, {name: value + noise[name][i] for name, value in known.items()}, public)
         for name, value in drawn.items():
             finite = np.isfinite(value - aims[name])
             squares[name] += np.where(finite, value - aims[name], 0) ** 2
             counts[name] += finite
     told = [one.name for one in ours if np.all(counts[one.name])]
     return tuple(Predicted(name, np.sqrt(squares[name] / counts[name]), int(counts[name].min())) for name in told)
+
+
+def _fewer(outputs: Sequence[Computed], public: Environment) -> int:
+    """How often what is computed is worked out, where that takes long."""
+    sizes = [np.size(public.values[f"{name}.cells"]) for one in outputs for name in one.maps]
+    return max(FEWEST, int(WORK / max(1, sum(sizes))))
 
 
 def _computed(outputs: Sequence[Computed], known: Mapping[str, Array], public: Environment) -> dict[str, Array]:

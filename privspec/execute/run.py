@@ -36,7 +36,7 @@ from privspec.execute.receipts import adds
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.sources import outputs_of, place_on_disk
-from privspec.model.targets import environment, labels_of
+from privspec.model.targets import environment_of_computed, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.form import plan_digest
 from privspec.registry import block_of
@@ -239,7 +239,7 @@ def with_computed(release: Release, model: Model, mechanism: Mechanism) -> Relea
     from privspec.execute.predicted import deviations
 
     values, labels, bare, observers = dict(release.values), dict(release.labels), [], dict(release.observers)
-    public = environment(model)
+    public = environment_of_computed(model)
     apart = {**release.deviations, **deviations(mechanism, model, release.values)}
     for one in model.computed:
         if not set(one.sources) <= set(values):

@@ -7,11 +7,12 @@ where values lie around the middle. What their errors cost is the squared error 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
+from scipy.optimize import nnls
 
 from privspec.language import syntax
 from privspec.model.domains import Anything, Between, Numbers, Type
@@ -34,6 +35,8 @@ LEAST_EIGENVALUE = 1.0
 """Eigenvalues of a noisy matrix of moments below it count as it: what one record adds at most to each of them."""
 MOST = 8
 """Columns that a regression is on, at most."""
+CELL_STEPS = 2.0**20
+"""Steps of one in the cells of a consistent table."""
 MEAN_SHARE, SPREAD_SHARE = Fraction(4, 3), Fraction(1, 5)
 """Averages of the squares of 2 d and of (3 d^2 - 1) / 2 over means d that lie evenly in [-1, 1] (notes/sums.md)."""
 Names = Mapping[str, syntax.Expr]
@@ -207,6 +210,39 @@ def _least_squares(arguments: Arguments, name: str) -> Bound:
     return Bound(Type(right.shape), apply, data=(0, 1))
 
 
+def nearest(place: int, answers: Sequence[Array], maps: Sequence[Array]) -> Array:
+    """What a non-negative table answers whose answers are nearest to noisy ones, in squares: those at a place.
+
+    Its cells are multiples of 2^-20: where answers are sums of cells, sums of them are equal as doubles.
+    Args: answers, each (m,); maps, each (m, cells), from the cells of a table.
+    """
+    every = np.vstack(maps)
+    cells, _ = nnls(every, np.concatenate([one.ravel() for one in answers]), maxiter=30 * every.shape[1])
+    found: Array = maps[place] @ (np.rint(cells * CELL_STEPS) / CELL_STEPS)
+    return found.reshape(answers[place].shape)
+
+
+def _consistent(arguments: Arguments, name: str) -> Bound:
+    """Of answers; once a spec is read, behind the place of the one wanted and each with its map (`model.build`)."""
+    first = arguments[0].value
+    if isinstance(first, Fraction) and len(arguments) > 1:
+        place, count = int(first), len(arguments) - 1
+
+        def apply(*given: Array) -> Array:
+            values = [as_float(one) for one in given]
+            return nearest(place, values[0::2], values[1::2])
+
+        return Bound(arguments[1 + 2 * place].type, apply, data=tuple(range(1, count + 1)))
+    for position, one in enumerate(arguments.positional):
+        if not isinstance(one.type.element, Numbers | Anything):
+            raise FunctionError(f"{name} takes released answers about a table", position, code="PS0208")
+    return Bound(arguments[0].type, _not_here, data=())
+
+
+def _not_here(*_: Array) -> Array:
+    raise NotComputableError("it stands in outputs that are computed from others, and takes outputs")
+
+
 FUNCTIONS: Mapping[str, Function] = by_name(
     Function(
         "regression(t.column, on = {columns}, conditions)",
@@ -216,4 +252,5 @@ FUNCTIONS: Mapping[str, Function] = by_name(
         of_sums=REGRESSION,
     ),
     Function("least_squares(A, b)", _least_squares, arity=(2, 2)),
+    Function("consistent(O, P, ...)", _consistent, arity=(1, None), of_answers=True),
 )

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
-from privspec.language.walk import names_used
+from privspec.language.walk import names_used, with_children
 from privspec.model.alternatives import Design, OpenChoice, Values, value_text
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
@@ -52,6 +52,7 @@ from privspec.model.requirement_rules import RequirementReader
 from privspec.model.requirements import Chain, IndependenceRequirement, Requirement
 from privspec.model.scope import Scope, collect, entry_of, resolve, warn_of_unused
 from privspec.model.shapes import Binding, Bindings, Typer
+from privspec.model.targets import environment_of_computed
 from privspec.model.values import Value
 
 FILE_CALLS = ("csv", "npy")
@@ -248,6 +249,9 @@ class _Builder:
             from privspec.model.through import read_through
 
             model = read_through(model)
+        if any(one.maps for one in computed):
+            report.told(lambda: environment_of_computed(model))
+            report.raise_errors()
         if model.models:
             from privspec.model.worlds import wrong_laws
 
@@ -496,9 +500,32 @@ class _Builder:
             self._check_declared(name, expr, kind, domain)
             return None
         self.typer.types[name] = kind
+        written = expr
+        expr, maps = self._with_maps(expr, sources)
         label = next((one.label for one in self.spec.variables if one.target.name == name), None)
         line = self.source.position(span.start)[0]
-        return Computed(name, expr, sources, inner, kind, line, label, labels)
+        return Computed(name, expr, sources, inner, kind, line, label, labels, written, maps)
+
+    def _with_maps(self, expr: syntax.Expr, sources: tuple[str, ...]) -> tuple[syntax.Expr, tuple[str, ...]]:
+        """An expression whose calls about released answers have the map of each behind it, in one order for all."""
+        maps: dict[str, None] = {}
+
+        def change(node: syntax.Node) -> syntax.Node:
+            known = library().get(node.function) if isinstance(node, syntax.Call) else None
+            if not isinstance(node, syntax.Call) or known is None or not known.of_answers:
+                return with_children(node, change)
+            names = [one.id for one in node.arguments if isinstance(one, syntax.Name) and one.id in sources]
+            if len(names) < len(node.arguments) or len(set(names)) < len(names):
+                message = f"{known.name} takes outputs that are released, each once"
+                raise Failure("PS0206", node.span, message, help=f"as in {known.name}(country, districts)")
+            order = sorted(names, key=list(self.scope.of("output")).index)
+            maps.update(dict.fromkeys(order))
+            values = [syntax.Name(text, span=node.span) for one in order for text in (one, f"{one}.cells")]
+            place = syntax.Number(Fraction(order.index(names[0])), span=node.span)
+            return replace(node, arguments=(place, *values))
+
+        found = self.report.told(lambda: change(expr))
+        return (found if isinstance(found, syntax.Expr) else expr), tuple(maps)
 
     def _nodes(self) -> dict[str, GraphNode]:
         scope, definitions, typer = self.scope, self.definitions, self.typer

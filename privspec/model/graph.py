@@ -70,13 +70,16 @@ class Computed:
     line: int
     label: str | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    written: syntax.Expr | None = None
+    maps: tuple[str, ...] = ()
+    """Released outputs of which the expression needs how they add up the cells of a table, as the value `O.cells`."""
 
     @property
     def text(self) -> str:
         """What is computed, in the words of a spec."""
         word = "moved into" if isinstance(self.domain, Interval) else "rounded to the nearest of"
         within = "" if self.domain is None else f", {word} {self.domain.describe()}"
-        return f"{spell(self.expr)}{within}"
+        return f"{spell(self.written or self.expr)}{within}"
 
     def value(self, released: Mapping[str, Any], public: Environment) -> Array:
         """Its value from released ones; not a number where there is none, as for a quotient by zero."""

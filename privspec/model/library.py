@@ -295,6 +295,8 @@ class Function:
     """What it takes among equals, as in "plurality takes, among equals, ..."; empty where it has no equals."""
     of_sums: FromSums | None = None
     """How it is worked out from sums, of a column of a table."""
+    of_answers: bool = False
+    """Whether it takes released answers, and has to know how these add up the cells of a table."""
     routes: Callable[[Records, Domain | None], tuple[Route, ...]] | None = None
     """Ways to release its value with noise, given what one party holds and the domain of the value."""
 

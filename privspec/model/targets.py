@@ -21,7 +21,7 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import children, names_used, reached
 from privspec.model.domains import ENUMERATION_LIMIT, Tables
 from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
-from privspec.model.graph import GraphNode, Model
+from privspec.model.graph import GraphNode, Model, once
 from privspec.model.library import library
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure
@@ -38,6 +38,24 @@ def environment(model: Model, values: Mapping[str, Value] | None = None) -> Envi
         parties={name: party.size for name, party in model.parties.items()},
         files=Reader(model.base, dict(model.files)),
     )
+
+
+@once
+def environment_of_computed(model: Model) -> Environment:
+    """What computed outputs take beside released ones: public values, and how answers add up the cells of a table.
+
+    Raises: Failure PS0501 for answers that do not, or of too many cells.
+    """
+    known: dict[str, Value] = {}
+    for name in dict.fromkeys(name for one in model.computed for name in one.maps):
+        node = model.nodes[name]
+        cells = [block for block in model.blocks if isinstance(block.type.element, Tables)]
+        found = linear_map(model, name) if len(model.blocks) == len(cells) == 1 else None
+        if found is None:
+            message = f"consistent takes answers that add up at most {COORDINATES_LIMIT:,} cells of one table"
+            raise Failure("PS0501", node.span, message, help="release fewer columns of the table, or leave it as it is")
+        known[f"{name}.cells"] = found
+    return environment(model, known)
 
 
 def input_value(block: InputBlock, u: Array) -> Value:
