@@ -106,6 +106,8 @@ def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
         "systems": "outputs of several of these",
         "correlated": "sums over a sequence",
         "points": "reports of one real point or number",
+        "keys": "keys that nobody has listed",
+        "marginals": "tables of counts of any size",
         "designs": "choices among finitely many values",
         "priced": "an amount of privacy at least cost",
     }
