@@ -124,6 +124,11 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return ["--input", f"{block['source']}={path}"]
     if plan["mechanism"]["family"] == "statistic":
         return records_for(plan, folder)
+    if block["form"] == "keys":
+        path = folder / f"{block['source']}.csv"
+        rows = [f"p{i},{key}" for i in range(200) for key in ("news", "weather")]
+        path.write_text("\n".join([f"person,{block['columns'][0]['name']}", *rows]) + "\n", "utf-8")
+        return ["--input", f"{block['source']}={path}"]
     if "alternatives" in plan["mechanism"]:
         return ballots_for(plan, folder)
     for entry in executed_part(plan)["inputs"]:

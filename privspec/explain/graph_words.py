@@ -208,7 +208,7 @@ def sensitivities(model: Model) -> Iterator[tuple[Requirement, list[tuple[str, s
         free_output = node.kind is VariableKind.OUTPUT and node.definition is None
         if node.secret and not free_output and degree_of(model, name) is Degree.AFFINE:
             matrix = linear_map(model, name)
-            if matrix is not None:
+            if matrix is not None and matrix.size:  # of unknown keys nobody knows how many there are
                 maps[name] = matrix
     from privspec.problem.linear_differences import sensitivity  # the front end does without the kernel
 

@@ -165,8 +165,11 @@ def _rare(chance: Fraction) -> str:
     """A small chance in natural frequencies, rounded up."""
     if not chance:
         return "never"
-    often = 1 / chance
-    return "at most once in " + f"{int(often):,}" if often > 2 else f"with a chance of {percent(chance, 3, UP)}"
+    often = int(1 / chance)
+    if often <= 2:
+        return f"with a chance of {percent(chance, 3, UP)}"
+    step = 10 ** max(len(str(often)) - 2, 0)
+    return f"at most once in {often // step * step:,}"
 
 
 def key_fact(plan: Stated, context: Context) -> KeyFact:

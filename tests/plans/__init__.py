@@ -42,6 +42,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "correlated_readings": {"T": 5},
     "location_reports": {},
     "rounded_answers": {},
+    "pages_read": {},
     "secure_sum_or_noise": {"N": 4},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
