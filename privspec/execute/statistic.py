@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, numbers_at_once, readable, unreadable_said
 
@@ -277,7 +278,7 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
                 steps.cast(pl.Int64).fill_null(0).alias(f"steps_{i}"),
             ]
             known = pl.col(f"x_{i}")
-            nonzero, edge = known != 0.0, high / 1000
+            nonzero, edge = known != 0.0, high / THOUSAND
             tests = (known < low, known > high, nonzero, nonzero & (known.abs() <= edge))
             found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
         elif one.values or not schema[one.name].is_numeric():

@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from privspec.core.diagnostics import UsageError
-from privspec.execute.keeper import refuse, refuse_unreadable
+from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable
 from privspec.execute.sources import (
     IN_DATABASE,
     Folder,
@@ -138,6 +139,9 @@ class _OfParquet(Records):
 
     @cached_property
     def schemas(self) -> Mapping[Path, Mapping[str, Any]]:
+        with connection(self.name) as database:
+            if database is not None and all(_asks(file) for file in self.files):
+                return {file: _kinds(self.name, database, _parquet([file])) for file in self.files}
         import polars as pl
 
         with unreadable_said(self.name):
@@ -165,17 +169,15 @@ class _OfParquet(Records):
 
     def _pushed(self, asked: Statistic, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> Select | None:
         """The SELECT over some files; None where it has to be rows."""
-        if any(set(str(file)) & set("*?[{") for file in files):
+        if not all(map(_asks, files)):
             return None
-        source = f"read_parquet([{', '.join(_text(str(file)) for file in files)}], hive_partitioning = false)"
+        source = _parquet(files)
         try:
             return Select(select_of(asked, _kinds(self.name, database, source), source), source)
         except _RowsNeededError:
             return None
 
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
-        import polars as pl
-
         with connection(self.name) as database:
             for files in self._alike(asked):
                 query = None if database is None else self._pushed(asked, files, database)
@@ -183,9 +185,7 @@ class _OfParquet(Records):
                     assert database is not None
                     yield from _asked(asked, database, query.text, told)
                     continue
-                with unreadable_said(self.name):
-                    frame = pl.scan_parquet(files, glob=False, hive_partitioning=False)
-                yield from groups_of_frame(asked, frame, told)
+                yield from groups_of_frame(asked, Folder(tuple(files)).frame(self.name), told)
 
     def select(self, asked: Statistic) -> list[Select]:
         with connection(self.name) as database:
@@ -194,6 +194,15 @@ class _OfParquet(Records):
             found = [self._pushed(asked, files, database) for files in self._alike(asked)]
         queries = [query for query in found if query is not None]
         return queries if len(queries) == len(found) else super().select(asked)
+
+
+def _asks(file: Path) -> bool:
+    """Whether DuckDB takes the name of a file as it stands."""
+    return not set(str(file)) & set("*?[{")
+
+
+def _parquet(files: Sequence[Path]) -> str:
+    return f"read_parquet([{', '.join(_text(str(file)) for file in files)}], hive_partitioning = false)"
 
 
 # --- databases ------------------------------------------------------------------------------------
@@ -391,13 +400,12 @@ def _cell(column: str, kind: str, *, whole: bool = False) -> str:
 
 
 def _double(column: str, kind: str) -> str | None:
-    """A column as numbers of 64 bits, each the nearest, none that is not a number; None of what holds no numbers."""
+    """A column as numbers of 64 bits, each the nearest; None of what holds no numbers."""
     quoted = _name(column)
     if _WHOLE.fullmatch(kind) or kind == "BOOLEAN":
         return f"CAST({quoted} AS DOUBLE)"
     if kind in ("DOUBLE", "FLOAT"):
-        wide = quoted if kind == "DOUBLE" else f"CAST({quoted} AS DOUBLE)"
-        return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {wide} END"
+        return quoted if kind == "DOUBLE" else f"CAST({quoted} AS DOUBLE)"
     digits = _DECIMAL.fullmatch(kind)
     if digits is not None and int(digits[1]) <= EXACT_DIGITS:
         return f"CAST({quoted} AS DOUBLE)"
@@ -421,7 +429,10 @@ def _key(one: Attribute, kind: str) -> str:
         return f"CASE {low} {one.lower - 1} {high} {one.upper + 1} ELSE {quoted} END"
     below, above = map(_real, one.beyond)
     last = _real(one.upper - 0.25)
-    ends = f"CASE WHEN {number} < {_real(one.lower)} THEN {below} WHEN {number} > {_real(one.upper)} THEN {above}\n"
+    none = f"WHEN isnan({number}) THEN NULL " if kind in ("DOUBLE", "FLOAT") else ""
+    ends = (
+        f"CASE {none}WHEN {number} < {_real(one.lower)} THEN {below} WHEN {number} > {_real(one.upper)} THEN {above}\n"
+    )
     if not one.between:
         return f"{ends}      ELSE {number} END"
     return (
@@ -452,19 +463,23 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str) -> str:
         if number is None:
             raise _RowsNeededError
         low, high = one.ends
-        clipped = f"least(greatest(x_{i}, {_real(low)}), {_real(high)})"
-        steps = f"floor(({clipped} - {_real(low)}) * {_real(one.factor(asked.steps))} + 0.5e0)"
-        whole = f"CAST(least({steps}, {_real(asked.steps)}) AS BIGINT)"
+        steps = f"least(greatest(x_{i}, {_real(low)}), {_real(high)})"
+        steps = f"({steps} - {_real(low)})" if low else steps
+        steps = f"floor({steps} * {_real(one.factor(asked.steps))} + 0.5e0)"
+        if floor((high - low) * one.factor(asked.steps) + 0.5) > asked.steps:
+            steps = f"least({steps}, {_real(asked.steps)})"
         numbers.append(f"{number} AS x_{i}")
+        missing = f"x_{i} IS NULL OR isnan(x_{i})" if kind in ("DOUBLE", "FLOAT") else f"x_{i} IS NULL"
+        # what is missing is in groups of its own, and its steps are not looked at
         cells += [
-            f"x_{i} IS NULL AS key_{i}",
+            f"{missing} AS key_{i}",
             f"x_{i}",
-            f"CASE WHEN x_{i} IS NULL THEN 0 ELSE {whole} END AS steps_{i}",
+            f"CAST({steps} AS {'INTEGER' if asked.steps < 2**31 else 'BIGINT'}) AS steps_{i}",
         ]
         tests = [f"x_{i} < {_real(low)}", f"x_{i} > {_real(high)}"]
-        if high >= 1000:
-            tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / 1000)}"]
-        found += [f"count(*) FILTER (WHERE {test}) AS tally_{i}_{j}" for j, test in enumerate(tests)]
+        if high >= THOUSAND:
+            tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / THOUSAND)}"]
+        found += [f"sum(CAST({test} AS INTEGER)) AS tally_{i}_{j}" for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):
         least = f"steps_{some[0]}" if len(some) == 1 else f"least({', '.join(f'steps_{i}' for i in some)})"
         found.append(f"sum({least}) AS sum_{j}")
@@ -482,16 +497,19 @@ def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, to
         names = [column[0] for column in cursor.description or ()]
         while rows := cursor.fetchmany(BATCH):
             columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
-            tallies = []
+            tallies, sums = [], [list(columns[f"sum_{j}"]) for j in range(len(asked.sets))]
             for i in asked.added:
-                counted = [sum(columns.get(f"tally_{i}_{j}", (0,))) for j in range(4)]
-                tallies.append(Tally(*counted))
-                missing = sum(n for n, none in zip(columns["records"], columns[f"key_{i}"], strict=True) if none)
+                known = [not none for none in columns[f"key_{i}"]]
+                counted = (columns.get(f"tally_{i}_{j}", ()) for j in range(4))
+                tallies.append(Tally(*(sum(n for n, there in zip(c, known, strict=False) if there) for c in counted)))
+                missing = sum(n for n, there in zip(columns["records"], known, strict=True) if not there)
                 if missing:
                     told(i, None, missing)
+                    for some, column in zip(asked.sets, sums, strict=True):
+                        if i in some:
+                            column[:] = [n if there else 0 for n, there in zip(column, known, strict=True)]
             keys = tuple(columns[f"key_{i}"] for i in range(len(asked.attributes)))
-            sums = tuple(columns[f"sum_{j}"] for j in range(len(asked.sets)))
-            yield Groups(keys, columns["records"], sums, tuple(tallies))
+            yield Groups(keys, columns["records"], tuple(sums), tuple(tallies))
 
 
 def _listed(items: Sequence[str]) -> str:
