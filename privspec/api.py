@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,14 @@ class Problem:
 
             return Source(self.name, print_spec(self.spec))
         return Source(self.name, self.spec)
+
+    def __repr__(self) -> str:
+        lines = self.source.text.count("\n") + 1
+        return f"<Problem {self.name}: a spec of {lines:,} lines>"
+
+    def _repr_html_(self) -> str:
+        """The spec as a notebook shows it."""
+        return f"<p>{escape(repr(self)[1:-1])}</p><pre>{escape(self.source.text)}</pre>"
 
     def _request(self, parameters: Mapping[str, Any], constants: Mapping[str, Any] | None) -> Request:
         values = {key: _text(value) for key, value in {**self.parameters, **parameters}.items()}

@@ -17,6 +17,7 @@ from privspec.core.diagnostics import SpecError, UsageError
 from privspec.core.spans import Source
 from privspec.language.parser import parse
 from privspec.manual import copy_template, template_text
+from privspec.noise.samplers import SimulationRandomness
 
 TOTALS = """\
 parameters:
@@ -167,3 +168,23 @@ def test_outputs_are_written_with_their_guarantee(tmp_path: Path) -> None:
     text = (tmp_path / "out.json").read_text("utf-8")
     assert plan.digest in text
     assert "guarantees" in text
+
+
+def test_notebooks_show_specs_and_releases_escaped() -> None:
+    problem = privspec.Problem(
+        """variables:
+  input people in table(sex in {"<b>F</b>", M})
+  output O
+loss: E[ ||O - histogram(people, by = {sex})||^2 ]
+privacy: O is 1-DP wrt people, adding or removing one record
+"""
+    )
+    assert repr(problem) == "<Problem <python>: a spec of 6 lines>"
+    assert "&lt;b&gt;F&lt;/b&gt;" in problem._repr_html_()
+    release = problem.solve().run({"people": {"sex": ["M"]}}, randomness=SimulationRandomness(1))
+    assert repr(release).startswith("<Release of plan ")
+    assert "O (2); " in repr(release)
+    shown = release._repr_html_()
+    assert "<td>&lt;b&gt;F&lt;/b&gt;</td>" in shown
+    assert "<b>" not in problem._repr_html_() + shown
+    assert shown.count("<tr>") == 3

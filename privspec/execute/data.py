@@ -143,6 +143,11 @@ def data_rules(inputs: Sequence[Grid], strict: bool) -> tuple[str, ...]:
             for one in inputs
             if one.held.cells
         ),
+        *(
+            f"{one.held.name}: a number counts in whole steps of 1/{one.step.denominator} of its range, the nearest"
+            for one in inputs
+            if any(column[-1] for column in one.held.columns)
+        ),
         *(f"{one.held.name}: {kept_rule(one.kept)}" for one in inputs if one.kept),
     )
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -91,6 +92,18 @@ class Release:
         private, which event and head of the ledger paid for it, and which plan made it.
         """
         return _LIBRARIES[self.kind]().table(self.rows())
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} ({values.size:,})" for name, values in self.values.items())
+        return f"<Release of plan {self.plan_sha256[:DIGITS]}: {sizes}; {self.notice or 'private'}>"
+
+    def _repr_html_(self) -> str:
+        """Its first rows, as a notebook shows them."""
+        rows = {title: ["" if c is None else str(c) for c in column[:SHOWN]] for title, column in self.rows().items()}
+        head = "".join(f"<th>{escape(title)}</th>" for title in rows)
+        lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in zip(*rows.values(), strict=True))
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<p>{escape(repr(self)[1:-1])}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def seen_by(self, observer: str) -> Release:
         """What one of the `observers` is given, with the guarantees about it.
@@ -206,6 +219,8 @@ class Release:
         return SIMULATION if self.ledger is None else UNPROTECTED
 
 
+SHOWN = 20
+"""Rows of a release that a notebook shows."""
 _TITLES = ("output", "value", "standard_deviation")
 MARKS = ("private", "ledger", "plan")
 """The last columns: whether the row is private, event and head of the ledger, the plan's digest."""

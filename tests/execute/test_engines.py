@@ -18,15 +18,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privspec.api import Problem
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.execute import sources, statistic, warehouse
-from privspec.execute.data import Grid, count_cells, located, read_inputs
+from privspec.execute.data import Grid, count_cells, data_rules, located, read_inputs
 from privspec.execute.family import Circumstances
 from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.registry import digests
+from privspec.families.linear.execution import read_executed
 from privspec.kernel.core.linear import Held
 from privspec.kernel.participation import Kept
+from privspec.noise.samplers import SimulationRandomness
+from privspec.plan import Plan
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -405,3 +409,50 @@ def test_records_are_read_person_by_person_from_every_engine(monkeypatch: pytest
     assert sum(found[0]) == 60 * 2**10
     for source in sources_:
         assert sum(count_cells(replace(grid, kept=Kept("person", 1, None)), source).tolist()) == 20 * 2**10
+
+
+ADULT = Path("/work/shared/data/adult_discretised_privatepgm.csv.gz")
+QUESTIONS = """variables:
+  input people in table("education-num" in 0..15, sex in {0, 1}, "hours-per-week" in [0, 98], age in [0, 84])
+  output number
+  output worked
+  output older
+loss:
+  (E[ ||number - count(people, by = {sex})||^2 ]
+  + 1e-3 * E[ ||worked - sum(people."hours-per-week", by = {sex})||^2 ]
+  + 1e-3 * E[ (older - sum(people.age, "education-num" >= 10))^2 ])
+privacy:
+  all outputs are (1, 1e-6)-DP wrt people, adding or removing one record
+"""
+
+
+@pytest.mark.skipif(not ADULT.is_file(), reason="the Adult extract is not here")
+def test_adult_is_the_same_from_text_parquet_and_a_database(tmp_path: Path) -> None:
+    """48,842 rows: the same whole numbers, so the same release from the same seed; and the sums are those of DuckDB."""
+    with duckdb.connect(tmp_path / "census.duckdb") as database:
+        database.execute(f"CREATE TABLE adult AS SELECT * FROM read_csv('{ADULT}')")
+        database.execute(f"COPY adult TO '{tmp_path}/adult.parquet'")
+        database.execute(f"COPY adult TO '{tmp_path}/parts' (FORMAT parquet, PER_THREAD_OUTPUT)")
+        query = 'SELECT sex, count(*), sum("hours-per-week") FROM adult GROUP BY sex ORDER BY sex'
+        plain = database.execute(query).fetchall()
+    plan = Problem(QUESTIONS).solve()
+    named = (ADULT, tmp_path / "adult.parquet", tmp_path / "parts", f"{tmp_path}/census.duckdb::adult")
+    bases = [read_inputs(executed(plan).inputs, {"people": source}) for source in named]
+    assert all(base.fractions() == bases[0].fractions() for base in bases)
+    found = [plan.run({"people": source}, randomness=SimulationRandomness(7)).values for source in named]
+    for values in found:
+        assert all(np.array_equal(values[name], found[0][name]) for name in values)
+    spread = plan.run({"people": ADULT}, randomness=SimulationRandomness(7)).deviations
+    for place, (_, number, worked) in enumerate(plain):
+        assert abs(found[0]["number"][place] - number) < 8 * spread["number"][place]
+        assert abs(found[0]["worked"][place] - worked) < 8 * spread["worked"][place]
+
+
+def executed(plan: Plan) -> Any:
+    return read_executed(plan.document)
+
+
+def test_what_rounding_to_steps_does_is_said(tmp_path: Path) -> None:
+    rules = data_rules([table(True)], strict=False)
+    assert f"people: a number counts in whole steps of 1/{STEPS} of its range, the nearest" in rules
+    assert not any("steps" in rule for rule in data_rules([table(True, COLUMNS[:2], 1)], strict=False))
