@@ -516,6 +516,7 @@ class Mechanism(Part):
 
     dummy_votes: Fraction | None = None
     target: Target | None = None
+    handicap: tuple[int, ...] = ()
     base: Fraction | None = None
     ratio: Fraction | None = None
     rounds: Rounds | None = None

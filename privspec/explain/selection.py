@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 _NOTE = Note("scores")
 NAMES = {
-    "exponential": ("the exponential mechanism", "in proportion to"),
-    "permute_and_flip": ("permute-and-flip", "by"),
+    "exponential": "the exponential mechanism",
+    "permute_and_flip": "permute-and-flip",
+    "table": "a table of exact chances, a row for each table of counts",
 }
 FEW = 6
 """Values that a sentence names."""
@@ -33,6 +34,7 @@ class SelectionFact(MechanismFact):
     block: SelectedColumn
     base: Fraction
     offset: int
+    weighed: bool
     off: Quantity
     input_line: SpecLine
 
@@ -74,13 +76,15 @@ class SelectionFact(MechanismFact):
         return "".join(f", {_kept(one)}" for one in self.block.where)
 
     def drawn(self, facts: Facts) -> str:
-        return f"{self.block.output} is drawn from {self.values} by {NAMES[self.family][0]}{self._beside()}"
+        return f"{self.block.output} is drawn from {self.values} by {NAMES[self.family]}{self._beside()}"
 
     def _beside(self) -> str:
         if not self.offset:
-            return ""
+            return ", weighed by the stated law" if self.weighed else ""
         many = "1 record" if abs(self.offset) == 1 else f"{count(abs(self.offset))} records"
-        return f", aiming {many} {'above' if self.offset > 0 else 'below'} what is sought"
+        return f", aiming {many} {'above' if self.offset > 0 else 'below'} what is sought" + (
+            ", weighed by the stated law" if self.weighed else ""
+        )
 
     def error(self, facts: Facts) -> tuple[str, str]:
         loss, cost = facts.loss, self.block.cost
@@ -126,9 +130,11 @@ class SelectionFact(MechanismFact):
         step = "one record" if block.score.share is not None and block.score.share.denominator == 1 else step
         text = (
             f"{block.output} is one of {self.values}. Each is behind the best one by a number of steps of {step}; "
-            f"a step multiplies its chance by {float(1 / self.base):.6g}. It is drawn by {NAMES[self.family][0]}"
+            f"a step multiplies its chance by {float(1 / self.base):.6g}. It is drawn by {NAMES[self.family]}"
             f"{self._beside()}."
         )
+        if self.family == "table":
+            text = f"{block.output} is one of {self.values}, drawn by {NAMES[self.family]}, each row of the sum 1."
         read = "Each record is read at the nearest of these values, by itself. " if block.numbers else ""
         why = f"{read}How far one record can move the steps, and with them the chances, is proved in the note."
         exact = "Draws compare whole numbers of the operating system's generator: no floating-point number takes part."
@@ -144,7 +150,8 @@ class SelectionFact(MechanismFact):
         return (asserted(text, self.input_line),)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        words = f"How it is drawn: {self.drawn(facts)}; a step of a score has the chance {1 / self.base}."
+        step = "" if self.family == "table" else f"; a step of a score has the chance {1 / self.base}"
+        words = f"How it is drawn: {self.drawn(facts)}{step}."
         return [proved(words, _NOTE, Judged("law"))]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
@@ -163,11 +170,13 @@ class SelectionFact(MechanismFact):
         rows = [
             ("Column", f"{block.column} of {block.source}{self.among}"),
             ("Values", self.values),
-            ("Rule", f"{NAMES[self.family][0]}{self._beside()}"),
-            ("Chance of one step", str(1 / self.base)),
+            ("Rule", f"{NAMES[self.family]}{self._beside()}"),
+            *([] if self.family == "table" else [("Chance of one step", str(1 / self.base))]),
             ("Released", block.output),
         ]
         text = "Chances are powers of one fraction: each is as many tosses of a coin that compares whole numbers."
+        if self.family == "table":
+            text = "A uniform whole number below the common sum of the chances is found among the sums of a row."
         return executed(facts, rows, proved(text, _NOTE))
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
@@ -199,6 +208,7 @@ def selection_fact(plan: Stated, context: Context) -> SelectionFact:
         block=column,
         base=mechanism.base or Fraction(1),
         offset=0 if mechanism.target is None else mechanism.target.offset,
+        weighed=any(mechanism.handicap),
         off=rounded(sqrt(max(value, 0.0)) if column.cost.power == 2 else value),
         input_line=context.line_of(column.source),
     )

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, comb, factorial, floor, prod
+from typing import ClassVar
 
 from flint import arb, ctx
 
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import NONE, proves
-from privspec.kernel.core.numbers import ball, end
+from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.problem import Frame, Guarantee, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import SAID, judge_loss
 
 NOTE = "scores"
@@ -27,6 +29,8 @@ PRECISION = 256
 FINEST = 2**64
 """Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
 LARGEST_PARTS = 1000
+MOST_ENTRIES = 4000
+"""Chances of the largest table of laws."""
 
 
 # --- what the problem asks --------------------------------------------------------------------------------
@@ -121,6 +125,38 @@ class Selected:
     def size(self) -> int:
         return len(self.answers)
 
+    def best(self, counts: tuple[int, ...]) -> int:
+        """The place of what is sought: the least answer that the share is at most, the first of equals."""
+        if isinstance(self.score, Counts):
+            return counts.index(max(counts))
+        rank = max(ceil(self.score.share * sum(counts)), 1)
+        return next((i for i in range(self.size) if sum(counts[: i + 1]) >= rank), 0)
+
+    def costs(self, counts: tuple[int, ...]) -> list[Fraction]:
+        """What each answer costs at a table of counts, without the weight."""
+        if self.cost.form == "ranks":
+            target = Target(self.score.share, 0) if isinstance(self.score, Ranks) else None
+            unit = 1 if target is None else target.share.denominator
+            return [Fraction(one, unit) for one in behind(target, list(counts))]
+        best = self.best(counts)
+        if self.cost.form == "mismatch":
+            return [Fraction(i != best) for i in range(self.size)]
+        if self.numbers is None:
+            raise Refused("has distances of words")
+        return [abs(one - self.numbers[best]) ** self.cost.power for one in self.numbers]
+
+    def weights(self) -> list[Fraction]:
+        """The chances of all tables by the law, of records that all count."""
+        law = self.law
+        if law is None or law.counted != 1 or law.size != self.records:
+            raise Refused("has no law of its tables")
+        chances = [entry * law.chances.unit for row in law.chances.rows for entry in row]
+        whole = factorial(law.size)
+        return [
+            Fraction(whole, prod(map(factorial, table))) * prod(p**c for p, c in zip(chances, table, strict=True))
+            for table in tables_of(self)
+        ]
+
 
 WORDS = {"Cost.form": ("ranks", "distance", "mismatch")}
 
@@ -204,6 +240,19 @@ def epsilon_up(ratio: Fraction) -> Fraction:
         return max(end(ball(ratio).log().upper()), NONE)
 
 
+def behind(target: Target | None, counts: list[int]) -> list[int]:
+    """The steps that every answer is behind, of how many records stand at each; without a target by counts."""
+    if target is None:
+        most = max(counts)
+        return [most - one for one in counts]
+    unit, below, found = target.share.denominator, 0, []
+    aim = target.aim(sum(counts)) * unit
+    for one in counts:
+        found.append(int(max(below * unit - aim, aim - (below + one) * unit, NONE)))
+        below += one
+    return found
+
+
 # --- what an answer costs ---------------------------------------------------------------------------------
 
 
@@ -282,29 +331,27 @@ def least_ranks(block: Selected, unit: Unit, epsilon: Fraction, far: Fraction) -
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is executed: a draw by the scores, with the chance 1 / base of every step."""
+    """What is executed: a draw by the scores, with the chance 1 / base of every step.
+
+    `handicap`: steps that every answer is behind whatever the data are, none where it is empty.
+    """
 
     block: Selected
     family: str
     base: Fraction
     target: Target | None
+    handicap: tuple[int, ...]
     drops: bool
+    kept: Kept | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
         return (self.block.output,)
 
     def scores(self, counts: list[int]) -> list[int]:
-        """The steps of every answer, of how many records stand at each."""
-        if self.target is None:
-            most = max(counts)
-            return [most - one for one in counts]
-        unit, records, below, found = self.target.share.denominator, sum(counts), 0, []
-        aim = self.target.aim(records) * unit
-        for one in counts:
-            found.append(int(max(below * unit - aim, aim - (below + one) * unit, NONE)))
-            below += one
-        return found
+        """The steps of every answer, of how many records stand at each, and those that it always has."""
+        own = behind(self.target, counts)
+        return [a + b for a, b in zip(own, self.handicap, strict=True)] if self.handicap else own
 
     def ratio(self, unit: Unit) -> Fraction:
         """Of the chances beside what one unit changes."""
@@ -313,7 +360,10 @@ class Drawn:
             if block.records is None:
                 raise Refused("everything may change, and nobody says how many records there are")
             group = block.records
-        return ratio_up(self.family, self.base, block.size, steps_of(block, self.target, unit.adding), group)
+        steps = steps_of(block, self.target, unit.adding)
+        if self.handicap:  # then the best answer need not be at 0: what is proved of the spread alone holds
+            return self.base ** (steps.spread * group)
+        return ratio_up(self.family, self.base, block.size, steps, group)
 
     def spread(self, unit: Unit) -> Fraction | None:
         """At least how far apart two logarithms of the ratios of two neighbours are, where that is less than twice one.
@@ -326,14 +376,122 @@ class Drawn:
         return epsilon_up(self.base ** (steps.spread * unit.count))
 
 
-def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn:
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is executed: the law of the answers at every table of counts, in whole numbers of one sum, `total`.
+
+    Tables are those of `tables_of`, in their order.
+    """
+
+    block: Selected
+    laws: tuple[tuple[int, ...], ...]
+    total: int
+    drops: bool
+
+    family: ClassVar[str] = "table"
+    kept: ClassVar[None] = None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+    def ratio(self, unit: Unit) -> Fraction:
+        """Of the chances beside what one unit changes; refused where it has no limit."""
+        tables = tables_of(self.block)
+        at, found = {table: i for i, table in enumerate(tables)}, Fraction(1)
+        every = unit.kind == "everything"
+        for i, table in enumerate(tables):
+            for j in range(len(tables)) if every else (at[other] for other in beside(table)):
+                for one, other in zip(self.laws[i], self.laws[j], strict=True):
+                    if one > found * other:
+                        if not other:
+                            raise Refused("some answer is possible on one side of a line alone")
+                        found = Fraction(one, other)
+        return found if every else found**unit.count
+
+    def spread(self, unit: Unit) -> None:
+        """Not known to be less than twice the largest logarithm."""
+
+    def loss(self) -> Fraction:
+        """By the law of the records, or at the worst table."""
+        means = [
+            sum((chance * cost for chance, cost in zip(law, self.block.costs(table), strict=True)), NONE) / self.total
+            for table, law in zip(tables_of(self.block), self.laws, strict=True)
+        ]
+        if self.block.cost.worst:
+            return self.block.cost.weight * max(means)
+        weights = self.block.weights()
+        return self.block.cost.weight * sum((w * mean for w, mean in zip(weights, means, strict=True)), NONE)
+
+
+def tables_of(block: Selected) -> list[tuple[int, ...]]:
+    """Every table of counts of the answers, of so many records as everybody knows; refused where there are too many."""
+    many, size = block.records, block.size
+    if many is None or comb(many + size - 1, size - 1) * size > MOST_ENTRIES:
+        raise Refused("has tables that are too many to list")
+    found: list[tuple[int, ...]] = [()]
+    for place in range(size):
+        last = place == size - 1
+        found = [(*one, more) for one in found for more in ((many - sum(one),) if last else range(many - sum(one) + 1))]
+    return found
+
+
+def beside(table: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The tables in which one record has another answer."""
+    found = []
+    for i, here in enumerate(table):
+        for j in range(len(table)) if here else ():
+            if i != j:
+                moved = list(table)
+                moved[i], moved[j] = here - 1, table[j] + 1
+                found.append(tuple(moved))
+    return found
+
+
+def least_of_tables(block: Selected, epsilon: Fraction, witness: Item) -> Fraction:
+    """What no mechanism is below that a record replaced changes by at most e^epsilon, by multipliers (note, section 6).
+
+    `pairs`: a table, one beside it, an answer, and the multiplier of "no more than e^epsilon times as likely";
+    `weights`: of the tables, where the loss is that at the worst one.
+    """
+    tables = tables_of(block)
+    many, ratio = len(tables), exp_up(epsilon)
+    pairs, weights = witness.fields("pairs", "weights")
+    if block.cost.worst:
+        given = [Fraction(one.double()) for one in weights.items(many)]
+        if min(given) < 0 or not sum(given):
+            raise weights.wrong("are no weights of tables")
+        shares = [one / sum(given) for one in given]
+    else:
+        weights.same(None)
+        shares = block.weights()
+    reduced = [[share * cost for cost in block.costs(table)] for share, table in zip(shares, tables, strict=True)]
+    for pair in pairs.items():
+        one, other, answer, multiplier = pair.items(4)
+        i, j, r = one.integer(0, many - 1), other.integer(0, many - 1), answer.integer(0, block.size - 1)
+        size = Fraction(multiplier.double())
+        if size < 0 or sum(map(abs, map(int.__sub__, tables[i], tables[j]))) != 2:
+            raise pair.wrong("is about tables that are no neighbours, or has a multiplier below 0")
+        reduced[i][r] += size
+        reduced[j][r] -= ratio * size
+    return block.cost.weight * sum(map(min, reduced), NONE)
+
+
+def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn | Listed:
     """What a plan executes for a block; all but the mechanism and its numbers is as the problem says."""
     found = read(Selected, block)
     assert isinstance(found, Selected)
     _units(frame, found, block)
     drops = frame.data[0].rule == "drop"
     said: dict[str, object] = {"input": found.source, "output": found.output, "leaves_out": drops}
-    family, base, aim = mechanism.stating(said, "family", "base", "target")
+    if isinstance(mechanism.value, dict) and mechanism.value.get("family") == "table":
+        (table,) = mechanism.stating(said | {"family": "table"}, "table")
+        flat, unit = table.array(len(tables_of(found)), found.size)
+        laws = tuple(tuple(flat[i : i + found.size]) for i in range(0, len(flat), found.size))
+        if min(flat) < 0 or any(sum(law) * unit != 1 for law in laws):
+            raise table.wrong("has a law whose chances do not add up to one")
+        return Listed(found, laws, sum(laws[0]), drops)
+    family, base, aim, more = mechanism.stating(said, "family", "base", "target", "handicap")
     name, number = family.one_of("exponential", "permute_and_flip"), base.exact(1)
     if number.numerator > FINEST:
         raise base.wrong("has more binary places than are drawn")
@@ -341,54 +499,58 @@ def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn:
     assert target is None or isinstance(target, Target)
     if (target is None) != isinstance(found.score, Counts) or (target and target.share.denominator > LARGEST_PARTS):
         raise aim.wrong("is not what such scores are about")
-    return Drawn(found, name, number, target, drops)
+    handicap = tuple(one.integer() for one in more.items())
+    if handicap and len(handicap) != found.size:
+        raise more.wrong("is of other answers")
+    return Drawn(found, name, number, target, handicap, drops, frame.data[0].kept)
 
 
 def _units(frame: Frame, block: Selected, item: Item) -> None:
     """One table that one keeper holds, one output, one unit a line: a record, several, or all of them."""
     lines, units = frame.obligations, [unit for one in frame.obligations for unit in one.units]
-    about = ((block.output,), (block.output,), (block.source,))
-    kinds = {(unit.kind, unit.adding and unit.kind == "everything") for unit in units}
-    coming = [unit.adding for unit in units]
+    about = {((block.output,), (block.output,), (block.source,))}
+    kinds, coming = {unit.kind for unit in units}, [unit.adding for unit in units]
+    held = [(data.name, data.party) for data in frame.data] == [(block.source, None)]
+    single = all(unit.apart is None for unit in units) and len(units) == len(lines)
+    every = any(unit.adding and unit.kind == "everything" for unit in units)
+    people = wrong_person([(u.kind, u.count) for u in units[:1]], [frame.data[0].kept]) if held and units else ""
+    people = people or ("is about people, and about records" if "person" in kinds and len(kinds) > 1 else "")
     for text, holds in (
-        (
-            "does not read just the one input of the problem",
-            [(d.name, d.party) for d in frame.data] == [about[2] + (None,)],
-        ),
-        (
-            "gives another output than the lines are about",
-            {(one.outputs, one.seen, one.wrt) for one in lines} == {about},
-        ),
-        ("has a line about another unit than records", kinds <= {("record", False), ("everything", False)}),
-        (
-            "has a line about records apart, or several units",
-            all(u.apart is None for u in units) and len(units) == len(lines),
-        ),
+        ("does not read just the one input of the problem", held),
+        ("gives another output than the lines are about", {(one.outputs, one.seen, one.wrt) for one in lines} == about),
+        ("has a line about another unit than records", kinds <= {"record", "person", "everything"} and not every),
+        ("has a line about records apart, or several units", single),
+        (people, not people),
+        ("keeps another number of records than a line says", len({u.count for u in units if u.kind == "person"}) < 2),
         ("makes a number of records public that is a secret", block.records is None or not any(coming)),
         ("leaves records out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
         ("is under a trust that is not known here", frame.trust.kind == "curator"),
     ):
         if not holds:
             raise item.wrong(text)
+    if "person" in kinds and block.records is not None:
+        raise item.wrong("makes a number of records public, of which some are not kept")
 
 
 class SelectionRules(Rules):
     """Plans that select a value of a column."""
 
-    def judge(self, case: Case) -> Drawn:
+    def judge(self, case: Case) -> Drawn | Listed:
         drawn = read_drawn(case.block, case.mechanism, case.frame)
         block = drawn.block
         case.fairness.same(None)
         case.accuracy.same([])
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values")
         allowed = not block.families or drawn.family in block.families
-        case.says("law", allowed, f"{drawn.family}: each step of a score has the chance {1 / drawn.base}")
+        words = f"{len(drawn.laws)} laws" if isinstance(drawn, Listed) else f"each step has the chance {1 / drawn.base}"
+        words = f"{drawn.family}: {words}"
+        case.says("law", allowed, words)
         for one in read_guarantees(case.guarantees, case.frame):
             self._privacy(case, drawn, one)
         self._loss(case, drawn)
         return drawn
 
-    def _privacy(self, case: Case, drawn: Drawn, one: Guarantee) -> None:
+    def _privacy(self, case: Case, drawn: Drawn | Listed, one: Guarantee) -> None:
         (unit,), name = one.obligation.units, one.obligation.measure.name
         epsilon = epsilon_up(drawn.ratio(unit))
         said = one.achieved.get("epsilon", Fraction(-1))
@@ -398,11 +560,19 @@ class SelectionRules(Rules):
         tail = "" if holds else f"; the plan states {float(said):.8g} and asks for {_figures(one.asked)}"
         case.says("privacy", holds, f"{text} ({NOTE}){tail}", one.number)
 
-    def _loss(self, case: Case, drawn: Drawn) -> None:
-        """A worst loss in ranks is derived, with what no mechanism is below; a mean over data is tested only."""
+    def _loss(self, case: Case, drawn: Drawn | Listed) -> None:
+        """A worst loss in ranks is derived, and any of a table; a mean over data that are not listed is tested only."""
         block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
         kind = "worst" if block.cost.worst else "expected"
         words = [block.expression, units_of(block), kind]
+        if isinstance(drawn, Listed):
+            lines = [one for one in case.frame.obligations if one.measure.name == "epsilon-DP"]
+            strictest = min(one.measure.figures({})["epsilon"] for one in lines) if lines else None
+            if strictest is None or not all(one.units[0].kind == "record" for one in lines):
+                raise case.mechanism.wrong("is a table under lines that it is not for")
+            least = None if witness.absent else least_of_tables(block, strictest, witness)
+            judge_loss(case, drawn.loss(), least, CLASSES[least is not None :], "mechanism", words)
+            return
         if not block.cost.worst:
             known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "among": LISTED}
             known |= dict(zip(SAID, words, strict=True))
@@ -413,7 +583,8 @@ class SelectionRules(Rules):
             case.says("loss", holds, text)
             return
         target = drawn.target
-        if target is not None and (not isinstance(block.score, Ranks) or target != Target(block.score.share, 0)):
+        aside = target is not None and isinstance(block.score, Ranks) and target != Target(block.score.share, 0)
+        if aside or drawn.handicap:
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
         unit = 1 if target is None else target.share.denominator
         value = block.cost.weight * worst_ranks(drawn.family, drawn.base, block.size, unit)
@@ -432,9 +603,10 @@ class SelectionRules(Rules):
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)
-        assert isinstance(executed, Drawn)
+        assert isinstance(executed, Drawn | Listed)
         (unit,) = view.units
-        if unit.kind not in ("record", "everything") or unit.apart is not None or outputs != executed.outputs:
+        person = "person" if executed.kept else "record"
+        if unit.kind not in (person, "everything") or unit.apart is not None or outputs != executed.outputs:
             return None
         return {"epsilon": epsilon_up(executed.ratio(unit)), "delta": NONE}
 

@@ -21,7 +21,7 @@ from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.library import Argument, Arguments
 from privspec.model.measures import Chosen, MetricDP, Personalised
-from privspec.model.neighbours import ReplacingEverything, ReplacingRecord
+from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel, Requirement
@@ -370,6 +370,11 @@ class _Reader:
         """
         assert self.model.loss is not None
         own, size = dict(self.table.attributes)[column], self.table.records
+        if any(
+            isinstance(line.neighbours, ReplacingPerson) and line.neighbours.by_id for line in self.model.requirements
+        ):
+            text = "this average needs a law of how many records each person has, of which some are not kept"
+            raise Failure("PS0501", self.model.loss.span, text, help="write worst[ rank_error(...) ], which needs none")
         name = f"{self.source.name}.{column}"
         if size is None or not 0 < size <= LARGEST_SIZE:
             text = f"this average needs a number of records of {self.source.name}"
@@ -468,7 +473,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
             yield line.span, f"{measure.name} of a selected value", None
         elif (measure.pure_epsilon or 0) > LARGEST_EPSILON:
             yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
-        if not isinstance(unit, ReplacingRecord | ReplacingEverything) or getattr(unit, "kept", None):
+        if not isinstance(unit, ReplacingRecord | ReplacingEverything):
             yield line.span, f"{unit.describe()} of a selected value", "write `adding or removing one record`"
     for target in model.accuracy:
         yield target.target.span, "lines of accuracy of a selected value", None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.data import Grid, count_cells, located
-from privspec.execute.drawing import Labels
+from privspec.execute.drawing import Labels, RowLaw
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -26,14 +26,16 @@ from privspec.execute.family import (
     refuse_unknown,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
+from privspec.execute.people import kept_rule
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.selection.execution import sampler
 from privspec.kernel.core.linear import Held
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, read
+from privspec.kernel.participation import Kept
 from privspec.kernel.selection import Drawn as Executed
-from privspec.kernel.selection import Selected, Where, read_drawn
+from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
 from privspec.model.lotteries import lottery_of
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -72,7 +74,7 @@ class Nearest(Attribute):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Attribute):
+class Allowed(Attribute):
     """Whether a value is one of those that a condition keeps: 1 or 0."""
 
     kept: frozenset[int] = frozenset()
@@ -93,17 +95,19 @@ class Kept(Attribute):
         return place
 
 
-def _condition(one: Where) -> Kept:
+def _condition(one: Where) -> Allowed:
     """A range of whole numbers takes what is between two of them at the nearest, as counts do."""
     kept = frozenset(one.kept)
     if one.values[0].lstrip("-").isdigit() and one.values[-1].lstrip("-").isdigit():
         low, high = int(one.values[0]), int(one.values[-1])
         if list(one.values) == list(map(str, range(low, high + 1))):
-            return Kept(one.column, (), low, high, kept=kept)
-    return Kept(one.column, one.values, kept=kept)
+            return Allowed(one.column, (), low, high, kept=kept)
+    return Allowed(one.column, one.values, kept=kept)
 
 
-def counts_of(block: Selected, data: Mapping[str, Any], circumstances: Circumstances, *, drops: bool) -> list[int]:
+def counts_of(
+    block: Selected, data: Mapping[str, Any], circumstances: Circumstances, drops: bool, kept: Kept | None
+) -> list[int]:
     """How many records that count stand at each answer.
 
     Raises: DataError PS0801 to PS0809.
@@ -119,7 +123,7 @@ def counts_of(block: Selected, data: Mapping[str, Any], circumstances: Circumsta
     cells = block.size * 2 ** len(block.where)
     held = Held(block.source, 0, cells, "cells", (), None, None, None, (), block.records, None)
     source = located(block.source, given_for(block.source, data))
-    one = Grid(held, Fraction(1), drops)
+    one = Grid(held, Fraction(1), drops, kept=kept)
     counted = count_cells(one, source, circumstances, attributes).reshape(block.size, -1)
     found: list[int] = counted[:, -1].tolist()
     if block.records is not None and sum(found) != block.records:
@@ -128,7 +132,7 @@ def counts_of(block: Selected, data: Mapping[str, Any], circumstances: Circumsta
     return found
 
 
-def drawn_of_plan(plan: Plan) -> Executed:
+def drawn_of_plan(plan: Plan) -> Executed | Listed:
     """What the kernel judges of a plan.
 
     Raises: UsageError PS0820 if it is none of a selection.
@@ -148,7 +152,7 @@ def drawn_of_plan(plan: Plan) -> Executed:
 class SelectionMechanism(FamilyMechanism):
     """A value of a column, drawn by the scores of all answers."""
 
-    drawn: Executed
+    drawn: Executed | Listed
 
     @classmethod
     def of_plan(cls, plan: Plan) -> SelectionMechanism:
@@ -162,7 +166,8 @@ class SelectionMechanism(FamilyMechanism):
 
         block = read(Selected, Item(document(block_of(model)), "block"))
         assert isinstance(block, Selected)
-        counts_of(block, data, circumstances, drops=data_of(model, model.inputs[0]).rule == "drop")
+        said = data_of(model, model.inputs[0])
+        counts_of(block, data, circumstances, said.rule == "drop", said.kept)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -178,27 +183,27 @@ class SelectionMechanism(FamilyMechanism):
 
         Raises: DataError PS0801 to PS0809.
         """
-        counts = counts_of(self.drawn.block, data, circumstances, drops=self.drawn.drops)
-        return Scores(self, tuple(self.drawn.scores(counts)), circumstances.strict)
+        counts = counts_of(self.drawn.block, data, circumstances, self.drawn.drops, self.drawn.kept)
+        return Counted(self, tuple(counts), circumstances.strict)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws at data by input name, by default at a table without records."""
-        counts = [0] * self.drawn.block.size
+        counts = [self.drawn.block.records or 0, *[0] * (self.drawn.block.size - 1)]
         if asked.data is not None:
-            counts = counts_of(self.drawn.block, asked.data, Circumstances(), drops=self.drawn.drops)
+            counts = counts_of(self.drawn.block, asked.data, Circumstances(), self.drawn.drops, self.drawn.kept)
         figures = self.labels.figures()
         refuse_long_simulation(asked.repetitions, f"{asked.repetitions} exact draws", "take fewer")
-        scores = Scores(self, tuple(self.drawn.scores(counts)), strict=False)
-        randomness = SimulationRandomness(asked.seed)
-        return np.take(figures, [scores.answer(randomness) for _ in range(asked.repetitions)], axis=0)
+        secret, randomness = Counted(self, tuple(counts), strict=False), SimulationRandomness(asked.seed)
+        draw = secret.sampler()
+        return np.take(figures, [draw(randomness) for _ in range(asked.repetitions)], axis=0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Scores(Secret):
-    """How many steps each answer is behind the best one."""
+class Counted(Secret):
+    """How many records stand at each answer."""
 
     mechanism: SelectionMechanism
-    steps: tuple[int, ...]
+    counts: tuple[int, ...]
     strict: bool
 
     @property
@@ -207,14 +212,21 @@ class Scores(Secret):
             return (STRICT_RULE,)
         drawn = self.mechanism.drawn
         fate = "is left out" if drawn.drops else "counts as the first one, or as one that conditions leave out"
+        kept = [f"{drawn.block.source}: {kept_rule(drawn.kept)}"] if drawn.kept else []
         near = f"is read at the nearest value of {drawn.block.output}; one that " if drawn.block.numbers else ""
-        return (f"{drawn.block.source}: a record {near}has no such value, or none that a condition knows, {fate}",)
+        return (
+            f"{drawn.block.source}: a record {near}has no such value, or none a condition knows, {fate}",
+            *kept,
+        )
 
-    def answer(self, randomness: Randomness) -> int:
-        """The place of the answer that is drawn."""
+    def sampler(self) -> Callable[[Randomness], int]:
+        """What draws the place of an answer."""
         drawn = self.mechanism.drawn
-        return sampler(lottery_of(drawn.family, drawn.base), [Fraction(-one) for one in self.steps])(randomness)
+        if isinstance(drawn, Listed):
+            return RowLaw.of(drawn.laws[tables_of(drawn.block).index(self.counts)], drawn.total).draw
+        steps = drawn.scores(list(self.counts))
+        return sampler(lottery_of(drawn.family, drawn.base), [Fraction(-one) for one in steps])
 
     def draw(self, randomness: Randomness) -> Drawn:
         values = self.mechanism.labels.values()[self.mechanism.drawn.block.output]
-        return Drawn({self.mechanism.drawn.block.output: np.asarray(values[self.answer(randomness)])})
+        return Drawn({self.mechanism.drawn.block.output: np.asarray(values[self.sampler()(randomness)])})

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from privspec.families.document import STEP, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.selection.scores.tables import listed
 from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Obligation, Share
 from privspec.kernel.core.reading import Item, read
@@ -24,22 +25,27 @@ from privspec.kernel.selection import (
     LISTED,
     NOTE,
     Drawn,
+    Listed,
     Ranks,
     Selected,
     Target,
     epsilon_up,
+    least_of_tables,
     least_ranks,
     proved_by,
+    tables_of,
     units_of,
     worst_ranks,
 )
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import data_of, obligation_of
-from privspec.problem.form import document
+from privspec.problem.form import Numbers, document
 from privspec.problem.selection import block_of
 
 Array = NDArray[np.float64]
+Bounded = tuple[dict[str, Any], float]
+"""A witness, and what it proves of every mechanism, rounded down."""
 BITS = 40
 """Binary places of the chance that belongs to one step of a score."""
 PROFILES = 1000
@@ -48,8 +54,12 @@ WORK = 3e8
 NODES = 96
 SEED = 20220
 """Of what simulates tables: made-up data alone, so that the same spec always gives the same plan."""
-OFFSETS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+OFFSETS = (4, 8, 16, 32)
 """Quarters of 1 / epsilon records by which a mechanism may aim beside an extreme, towards the middle."""
+WEIGHTS = (1.0, 2.0, 4.0)
+"""Powers of the chances that answers have of being an extreme, by which a mechanism may hold them back."""
+FARTHEST = 8.0
+"""No chance of an extreme counts as less than e^-8 of the largest, whatever the law says."""
 NAMES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
 
 
@@ -65,18 +75,21 @@ class System:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tried:
-    """A mechanism with its loss; `error`: the standard error of a simulated one."""
+    """A mechanism with its loss; `error`: the standard error of a simulated one; `witness`: what bounds all others."""
 
-    drawn: Drawn
+    drawn: Drawn | Listed
     loss: float
     error: float | None
+    witness: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
         """In a few words."""
+        if isinstance(self.drawn, Listed):
+            return f"a table of {len(self.drawn.laws)} laws"
         target, score = self.drawn.target, self.drawn.block.score
         aside = "" if target is None or not isinstance(score, Ranks) or not target.offset else _aside(target.offset)
-        return f"{NAMES[self.drawn.family]}{aside}"
+        return f"{NAMES[self.drawn.family]}{aside}{', weighed by the law' if self.drawn.handicap else ''}"
 
 
 def _aside(offset: int) -> str:
@@ -101,9 +114,12 @@ class Selections:
     def decide(self, model: Model, system: System, settings: Settings) -> SelectionDecision | Infeasible:
         """The best mechanism of those that meet every line."""
         started = perf_counter()
-        tried = [one for one in attempts(system) if one is not None]
-        tried.sort(key=lambda one: (one.loss, one.name))
-        bound = _bound(system) if system.block.cost.worst else None
+        tried = sorted(attempts(system), key=lambda one: (one.loss, one.name))
+        if not tried:
+            return _none(system)
+        bound = None if tried[0].witness is None else _of_tables(system, tried[0].witness)
+        if bound is None and system.block.cost.worst and isinstance(tried[0].drawn, Drawn):
+            bound = _bound(system)
         return SelectionDecision(model, system, tuple(tried), bound, perf_counter() - started)
 
     def size(self, system: System) -> int:
@@ -148,7 +164,7 @@ def mechanisms(system: System) -> Iterator[Drawn]:
     families = [name for name in NAMES if not block.families or name in block.families]
     for target in targets(system):
         for family in families:
-            yield Drawn(block, family, Fraction(1), target, system.drops)
+            yield Drawn(block, family, Fraction(1), target, (), system.drops)
 
 
 def targets(system: System) -> Iterator[Target | None]:
@@ -171,15 +187,45 @@ def targets(system: System) -> Iterator[Target | None]:
 def attempts(system: System) -> Iterator[Tried]:
     """Every mechanism at the largest base that the lines allow, with its loss."""
     found = [calibrated(one, system.lines) for one in mechanisms(system)]
-    yield from valued(system, found)
+    score = system.block.score
+    if isinstance(score, Ranks) and score.share in (0, 1) and system.block.law is not None:
+        some = [plain for plain in found if plain.family == found[-1].family]
+        found += [one for plain in some[:3] for one in expecting(system, plain)]
+    tables = listed(system.block, system.lines, drops=system.drops)
+    if tables is not None:
+        yield Tried(tables[0], nearest_double(tables[0].loss()), None, tables[1])
+    yield from valued(system, found, exactly=tables is not None)
+
+
+def expecting(system: System, plain: Drawn) -> Iterator[Drawn]:
+    """Beyond an extreme all answers stand alike: the mechanism with those behind that the law makes less likely."""
+    best = np.array([_sought(system.block, counts) for counts in simulated(system.block)])
+    chances = (np.bincount(best, minlength=system.block.size) + 1 / system.block.size) / (len(best) + 1)
+    smooth = np.convolve(np.pad(chances, 2, mode="edge"), (0.1, 0.2, 0.4, 0.2, 0.1), mode="valid")
+    for weight in WEIGHTS:
+        shifted = calibrated(replace(plain, handicap=(1,) * system.block.size), system.lines)
+        if shifted.base > 1:
+            away = weight * np.minimum(np.log(smooth.max() / smooth), FARTHEST) / _log(shifted.base)
+            yield replace(shifted, handicap=tuple(int(one) for one in np.rint(away)))
 
 
 # --- losses ---------------------------------------------------------------------------------------
 
 
-def valued(system: System, found: list[Drawn]) -> Iterator[Tried]:
-    """The loss of each mechanism: derived at the worst, simulated on average over the same tables for all."""
+def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iterator[Tried]:
+    """The loss of each mechanism: derived at the worst, simulated on average over the same tables for all.
+
+    Args: exactly, where all tables are listed: over these, in doubles.
+    """
     block = system.block
+    if exactly:
+        tables = [np.array(table) for table in tables_of(block)]
+        weights = None if block.cost.worst else [float(one) for one in block.weights()]
+        for one in found:
+            costs = [float(law_of_draw(one, counts) @ costs_of(block, counts)) for counts in tables]
+            mean = max(costs) if weights is None else float(np.dot(weights, costs))
+            yield Tried(one, float(block.cost.weight) * mean, 0.0)
+        return
     if block.cost.worst:
         for one in found:
             unit = 1 if one.target is None else one.target.share.denominator
@@ -187,9 +233,9 @@ def valued(system: System, found: list[Drawn]) -> Iterator[Tried]:
                 value = block.cost.weight * worst_ranks(one.family, one.base, block.size, unit)
                 yield Tried(one, nearest_double(value), None)
         return
-    tables = list(simulated(block))
+    drawn = list(simulated(block))
     for one in found:
-        costs = [float(law_of_draw(one, counts) @ costs_of(block, counts)) for counts in tables]
+        costs = [float(law_of_draw(one, counts) @ costs_of(block, counts)) for counts in drawn]
         spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
         weight = float(block.cost.weight)
         yield Tried(one, weight * float(np.mean(costs)), weight * spread)
@@ -213,14 +259,11 @@ def profiles(block: Selected) -> int:
 def costs_of(block: Selected, counts: NDArray[np.int64]) -> Array:
     """What each answer costs at a table, without the weight (k,)."""
     if isinstance(block.score, Ranks):
-        share, size = block.score.share, int(counts.sum())
-        at_most = np.cumsum(counts)
-        rank = max(-(-share.numerator * size // share.denominator), 1)
-        best = int(np.searchsorted(at_most, rank)) if size else 0
-        aim = float(share) * size
+        best, at_most = _sought(block, counts), np.cumsum(counts)
+        aim = float(block.score.share) * int(counts.sum())
         ranks = np.maximum(np.maximum(at_most - counts - aim, aim - at_most), 0.0)
     else:
-        best, ranks = int(np.argmax(counts)), (counts.max() - counts).astype(np.float64)
+        best, ranks = _sought(block, counts), (counts.max() - counts).astype(np.float64)
     if block.cost.form == "ranks":
         return np.asarray(ranks)
     if block.cost.form == "mismatch":
@@ -231,6 +274,15 @@ def costs_of(block: Selected, counts: NDArray[np.int64]) -> Array:
     return away
 
 
+def _sought(block: Selected, counts: NDArray[np.int64]) -> int:
+    """The place of the value that is asked for: the least that this share is at most, the first of equals."""
+    if not isinstance(block.score, Ranks):
+        return int(np.argmax(counts))
+    share, size = block.score.share, int(counts.sum())
+    rank = max(-(-share.numerator * size // share.denominator), 1)
+    return int(np.searchsorted(np.cumsum(counts), rank)) if size else 0
+
+
 def steps_at(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
     """The scores of a table in steps, as `Drawn.scores` (k,)."""
     target = drawn.target
@@ -239,7 +291,7 @@ def steps_at(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
     unit, below = target.share.denominator, np.cumsum(counts) - counts
     aim = float(target.aim(int(counts.sum())) * unit)
     found: Array = np.maximum(np.maximum(below * unit - aim, aim - (below + counts) * unit), 0.0)
-    return found
+    return found + np.asarray(drawn.handicap, dtype=np.float64) if drawn.handicap else found
 
 
 def law_of_draw(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
@@ -275,7 +327,21 @@ def _permute_and_flip(chances: Array) -> Array:
 LAWS: dict[str, Callable[[Array], Array]] = {"exponential": _exponential, "permute_and_flip": _permute_and_flip}
 
 
-def _bound(system: System) -> tuple[Fraction, float] | None:
+def _of_tables(system: System, witness: dict[str, Any]) -> Bounded | None:
+    """What multipliers prove."""
+    epsilon = min(line.measure.figures({})["epsilon"] for line in system.lines)
+    value = least_of_tables(system.block, epsilon, Item(witness, "bound"))
+    return None if value < 0 else (witness, float_down(value))
+
+
+def _none(system: System) -> Infeasible:
+    lines = [conflict_line(system.model, line.span) for line in system.model.requirements]
+    families = ", ".join(system.block.families) or "any family"
+    reason = f"no mechanism of {families} meets these lines: a table needs a public number of records, and few of them"
+    return Infeasible(reason, tuple(lines), (Relaxation("drop the option", None, None),))
+
+
+def _bound(system: System) -> Bounded | None:
     """How many records apart the data stand that prove most of every mechanism, and what they prove."""
     lines = [line for line in system.lines if line.measure.name == "epsilon-DP"]
     if not lines:
@@ -290,7 +356,7 @@ def _bound(system: System) -> tuple[Fraction, float] | None:
     grid = [*halves, *(Fraction(round(1.2**k)) for k in range(1, 60))]
     best = max(grid, key=proves)
     value = proves(best)
-    return None if value <= 0 else (best, float_down(value))
+    return None if value <= 0 else ({"records": str(best)}, float_down(value))
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -303,7 +369,7 @@ class SelectionDecision:
     model: Model
     system: System
     tried: tuple[Tried, ...]
-    bound: tuple[Fraction, float] | None
+    bound: Bounded | None
     seconds: float
 
     @property
@@ -327,12 +393,16 @@ class SelectionDecision:
         block, drawn = self.system.block, self.best.drawn
         kind = "worst" if block.cost.worst else "expected"
         more = {}
-        if not block.cost.worst:
+        if not block.cost.worst and isinstance(drawn, Drawn):
             more = {"standard_error": self.best.error, "profiles": profiles(block)}
         among = LISTED if self.bound is None else CLASSES[1]
-        target = None if drawn.target is None else document(drawn.target)
-        mechanism = {"family": drawn.family, "base": str(drawn.base), "target": target, "input": block.source}
-        mechanism |= {"output": block.output, "leaves_out": drawn.drops}
+        mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
+        if isinstance(drawn, Listed):
+            flat = tuple(entry for law in drawn.laws for entry in law)
+            mechanism["table"] = Numbers((len(drawn.laws), block.size), Fraction(1, drawn.total), flat).to_json()
+        else:
+            target = None if drawn.target is None else document(drawn.target)
+            mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}
         return plan_document(
             self.model,
             {
@@ -341,7 +411,7 @@ class SelectionDecision:
                 "mechanism": mechanism,
                 "guarantees": [_promised(self.model, drawn, line, i) for i, line in enumerate(self.system.lines)],
                 "accuracy": [],
-                "claims": {} if self.bound is None else {"bound": {"records": str(self.bound[0])}},
+                "claims": {} if self.bound is None else {"bound": self.bound[0]},
                 "remarks": {
                     "binding": list(self._prices()),
                     "solver": {"name": "calibration at the exact ratio", "seconds": self.seconds},
@@ -353,7 +423,7 @@ class SelectionDecision:
         """What a tenth more epsilon in each line that binds would bring."""
         block, drawn, lines = self.system.block, self.best.drawn, self.system.lines
         for number, (line, asked) in enumerate(zip(lines, self.model.requirements, strict=True)):
-            if "epsilon" not in asked.measure.amounts or not self.loss:
+            if "epsilon" not in asked.measure.amounts or not self.loss or isinstance(drawn, Listed):
                 continue
             amounts: dict[str, Fraction | Share] = dict(line.measure.amounts)
             amounts["epsilon"] = line.measure.figures({})["epsilon"] * STEP
@@ -368,7 +438,7 @@ def _alternative(one: Tried) -> dict[str, Any]:
     return {"name": one.name, "loss": one.loss, "admissible": True, "reason": "meets every line of the spec"}
 
 
-def _promised(model: Model, drawn: Drawn, line: Obligation, index: int) -> dict[str, Any]:
+def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int) -> dict[str, Any]:
     """The pure epsilon of what is drawn, rounded up, from which the line follows."""
     from privspec.families.document import decimal_up
 

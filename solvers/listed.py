@@ -1,0 +1,63 @@
+"""The laws of least loss over listed data sets of which neighbours must look alike: a linear program and its prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from privspec.solvers.programs import SolverError
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+Array = NDArray[np.float64]
+EXACT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ListedSolution:
+    """`laws` (data sets, answers); `multipliers` (pairs, answers) of "no more than `ratio` times as likely".
+
+    `weights` of the data sets, where the loss is that at the worst of them; else those that were given.
+    """
+
+    laws: Array
+    multipliers: Array
+    weights: Array
+
+
+def solve(costs: Array, weights: Array | None, pairs: NDArray[np.intp], ratio: float) -> ListedSolution:
+    """Laws p of least mean cost: the sum of weights costs p, or without weights that of the worst data set.
+
+    Args: costs (data sets, answers); pairs (m, 2) of data sets, both ways round, with p[i] <= ratio p[j].
+    Raises: SolverError if the program is not solved.
+    """
+    many, size = costs.shape
+    count = many * size
+    answers = np.arange(size)
+    at = (pairs[:, :, None] * size + answers).transpose(1, 0, 2).reshape(2, -1)
+    rows = np.arange(at.shape[1])
+    worst = weights is None
+    entries = [np.ones(len(rows)), np.full(len(rows), -ratio)]
+    places = [(rows, at[0]), (rows, at[1])]
+    if worst:
+        # the cost of each data set is at most the last variable
+        each = len(rows) + np.repeat(np.arange(many), size)
+        places += [(each, np.arange(count)), (len(rows) + np.arange(many), np.full(many, count))]
+        entries += [costs.ravel(), -np.ones(many)]
+    shape = (len(rows) + many * worst, count + worst)
+    at_most = csr_array(
+        (np.concatenate(entries), tuple(np.concatenate(one) for one in zip(*places, strict=True))), shape
+    )
+    ones = (np.repeat(np.arange(many), size), np.arange(count))
+    whole = csr_array((np.ones(count), ones), shape=(many, count + worst))
+    aim = np.append(np.zeros(count), 1.0) if weights is None else (weights[:, None] * costs).ravel()
+    sides = aim, at_most, np.zeros(shape[0]), whole, np.ones(many)
+    found = linprog(*sides, bounds=(0, None), method="highs", options=EXACT)
+    if not found.success:
+        raise SolverError(f"the program of laws was not solved: {found.message}")
+    prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)
+    laws = np.maximum(found.x[:count].reshape(many, size), 0.0)
+    own = prices[len(rows) :] if weights is None else weights
+    return ListedSolution(laws / laws.sum(axis=1, keepdims=True), prices[: len(rows)].reshape(-1, size), own)
