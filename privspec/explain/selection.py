@@ -103,10 +103,8 @@ class SelectionFact(MechanismFact):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         cost, off = self.block.cost, self.off
-        text = (
-            f"What is published is {self.sought}{self.among}, or a value near it: chance decides, so that nobody can "
-        )
-        text += "work out from it who took part."
+        text = f"What is published is {self.sought}{self.among}, or a value near it: chance decides, which is what "
+        text += "protects each person."
         size = {
             "ranks": f"At worst the published value is on average {off} records away from the true one.",
             "mismatch": f"Another value than the true one is published with a chance of about {off}.",

@@ -246,6 +246,11 @@ class _Reader:
             text = f"solve takes worst[ ... ] of ranks alone here: at the worst data no {self.output.name} is near"
             hint = f"write worst[ rank_error({self.output.name}, {call.text}) ], or give a law of {column} and write E"
             raise Failure("PS0502", model.loss.span, text, help=hint)
+        if cost.worst and aim.share in (0, 1):
+            end = answers[-1] if aim.share else answers[0]
+            text = f"{end} is never off in ranks: no record lies beyond it, whatever the data are"
+            hint = f"give a law of {column} and write E[ |{self.output.name} - {call.text}| ]"
+            raise Failure("PS0502", model.loss.span, text, help=hint)
         return Selection(
             source=self.source.name,
             output=self.output.name,

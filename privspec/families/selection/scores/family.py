@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from math import log, sqrt
 from time import perf_counter
 from typing import Any
@@ -221,8 +221,9 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
     if exactly:
         tables = [np.array(table) for table in tables_of(block)]
         weights = None if block.cost.worst else [float(one) for one in block.weights()]
+        prices = all_costs(block, tables)
         for one in found:
-            costs = [float(law_of_draw(one, counts) @ costs_of(block, counts)) for counts in tables]
+            costs = [float(law_of_draw(one, n) @ price) for n, price in zip(tables, prices, strict=True)]
             mean = max(costs) if weights is None else float(np.dot(weights, costs))
             yield Tried(one, float(block.cost.weight) * mean, 0.0)
         return
@@ -233,22 +234,29 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
                 value = block.cost.weight * worst_ranks(one.family, one.base, block.size, unit)
                 yield Tried(one, nearest_double(value), None)
         return
-    drawn = list(simulated(block))
+    drawn = simulated(block)
+    prices = all_costs(block, drawn)
     for one in found:
-        costs = [float(law_of_draw(one, counts) @ costs_of(block, counts)) for counts in drawn]
+        costs = [float(law_of_draw(one, n) @ price) for n, price in zip(drawn, prices, strict=True)]
         spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
         weight = float(block.cost.weight)
         yield Tried(one, weight * float(np.mean(costs)), weight * spread)
 
 
-def simulated(block: Selected) -> Iterator[NDArray[np.int64]]:
+def simulated(block: Selected) -> tuple[NDArray[np.int64], ...]:
     """How many records of simulated tables stand at each answer (k,)."""
-    law, random = block.law, np.random.default_rng(SEED)
+    law = block.law
     assert law is not None
-    chances = np.array([float(entry * law.chances.unit) for row in law.chances.rows for entry in row])
-    for _ in range(profiles(block)):
-        size = random.binomial(law.size, min(float(law.counted), 1.0))
-        yield random.multinomial(size, chances / chances.sum())
+    chances = tuple(float(entry * law.chances.unit) for row in law.chances.rows for entry in row)
+    return _tables(law.size, float(law.counted), chances, profiles(block))
+
+
+@lru_cache(maxsize=8)
+def _tables(size: int, counted: float, chances: tuple[float, ...], many: int) -> tuple[NDArray[np.int64], ...]:
+    """Made-up tables of independent records, always the same: shares of a budget are compared over one set of them."""
+    random, whole = np.random.default_rng(SEED), sum(chances)
+    shares = [chance / whole for chance in chances]
+    return tuple(random.multinomial(random.binomial(size, min(counted, 1.0)), shares) for _ in range(many))
 
 
 def profiles(block: Selected) -> int:
@@ -256,8 +264,13 @@ def profiles(block: Selected) -> int:
     return int(max(50, min(PROFILES, WORK / (block.size * NODES) / 20)))
 
 
-def costs_of(block: Selected, counts: NDArray[np.int64]) -> Array:
-    """What each answer costs at a table, without the weight (k,)."""
+def all_costs(block: Selected, tables: Iterable[NDArray[np.int64]]) -> list[Array]:
+    """What each answer costs at each of some tables, without the weight (k,)."""
+    numbers = np.array([float(one) for one in block.numbers or ()])
+    return [_costs(block, counts, numbers) for counts in tables]
+
+
+def _costs(block: Selected, counts: NDArray[np.int64], numbers: Array) -> Array:
     if isinstance(block.score, Ranks):
         best, at_most = _sought(block, counts), np.cumsum(counts)
         aim = float(block.score.share) * int(counts.sum())
@@ -268,8 +281,6 @@ def costs_of(block: Selected, counts: NDArray[np.int64]) -> Array:
         return np.asarray(ranks)
     if block.cost.form == "mismatch":
         return np.asarray(np.arange(block.size) != best, dtype=np.float64)
-    assert block.numbers is not None
-    numbers = np.array([float(one) for one in block.numbers])
     away: Array = np.abs(numbers - numbers[best]) ** block.cost.power
     return away
 

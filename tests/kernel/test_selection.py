@@ -1,0 +1,325 @@
+"""Selections by scores, before the kernel: ratios and losses against all tables of few records, and forged plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import exp, log
+
+import numpy as np
+import pytest
+
+from privspec.kernel import judge
+from privspec.kernel.core.problem import Unit
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.selection import (
+    Drawn,
+    Listed,
+    Ranks,
+    Selected,
+    Target,
+    behind,
+    beside,
+    epsilon_up,
+    least_of_tables,
+    least_ranks,
+    ratio_up,
+    shortfall,
+    steps_of,
+    tables_of,
+    worst_ranks,
+)
+from privspec.model.lotteries import lottery_of
+from tests.plans import mutate, solved_text
+
+BASE = Fraction(17, 10)
+FAMILIES = ("exponential", "permute_and_flip")
+ADDING, REPLACING = (Unit("record", ("people",), adding, 1, None, None, False) for adding in (True, False))
+
+
+def block_of(size, share, records=None, loss="ranks"):
+    score = {"form": "counts"} if share is None else {"form": "ranks", "share": str(share)}
+    return read(
+        Selected,
+        Item(
+            {
+                "form": "selection",
+                "source": "people",
+                "output": "m",
+                "column": "age",
+                "answers": [str(i) for i in range(size)],
+                "numbers": None if share is None else [str(i) for i in range(size)],
+                "where": [],
+                "score": score,
+                "records": records,
+                "law": None,
+                "cost": {"form": loss, "power": 1, "weight": "1", "worst": True},
+                "expression": "",
+                "families": [],
+            },
+            "block",
+        ),
+    )
+
+
+def every_table(size, most):
+    return [table for table in product(range(most + 1), repeat=size) if sum(table) <= most]
+
+
+def neighbours(size, most, adding, records):
+    tables = every_table(size, most)
+    if records is not None:
+        tables = [table for table in tables if sum(table) == records]
+    for table in tables:
+        if adding:
+            for i in range(size):
+                more = tuple(n + (j == i) for j, n in enumerate(table))
+                yield table, more
+                yield more, table
+        else:
+            yield from ((table, other) for other in beside(table))
+
+
+def law(family, target, table, base=BASE):
+    return lottery_of(family, base).law([Fraction(-one) for one in behind(target, list(table))])
+
+
+SHARES = [Fraction(1, 2), Fraction(9, 10), Fraction(1, 3), Fraction(0), Fraction(1), None]
+TARGETS = [None if share is None else Target(share, 0) for share in SHARES]
+TARGETS += [Target(Fraction(1), -1), Target(Fraction(0), 2), Target(Fraction(1, 3), 1), Target(Fraction(9, 10), 2)]
+
+
+@pytest.mark.parametrize("adding", [True, False])
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_no_record_moves_scores_or_chances_by_more_than_is_derived(target, adding):
+    """All tables of up to five records of three answers, and of a public number; one answer is always the best."""
+    share = None if target is None else target.share
+    for records in (None, 4) if not adding else (None,):
+        block = block_of(3, share, records)
+        steps = steps_of(block, target, adding)
+        spread = reach = 0
+        ratios = dict.fromkeys(FAMILIES, Fraction(1))
+        for one, other in neighbours(3, 5, adding, records):
+            before, after = behind(target, list(one)), behind(target, list(other))
+            if target is None or target.offset == 0:
+                assert min(before) == 0
+            moved = [b - a for a, b in zip(before, after, strict=True)]
+            spread, reach = max(spread, max(moved) - min(moved)), max(reach, *map(abs, moved))
+            if steps.kept:
+                assert any(a == b == 0 for a, b in zip(before, after, strict=True))
+            for family in FAMILIES:
+                pairs = zip(law(family, target, one), law(family, target, other), strict=True)
+                ratios[family] = max(ratios[family], *(p / q for p, q in pairs))
+        assert spread <= steps.spread
+        assert reach <= steps.reach
+        for family in FAMILIES:
+            assert ratios[family] <= ratio_up(family, BASE, 3, steps, 1)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_ratios_of_medians_are_reached(size):
+    """Of a median of a whole rank the ratio that is derived is what some tables have, or nearly have."""
+    block, target = block_of(size, Fraction(1, 2), 16), Target(Fraction(1, 2), 0)
+    steps = steps_of(block, target, adding=False)
+    assert steps.kept
+    for family in FAMILIES:
+        # all answers but the last two stand at the aim, and fall behind as one record moves from the first to the last
+        one, other = [8, *[0] * (size - 3), 7, 1], [7, *[0] * (size - 3), 7, 2]
+        if size == 2:
+            one, other = [15, 1], [14, 2]
+        found = max(p / q for p, q in zip(law(family, target, other), law(family, target, one), strict=True))
+        derived = ratio_up(family, BASE, size, steps, 1)
+        assert found <= derived
+        assert log(found) >= 0.8 * log(derived)
+        assert derived < BASE ** (2 * steps.reach)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_groups_of_records(family):
+    target = Target(Fraction(1, 2), 0)
+    block = block_of(3, Fraction(1, 2))
+    found = Fraction(1)
+    for one in every_table(3, 3):
+        for more in every_table(3, 2):
+            other = tuple(a + b for a, b in zip(one, more, strict=True))
+            pairs = zip(law(family, target, one), law(family, target, other), strict=True)
+            found = max(found, *(max(p / q, q / p) for p, q in pairs))
+    assert found <= ratio_up(family, BASE, 3, steps_of(block, target, adding=True), 2)
+
+
+def test_log_ratios_of_the_exponential_mechanism_lie_within_their_spread():
+    """And so zero-concentrated privacy is spread^2 / 8: the Renyi divergences of all neighbours obey it."""
+    for target, adding in product((Target(Fraction(1, 2), 0), Target(Fraction(1), 0), None), (True, False)):
+        drawn = Drawn(block_of(3, target and target.share), "exponential", BASE, target, (), drops=True)
+        spread = float(drawn.spread(ADDING if adding else REPLACING))
+        for one, other in neighbours(3, 4, adding, None):
+            p, q = (np.array([float(x) for x in law("exponential", target, t)]) for t in (one, other))
+            ratios = np.log(p / q)
+            assert np.ptp(ratios) <= spread + 1e-9
+            for order in (2.0, 5.0):
+                renyi = np.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
+                assert renyi <= order * spread**2 / 8 + 1e-9
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_worst_mean_shortfall(family):
+    """The largest over all numbers of steps of all answers but the best: no random scores have a larger one."""
+    random, size = np.random.default_rng(5), 5
+    worst = float(worst_ranks(family, BASE, size, 2))
+    assert worst == pytest.approx(max(d * float(shortfall(family, BASE, size, d)) for d in range(1, 99)) / 2)
+    for _ in range(300):
+        steps = [0, *random.integers(0, 9, size - 1).tolist()]
+        chances = lottery_of(family, BASE).law([Fraction(-one) for one in steps])
+        assert float(sum(d * p for d, p in zip(steps, chances, strict=True))) / 2 <= worst * (1 + 1e-12)
+
+
+def listed(size, records, share, epsilon, *, worst=True):
+    kind = f"E[ |m - {share}| ]" if not worst else f"worst[ rank_error(m, {share}) ]"
+    model = "" if worst else f"background: people.age ~ binomial({size - 1}, 0.4)\n"
+    return solved_text(
+        f"variables:\n  input people in table(age in 0..{size - 1})^{records}\n  output m\n{model}"
+        f"loss: {kind}\nprivacy: m is {epsilon}-DP wrt people, replacing one record\n"
+    )
+
+
+@pytest.mark.parametrize(("size", "records", "share"), [(3, 4, "median(people.age)"), (2, 5, "mode(people.age)")])
+def test_no_bound_is_above_the_best_table(size, records, share):
+    """What data far apart prove, and what any multipliers prove, is no more than the best table has."""
+    plan = listed(size, records, share, 1)
+    assert plan["status"] == "optimal"
+    block = read(Selected, Item(plan["problem"]["blocks"][0], "block"))
+    best = Fraction(plan["loss"]["value"])
+    unit = replace(REPLACING)
+    for far in (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2)):
+        assert least_ranks(block, unit, Fraction(1), far) <= best
+    random, tables = np.random.default_rng(1), tables_of(block)
+    at = {table: i for i, table in enumerate(tables)}
+    for _ in range(30):
+        pairs = [
+            [i, at[other], int(random.integers(size)), float(random.exponential(0.05))]
+            for i, table in enumerate(tables)
+            for other in beside(table)
+            if random.random() < 0.3
+        ]
+        weights = random.dirichlet(np.ones(len(tables))).tolist()
+        witness = Item({"pairs": pairs, "weights": weights}, "bound")
+        assert least_of_tables(block, Fraction(1), witness) <= best
+
+
+MEDIAN = """spec median
+variables:
+  input people in table(age in 0..20, sex in {F, M})
+  output m
+loss: worst[ rank_error(m, median(people.age, sex = F)) ]
+privacy: m is 1-DP wrt people, adding or removing one record
+"""
+
+
+def said(report):
+    return " ".join(claim.text for claim in report.claims)
+
+
+def refused(plan, cases):
+    assert judge(Item(plan, "plan")).ok, said(judge(Item(plan, "plan")))
+    for path, value, words in cases:
+        report = judge(Item(mutate(plan, path, value), "plan"))
+        assert not report.ok, path
+        assert words in said(report), (path, said(report))
+
+
+def test_forged_draws_are_refused():
+    plan = solved_text(MEDIAN)
+    base = Fraction(plan["mechanism"]["base"])
+    block = ("problem", "blocks", 0)
+    refused(
+        plan,
+        (
+            (("mechanism", "base"), str(Fraction(base.numerator, base.denominator - 2**20)), "the plan states"),
+            (("mechanism", "base"), str(base + Fraction(1, 3**50)), "more binary places than are drawn"),
+            (("mechanism", "base"), "1/2", "plan.mechanism.base"),
+            (("mechanism", "family"), "noisy_max", "is not known"),
+            (("mechanism", "target"), None, "is not what such scores are about"),
+            (("mechanism", "target", "share"), "1/3", "the plan states"),
+            (("mechanism", "target", "offset"), 3, "the plan states"),
+            (("mechanism", "handicap"), [1] * 20, "is of other answers"),
+            (("mechanism", "handicap"), [0] * 20 + [5], "the plan states"),
+            (("mechanism", "leaves_out"), False, "is not what the problem and the mechanism say"),
+            (("guarantees", 0, "achieved", "epsilon"), "0.9", "the plan states 0.9"),
+            (("guarantees", 0, "because"), ["weighted-votes"], "the plan states"),
+            (("loss", "value"), 0.1, "is not what"),
+            (("loss", "lower_bound"), plan["loss"]["value"], "plan.loss.relative_gap"),
+            (("loss", "among"), "the mechanisms that this plan lists", "is not what the bound is about"),
+            (("claims", "bound", "records"), "0", "no mechanism has a loss below 0 "),
+            (("status",), "optimal", "within 5.0e-01 of the bound"),
+            ((*block, "records"), 100, "a number of records that nobody knows"),
+            ((*block, "score", "share"), "3/2", "is no share"),
+            ((*block, "score"), {"form": "counts"}, "not in order"),
+            ((*block, "numbers"), [str(20 - i) for i in range(21)], "not in order"),
+            ((*block, "where", 0, "kept"), [0, 2], "keeps values that the column does not have"),
+            ((*block, "cost", "form"), "regret", "is not known"),
+            ((*block, "source"), "others", "does not read just the one input"),
+            (("problem", "data", 0, "rule"), "map", "leaves records out"),
+            (("problem", "trust", "kind"), "nobody", "under a trust that is not known here"),
+            (("problem", "obligations", 0, "units", 0, "kind"), "person", "of whom no records are kept"),
+            (("problem", "obligations", 0, "units", 0, "adding"), False, "leaves records out"),
+        ),
+    )
+
+
+def test_forged_tables_are_refused():
+    plan = listed(3, 4, "median(people.age)", 1)
+    rows = plan["mechanism"]["table"]["rows"]
+    at = ("mechanism", "table", "rows")
+    pairs = plan["claims"]["bound"]["pairs"]
+    refused(
+        plan,
+        (
+            (at, [rows[0] + rows[1] // 2, rows[1] - rows[1] // 2, *rows[2:]], "the plan states"),
+            (at, [rows[0] + 1, *rows[1:]], "do not add up to one"),
+            (at, [rows[0] + rows[2], rows[1], 0, *rows[3:]], "one side of a line alone"),
+            (("claims", "bound", "pairs"), [[*one[:3], 5.0] for one in pairs], "no mechanism has a loss below"),
+            (("claims", "bound", "pairs", 0, 3), -1.0, "a multiplier below 0"),
+            (("claims", "bound", "pairs", 0, 1), pairs[0][0], "no neighbours"),
+            (("claims", "bound", "weights"), [0.0] * (len(rows) // 3), "are no weights"),
+            (("problem", "blocks", 0, "records"), 5, "plan.mechanism.table"),
+            (("problem", "blocks", 0, "records"), None, "too many to list"),
+            (("loss", "value"), 0.2, "is not what"),
+        ),
+    )
+
+
+def test_a_mean_that_is_simulated_proves_nothing():
+    text = MEDIAN.replace("worst[ rank_error(m, ", "E[ |m - ").replace(")) ]", ")| ]").replace("{F, M})", "{F, M})^100")
+    text = text.replace("loss:", "background:\n  people.age ~ uniform\n  people.sex ~ uniform\nloss:")
+    plan = solved_text(text)
+    refused(
+        plan,
+        (
+            (("status",), "optimal", "tested, not proved"),
+            (("loss", "lower_bound"), 0.1, "plan.loss.lower_bound"),
+            (("claims",), {"bound": {"records": "2"}}, "tested, not proved"),
+            (("loss", "profiles"), 0, "plan.loss.profiles"),
+        ),
+    )
+
+
+def test_zero_concentrated_privacy_of_the_exponential_mechanism():
+    """Its spread allows it twice the epsilon that pure privacy would; permute-and-flip has no such lemma."""
+    plan = solved_text(MEDIAN.replace("1-DP", "0.125-zCDP").replace(", sex = F", ""))
+    assert plan["mechanism"]["family"] == "exponential"
+    assert float(Fraction(plan["guarantees"][0]["achieved"]["epsilon"])) == pytest.approx(1.0, rel=0.05)
+    refused(plan, ((("mechanism", "family"), "permute_and_flip", "the plan states"),))
+
+
+def test_laws_of_tables_count_records_as_mechanisms_do():
+    plan = listed(3, 4, "median(people.age)", 1)
+    block = read(Selected, Item(plan["problem"]["blocks"][0], "block"))
+    assert isinstance(block.score, Ranks)
+    assert len(tables_of(block)) == 15
+    even = Listed(block, tuple((1, 1, 1) for _ in range(15)), 3, drops=False)
+    assert even.ratio(REPLACING) == 1
+    assert epsilon_up(even.ratio(REPLACING)) == 0
+    with pytest.raises(Refused):
+        tables_of(block_of(30, Fraction(1, 2), 40))
+    assert float(epsilon_up(Fraction(round(exp(1) * 10**12), 10**12))) == pytest.approx(1)
