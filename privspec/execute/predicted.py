@@ -82,7 +82,7 @@ def predicted(
 
 def _fewer(outputs: Sequence[Computed], public: Environment) -> int:
     """How often what is computed is worked out, where that takes long."""
-    sizes = [np.size(public.values[f"{name}.cells"]) for one in outputs for name in one.maps]
+    sizes = [np.asarray(public.values[f"{name}.cells"]).size for one in outputs for name in one.maps]
     return max(FEWEST, int(WORK / max(1, sum(sizes))))
 
 

@@ -158,11 +158,11 @@ def _regression(asked: Question) -> Statistic:
         rows = [syntax.Vector(tuple(moment(a, b) for b in every), span=span) for a in every]
         right = syntax.Vector((names[about], *(names[f"{c}*{about}"] for c in on)), span=span)
         solved = syntax.Call("least_squares", (syntax.Vector(tuple(rows), span=span), right), span=span)
-        first = [height, *(-scales[c][0] * height / scales[c][1] for c in on)]
-        matrix = [first] + [[height / scales[c][1] if c == d else Fraction(0) for d in every] for c in on]
-        scaled = [syntax.Vector(tuple(number(v, span) for v in row), span=span) for row in matrix]
+        first: list[Fraction] = [height, *(-scales[c][0] * height / scales[c][1] for c in on)]
+        rest = [[height / scales[c][1] if c == d else Fraction(0) for d in every] for c in on]
+        scaled = [syntax.Vector(tuple(number(v, span) for v in row), span=span) for row in [first, *rest]]
         product = syntax.Binary("@", syntax.Vector(tuple(scaled), span=span), solved, span=span)
-        shift = syntax.Vector(tuple(number(v, span) for v in [scales[about][0], *(0 for _ in on)]), span=span)
+        shift = syntax.Vector(tuple(number(v, span) for v in [scales[about][0], *(Fraction(0) for _ in on)]), span=span)
         return syntax.Binary("+", product, shift, span=span)
 
     return Statistic(sums, value, labels={"coefficient": ("intercept", *on)})

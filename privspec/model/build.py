@@ -500,11 +500,11 @@ class _Builder:
             self._check_declared(name, expr, kind, domain)
             return None
         self.typer.types[name] = kind
-        written = expr
+        said = expr
         expr, maps = self._with_maps(expr, sources)
         label = next((one.label for one in self.spec.variables if one.target.name == name), None)
         line = self.source.position(span.start)[0]
-        return Computed(name, expr, sources, inner, kind, line, label, labels, written, maps)
+        return Computed(name, expr, sources, inner, kind, line, label, labels, said, maps)
 
     def _with_maps(self, expr: syntax.Expr, sources: tuple[str, ...]) -> tuple[syntax.Expr, tuple[str, ...]]:
         """An expression whose calls about released answers have the map of each behind it, in one order for all."""
