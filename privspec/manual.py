@@ -120,7 +120,7 @@ def help_text(topic: str | None) -> str:
 
 def _overview() -> str:
     return (
-        "privspec help tutorial      ten questions, from the data to the page that people read\n"
+        "privspec help tutorial      thirteen questions, from the data to the page that people read\n"
         "privspec help language      the language, section by section, with examples\n"
         "privspec help functions     every function in a line\n"
         "privspec help words         measures, clauses, options, noise families, domains and laws, each in a line\n"
