@@ -19,12 +19,13 @@ from privspec.kernel.core.numbers import ball, end, exp_down, exp_up, gaussian_d
 from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.participation import Kept, wrong_person
-from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NOTE = "unknown-keys"
 MEASURE = "(epsilon, delta)-DP"
 CLASSES = ("", "all mechanisms that show only keys that occur")
-WORDS = {"KeyBlock.error": ("missed", "absolute", "squared"), "KeyBlock.kind": ("expected", "worst")}
+ERRORS, KINDS = ("missed", "absolute", "squared"), ("expected", "worst")
+WORDS = {"KeyBlock.error": ERRORS, "KeyBlock.kind": KINDS, "Accuracy.error": ERRORS, "Accuracy.kind": KINDS}
 UNITS = {"missed": "share of the keys", "absolute": "records", "squared": "squared records"}
 MOST_STEPS = 200_000
 MOST_RECORDS = 1000
@@ -54,6 +55,19 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """An error that a line asks to be `bound` at most."""
+
+    error: str
+    at_least: Positive
+    weight: Size
+    kind: str
+    bound: Fraction
+    line: Whole
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeyBlock:
     """As the problem states it: what a key is, and what it costs to hide one, or to be off in its count."""
 
@@ -69,29 +83,30 @@ class KeyBlock:
     expression: str
     kind: str
     sizes: Grid | None
+    accuracy: tuple[Accuracy, ...]
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names) or not any(column.grouped for column in self.columns):
             raise Refused("has keys of no columns, or a column twice")
-        if self.counts == (self.error == "missed") or (self.counts and self.at_least > 1) or not self.weight:
-            raise Refused("has an error that is not one of what is released")
         chances = self.sizes.rows[0] if self.sizes is not None and len(self.sizes.rows) == 1 else []
-        if (self.sizes is None) != (self.kind == "worst") or (self.sizes is not None and not chances):
-            raise Refused("has no law of sizes, or one for the worst of them")
-        if self.sizes is not None and (min(chances) < 0 or sum(chances) * self.sizes.unit != 1):
+        if self.sizes is not None and (min(chances, default=-1) < 0 or sum(chances) * self.sizes.unit != 1):
             raise Refused("has sizes whose chances do not add up to one")
-        if self.sizes is not None and not any(chances[self.at_least - 1 :]):
-            raise Refused("weighs keys of a size that none has")
+        weighed: list[KeyBlock | Accuracy] = [self, *self.accuracy]
+        for one in weighed:
+            if self.counts == (one.error == "missed") or (self.counts and one.at_least > 1) or not one.weight:
+                raise Refused("has an error that is not one of what is released")
+            if one.kind == "expected" and not any(chances[one.at_least - 1 :]):
+                raise Refused("has no law of sizes, or weighs keys of a size that none has")
 
-    def averaged(self, errors: list[Fraction], beyond: Fraction) -> Fraction:
-        """The loss where a key of n records has errors[n - 1], and any with more has `beyond`."""
-        errors = errors[self.at_least - 1 :]
-        if self.sizes is None:
-            return self.weight * max([*errors, beyond])
-        chances = self.sizes.rows[0][self.at_least - 1 :]
+    def averaged(self, what: KeyBlock | Accuracy, errors: list[Fraction], beyond: Fraction) -> Fraction:
+        """The loss, or an error of a line, where a key of n records has errors[n - 1], and any with more `beyond`."""
+        errors = errors[what.at_least - 1 :]
+        if what.kind == "worst" or self.sizes is None:
+            return what.weight * max([*errors, beyond])
+        chances = self.sizes.rows[0][what.at_least - 1 :]
         known = sum((c * e for c, e in zip(chances, errors, strict=False)), Fraction(0))
-        return self.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
+        return what.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
 
 
 def sums(numbers: list[int]) -> list[int]:
@@ -135,18 +150,20 @@ class Keys:
         return max(up, down) / self.total
 
     def loss(self) -> Fraction:
+        return self.error(self.block)
+
+    def error(self, what: KeyBlock | Accuracy) -> Fraction:
         """The error of hidden keys and of counts, by the law of sizes or at the worst size."""
         block, kept = self.block, self.kept()
         if not block.counts:
-            # beyond the last threshold nothing is hidden; of a size of which no table is told, neither
-            return block.averaged([1 - chance for chance in kept[:-1]], Fraction(0)) if len(kept) > 1 else Fraction(0)
-        power = 2 if block.error == "squared" else 1
+            return block.averaged(what, [1 - chance for chance in kept], Fraction(0))
+        power = 2 if what.error == "squared" else 1
         noise = sums([step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1)])
         errors = [
             Fraction(off, self.total) + (1 - chance) * n**power
             for n, (off, chance) in enumerate(zip(noise, kept, strict=True), 1)
         ]
-        return block.averaged(errors, errors[-1])
+        return block.averaged(what, errors, errors[-1])
 
 
 def read_keys(block: Item, mechanism: Item) -> Keys:
@@ -259,7 +276,7 @@ def least_loss(block: KeyBlock, epsilon: Fraction, delta: Fraction) -> Fraction:
     most = MOST_STEPS if block.sizes is None else len(block.sizes.rows[0])
     kept = best_kept(epsilon, delta, max(most, block.at_least))
     power = {"missed": 0, "absolute": 1, "squared": 2}[block.error]
-    return block.averaged([(1 - chance) * n**power for n, chance in enumerate(kept, 1)], Fraction(0))
+    return block.averaged(block, [(1 - chance) * n**power for n, chance in enumerate(kept, 1)], Fraction(0))
 
 
 # --- plans ---------------------------------------------------------------------------------------------
@@ -282,7 +299,8 @@ class KeyRules(Rules):
         derived = least_loss(block, asked["epsilon"], asked["delta"])
         words = [block.expression, UNITS[block.error], block.kind]
         judge_loss(case, keys.loss(), derived, CLASSES[1:], "such mechanism", words)
-        case.accuracy.same([])
+        lines = [(one.line, one.text, one.bound, keys.error(one)) for one in block.accuracy]
+        judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
         return keys
 

@@ -30,7 +30,7 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
 from privspec.problem.points import besides
-from privspec.problem.terms import Term, terms
+from privspec.problem.terms import Term, public_number, terms
 
 BITS = 60
 """Binary places of the chances of sizes."""
@@ -62,12 +62,25 @@ class KeyColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyAccuracy:
+    """An error that may be `bound` at most, as those of a block are said."""
+
+    error: str
+    at_least: int
+    weight: Fraction
+    kind: str
+    bound: Fraction
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeyBlock:
     """The keys of `source` that are shown in `output`, with their `counts` or alone.
 
     `error`: "missed", the share of the keys of `at_least` so many records that are hidden; "absolute" or "squared",
-    that of the count of a key. `sizes`: the chances that a key has 1, 2, ... records; None where the loss is that at
-    the worst size.
+    that of the count of a key. `sizes`: the chances that a key has 1, 2, ... records, where a law says so. `kind`:
+    "expected" by that law, or "worst": at the worst size.
     """
 
     FORM: ClassVar[str] = "keys"
@@ -82,6 +95,7 @@ class KeyBlock:
     expression: str
     kind: str
     sizes: Numbers | None
+    accuracy: tuple[KeyAccuracy, ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -94,12 +108,13 @@ class KeyBlock:
         only = " and ".join(f"only some values of {c.name}" for c in self.columns if c.kept is not None)
         what = "with a noisy count of its records" if self.counts else "without its count"
         times = f"{show(self.weight)} times " if self.weight != 1 else ""
-        over = "by the stated law of the sizes of keys" if self.sizes is not None else "at the worst size"
+        over = "by the stated law of the sizes of keys" if self.kind == "expected" else "at the worst size"
         least = f", of those of at least {self.at_least} records" if self.at_least > 1 else ""
         return (
             f"A key of {self.source} is what a record says in {names}{f', {only} counted' if only else ''}; a key "
             f"that no record has is never in {self.output}, and one that is shown stands there {what}.",
             f"The loss is {times}{WORDS[self.error]}{least}, {over}: {self.expression}.",
+            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         )
 
 
@@ -143,35 +158,58 @@ def _block(model: Model) -> KeyBlock:
         raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
     (source,), (output,) = model.inputs, model.outputs
     assert isinstance(source.domain, Table)
-    term, error, question = _loss(model, output)
-    worst = term.operator == "worst"
-    settings = _settings(question)
-    at_least = int(evaluate(settings[LEAST], environment(model))) if LEAST in settings else 1  # type: ignore[arg-type]
-    law = _law(model, question)
-    if law is None and not worst:
-        text = f"this average is over how many records the keys of {source.name} have, which has no law"
-        by = f"{source.name}, by = {spell(settings[GROUPS])}" if GROUPS in settings else source.name
+    loss = _error(model, output, model.loss)
+    law = _law(model, loss.question)
+    sizes = None if law is None else _sizes(model, law)
+    lines = [(one, _error(model, output, one.target.left)) for one in model.accuracy]
+    for found in (loss, *(found for _, found in lines)):
+        _check_sizes(model, loss, found, sizes)
+    return KeyBlock(
+        source=source.name,
+        output=output.name,
+        columns=tuple(_columns(source.domain, loss.question)),
+        counts=loss.error != "missed",
+        error=loss.error,
+        at_least=loss.at_least(model),
+        weight=loss.term.weight,
+        expression=spell(model.loss),
+        kind=loss.kind,
+        sizes=sizes,
+        accuracy=tuple(
+            KeyAccuracy(
+                found.error,
+                found.at_least(model),
+                found.term.weight,
+                found.kind,
+                public_number(one.target.right, model),
+                one.line,
+                one.text,
+            )
+            for one, found in lines
+        ),
+    )
+
+
+def _check_sizes(model: Model, loss: Error, found: Error, sizes: Numbers | None) -> None:
+    """Raises: Failure PS0502 for a line about other keys, PS0401 for an average without a law, PS0406 over no key."""
+    if _asked(found.question) != _asked(loss.question):
+        hint = "ask for them in a spec of their own"
+        raise Failure("PS0502", found.term.span, "this is about other keys than the loss", help=hint)
+    if found.kind == "worst":
+        return
+    settings, source = _settings(found.question), model.inputs[0].name
+    if sizes is not None and not any(sizes.entries[found.at_least(model) - 1 :]):
+        text = f"no key has {found.at_least(model)} records under the law of sizes"
+        raise Failure("PS0406", found.term.span, text)
+    if sizes is None:
+        text = f"this average is over how many records the keys of {source} have, which has no law"
+        by = f"{source}, by = {spell(settings[GROUPS])}" if GROUPS in settings else source
         count = f"{'count' if GROUPS in settings else 'histogram'}({by})"
         hint = (
             f"write worst[ ... ], or `intermediate sizes`, and under background `sizes = {count}` and "
             "`sizes ~ geometric(0.01)`"
         )
-        raise Failure("PS0401", term.span, text, help=hint)
-    sizes = None if law is None or worst else _sizes(model, law)
-    if sizes is not None and not any(sizes.entries[at_least - 1 :]):
-        raise Failure("PS0406", term.span, f"no key has {at_least} records under the law of sizes")
-    return KeyBlock(
-        source=source.name,
-        output=output.name,
-        columns=tuple(_columns(source.domain, question)),
-        counts=error != "missed",
-        error=error,
-        at_least=at_least,
-        weight=term.weight,
-        expression=spell(model.loss),
-        kind="worst" if worst else "expected",
-        sizes=sizes,
-    )
+        raise Failure("PS0401", found.term.span, text, help=hint)
 
 
 def _settings(question: syntax.Call) -> dict[str, syntax.Expr]:
@@ -211,25 +249,42 @@ def _column(name: str, domain: Domain, grouped: bool, kept: tuple[int, ...] | No
 # --- the loss ------------------------------------------------------------------------------------------
 
 
-def _loss(model: Model, output: GraphNode) -> tuple[Term, str, syntax.Call]:
-    """Its one term, what error it averages, and the question about the keys.
+@dataclass(frozen=True, eq=False, slots=True)
+class Error:
+    """An average of an error of the release, and the question about the keys that it compares that with."""
 
-    Raises: Failure PS0502 for anything else.
-    """
-    assert model.loss is not None
-    match list(terms(model.loss, model)):
+    term: Term
+    error: str
+    question: syntax.Call
+
+    @property
+    def kind(self) -> str:
+        return "worst" if self.term.operator == "worst" else "expected"
+
+    def at_least(self, model: Model) -> int:
+        """How many records keys have that it is about."""
+        least = _settings(self.question).get(LEAST)
+        found = Fraction(1) if least is None else evaluate(least, environment(model))
+        assert isinstance(found, Fraction)
+        return int(found)
+
+
+def _error(model: Model, output: GraphNode, expr: syntax.Expr) -> Error:
+    """Raises: Failure PS0502 for anything else."""
+    match list(terms(expr, model)):
         case [Term(weight=weight, body=body) as term] if weight > 0:
-            found = _error(model, output, body)
+            found = _compared(model, output, body)
             if found is not None:
-                return (term, *found)
-    message = f"solve takes one error of {output.name} as the loss: of which keys are shown, or of their counts"
+                return Error(term, *found)
+    what = "the loss" if expr is model.loss else "the error of a line"
+    message = f"solve takes one error of {output.name} as {what}: of which keys are shown, or of their counts"
     keys = f"keys({model.inputs[0].name}, by = {{...}})"
     count = keys.replace("keys", "count")
     hint = f"E[ missed({output.name}, {keys}) ], or E[ mean(|{output.name} - {count}|) ], or mean((...)^2)"
-    raise Failure("PS0502", model.loss.span, message, help=hint)
+    raise Failure("PS0502", expr.span, message, help=hint)
 
 
-def _error(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, syntax.Call] | None:
+def _compared(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, syntax.Call] | None:
     match body:
         case syntax.Call(function="missed", arguments=(syntax.Name(id=name), other)) if name == output.name:
             found = _question(model, other, ("keys",))
@@ -347,7 +402,9 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     if not model.requirements:
         yield model.outputs[0].span, f"{what} without a line of privacy", None
     for target in model.accuracy:
-        yield target.target.span, f"lines of accuracy of {what}", None
+        if target.target.probability is not None or target.target.variable is not None:
+            hint = "write worst[ missed(shown, keys(t, by = {...}, at_least = 20)) ] <= 0.01"
+            yield target.target.span, f"such a line of accuracy of {what}", hint
     for name, span in zip(model.families, model.family_spans, strict=True):
         yield span, f"the noise family {name} for {what}", "leave the option out: chances by count are found"
     if model.noise_at is not None:

@@ -19,25 +19,35 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import Circumstances, simulate
 from privspec.execute.run import run
 from privspec.families.keys.execution import KeyMechanism, keys_of_plan, text_of
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Item
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
-from tests.plans import solved_text
+from tests.plans import mutate, solved_text
 
 ALARM = 1e-6
 KEYS = "keys(people, by = {district})"
+SQUARED = "E[ mean((shown - sizes)^2) ]"
+LINE = "accuracy: worst[ missed(shown, keys(people, by = {{district}}, at_least = {0})) ] <= {1}\n"
 COUNT = "count(people, by = {district})"
 SPEC = """spec districts
 variables:
   input people in table({columns})
 {more}  output shown
 {background}loss: {loss}
-privacy:
+{accuracy}privacy:
   {line}
 {options}"""
 
 
 def spec(loss=f"worst[ missed(shown, {KEYS}) ]", line="shown is (1, 1e-3)-DP wrt people", **rest):
-    given = {"columns": "district in unknown, age in 0..120", "more": "", "background": "", "options": ""} | rest
+    given = {
+        "columns": "district in unknown, age in 0..120",
+        "more": "",
+        "background": "",
+        "options": "",
+        "accuracy": "",
+    } | rest
     unit = "" if "," in line.rpartition("wrt")[2] else ", adding or removing one record"
     return SPEC.format(loss=loss, line=line + unit, **given)
 
@@ -88,6 +98,23 @@ def test_others_say_what_is_left_between_them_and_the_bound(text):
     assert Plan(plan).verify().ok
 
 
+def test_lines_of_accuracy_hold_or_say_what_is_possible(tmp_path, capsys):
+    """At most one in ten keys of 12 records missed: met at (1, 1e-3), and impossible at (1, 1e-5)."""
+    met = solved_text(spec(accuracy=LINE.format(12, "0.1")))
+    assert Plan(met).verify().ok
+    assert met["accuracy"][0]["value"] < 0.1
+    both = with_sizes("geometric(0.1)", SQUARED, accuracy="accuracy: E[ mean(|shown - sizes|) ] <= 4\n")
+    assert solved_text(both)["accuracy"][0]["value"] < 4
+    assert not judge(Item(mutate(met, ("accuracy", 0, "value"), 0.0), "plan")).ok
+    assert not judge(Item(mutate(met, ("problem", "blocks", 0, "accuracy", 0, "bound"), "1/1000"), "plan")).ok
+    path = tmp_path / "never.priv"
+    path.write_text(spec(line="shown is (1, 1e-5)-DP wrt people", accuracy=LINE.format(12, "0.1")), "utf-8")
+    assert run_command_line(["solve", str(path)]) == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert "of every mechanism at least" in said
+    assert "accept 0." in said
+
+
 def test_the_truncated_geometric_law_by_its_closed_form():
     """Where delta is that of a symmetric truncated geometric law, thresholds have it (Desfontaines et al. 2022)."""
     epsilon, k = 0.7, 9
@@ -108,6 +135,13 @@ REFUSED = [
     (with_sizes("geometric(0.1)", "E[ mean(|shown - count(people, by = {district}, age = 3)|) ]"), "PS0401", "no law"),
     (with_sizes("normal(4, 2)", line="shown is 1-GDP wrt people").replace("1-GDP", "(1, 1e-3)-RDP"), "PS", ""),
     (with_sizes("beta(1, 2)"), "PS0406", "no probability"),
+    (spec(accuracy=LINE.format(9, "0.1").replace("9)", "9, age = 3)")), "PS0502", "about other keys"),
+    (spec(accuracy=LINE.format(9, "0.1").replace("worst[", "E[")), "PS0401", "no law"),
+    (
+        with_sizes("uniform(1, 5)", f"E[ missed(shown, {KEYS.replace('})', '}, at_least = 9)')}) ]"),
+        "PS0406",
+        "no key has 9",
+    ),
     (spec(f"worst[ missed(shown, {KEYS.replace('})', '}, at_least = 0)')}) ]"), "PS0206", "a whole number of records"),
     (spec(f"worst[ missed(shown, {KEYS.replace('})', '}, district = north)')}) ]"), "PS0206", "unknown values"),
     (spec("worst[ missed(shown, keys(people, by = {age})) ]"), "PS0206", "none is unknown"),

@@ -258,7 +258,7 @@ def test_blocks_that_are_none_are_refused():
     assert isinstance(read(KeyBlock, Item(law_of_sizes, "block")), KeyBlock)
     for wrong in (
         block | {"weight": "0"},
-        block | {"sizes": sizes},
+        block | {"accuracy": [{"error": "missed", "at_least": 0, "weight": "1", "kind": "worst"}]},
         block | {"kind": "expected"},
         law_of_sizes | {"at_least": 3},
         law_of_sizes | {"sizes": sizes | {"rows": [1, 2]}},

@@ -15,7 +15,16 @@ from flint import arb, ctx
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from privspec.core.diagnostics import SpecError
-from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
+from privspec.families.document import (
+    STEP,
+    accuracy_json,
+    decimal_up,
+    float_down,
+    guarantee_head,
+    plan_document,
+    price,
+    rated,
+)
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.core.numbers import ball, end, exp_down, nearest_double
@@ -27,6 +36,7 @@ from privspec.kernel.keys import (
     MOST_STEPS,
     NOTE,
     UNITS,
+    Accuracy,
     KeyBlock,
     Keys,
     Moved,
@@ -87,7 +97,7 @@ class UnknownKeys:
         moved = Moved.of(unit, kept_of(model, model.inputs[0]))
         return System(model, block, moved, measure.epsilon, measure.delta)
 
-    def decide(self, model: Model, system: System, settings: Settings) -> KeyDecision:
+    def decide(self, model: Model, system: System, settings: Settings) -> KeyDecision | Infeasible:
         """The largest chances, and the centre of counts with the least error.
 
         Raises: SpecError PS0515 where there would be too many thresholds.
@@ -98,8 +108,12 @@ class UnknownKeys:
             (line,) = model.requirements
             message = f"so small an epsilon makes more than {MOST_STEPS:,} thresholds"
             raise SpecError.at(model.source, line.span, "PS0515", message, help="use a larger epsilon or delta")
-        others = tuple(_alternatives(system, found[1:])) if settings.alternatives else ()
-        return KeyDecision(model, system, found[0], others, perf_counter() - started)
+        fits = [one for one in found if not list(one.breaks())]
+        if not fits:
+            return _conflict(system, found)
+        rest = [one for one in found if one is not fits[0]]
+        others = tuple(_alternatives(system, rest)) if settings.alternatives else ()
+        return KeyDecision(model, system, fits[0], others, perf_counter() - started)
 
     def size(self, system: System) -> int:
         """A table of chances by count."""
@@ -117,6 +131,22 @@ def _nothing_shown(model: Model) -> Infeasible:
         f"write ({show(epsilon)}, 1e-6)-DP: a key may then be shown by chance 1e-6 too often", line.line
     )
     return Infeasible(reason, (conflict_line(model, line.span),), (change,))
+
+
+def _conflict(system: System, found: list[Found]) -> Infeasible:
+    """The least error is more than a line of accuracy allows."""
+    model = system.model
+    best = min(found, key=lambda one: len(list(one.breaks())))
+    one, reached = next(best.breaks())
+    line = next(line for line in model.accuracy if line.line == one.line)
+    lines = (conflict_line(model, line.target.span), conflict_line(model, model.requirements[0].span))
+    figure = nearest_double(reached)
+    change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
+    alone = system.moved.records * system.moved.sides == 1 and not system.block.counts
+    whose = "every mechanism" if alone else "the mechanisms that are known here"
+    reason = f"the privacy asked for makes this error {figure / max(float(one.bound), 1e-300):.4g} times as large as "
+    reason += f"allowed, of {whose} at least"
+    return Infeasible(reason, lines, (change,))
 
 
 def steps_of(epsilon: Fraction, delta: Fraction) -> tuple[int, ...] | None:
@@ -202,6 +232,13 @@ class Found:
     claims: dict[str, str]
     loss: Fraction
 
+    def breaks(self) -> Iterator[tuple[Accuracy, Fraction]]:
+        """The lines of accuracy that it does not meet, each with what it reaches."""
+        for one in self.keys.block.accuracy:
+            reached = self.keys.error(one)
+            if reached > one.bound:
+                yield one, reached
+
 
 def best(system: System) -> list[Found]:
     """The thresholds of every law with the least loss of that law, the best first."""
@@ -280,8 +317,10 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]
     """Other laws, and Laplace noise above a threshold: what most libraries do."""
     reason = "meets every line of the spec"
     for one in found:
-        yield {"name": one.name, "loss": nearest_double(one.loss), "admissible": True, "reason": reason}
-    if system.moved.records * system.moved.sides > 1:
+        fits = not list(one.breaks())
+        why = reason if fits else "misses a line of accuracy"
+        yield {"name": one.name, "loss": nearest_double(one.loss), "admissible": fits, "reason": why}
+    if system.moved.records * system.moved.sides > 1 or system.block.accuracy:
         return
     epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
     threshold = 1 + max(log(1 / (2 * delta)), 0) / epsilon
@@ -294,7 +333,8 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]
     else:
         power = 2 if block.error == "squared" else 1
         errors = _laplace_error(at, threshold, epsilon, power) + (1 - kept) * at**power
-    loss = nearest_double(block.averaged([Fraction(float(error)) for error in errors], Fraction(float(errors[-1]))))
+    exact = [Fraction(float(error)) for error in errors]
+    loss = nearest_double(block.averaged(block, exact, exact[-1]))
     name = f"Laplace noise, shown above a threshold of {threshold:.4g}"
     yield {"name": name, "loss": loss, "admissible": True, "reason": reason}
 
@@ -353,7 +393,9 @@ class KeyDecision:
                 "alternatives": list(self.others),
                 "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
                 "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
-                "accuracy": [],
+                "accuracy": accuracy_json(
+                    (one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy
+                ),
                 "claims": self.found.claims,
                 "remarks": {
                     "binding": self._price(),
