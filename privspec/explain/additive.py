@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.explain import plots
+from privspec.explain.curves import GaussianCurve, RenyiCurve
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
 from privspec.explain.facts import (
     AddedNoise,
@@ -36,7 +37,10 @@ from privspec.stated import Executed, Place, Site, Stated, parse_exact
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
+    from privspec.explain.curves import Curve
     from privspec.explain.facts import Facts
+    from privspec.model.graph import Model
+    from privspec.model.observers import Unit
 
 Array: TypeAlias = NDArray[np.float64]
 NEXT_TO_NONE = 0.01
@@ -92,6 +96,13 @@ class AdditiveNoise(AddedNoise):
     entry: ClassVar[Judged] = _SITES
     loss_note: ClassVar[Note] = Note("placement")
     measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
+
+    def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
+        """That of Gaussian noise where a line states its ρ: its shift is sqrt(2 ρ)."""
+        reached = claim.achieved
+        if self.shape != "gaussian" or outputs != set(claim.outputs) or not isinstance(reached, RenyiCurve):
+            return None
+        return GaussianCurve(math.sqrt(2 * reached.amount) * (1 + 1e-12)) if reached.order is None else None
 
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
         """As the law of its noise scales."""
@@ -161,28 +172,39 @@ class AdditiveNoise(AddedNoise):
 
     # --- the pages
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        loss, because = facts.loss, (facts.context.loss_because, Judged("loss"))
-        off = [(f"the figures in {o.name} are", o.typical) for o in self.outputs if o.typical.value > 0]
-        if not off and loss is not None and loss.error is not None:
-            off = [(f"{loss.error_of} is", loss.error)]
-        found = [proved(f"Because of the noise, {what} typically off by {error}.", *because) for what, error in off]
-        if found and loss is not None:
-            names = [o.name for o in self.outputs if o.name not in facts.unprotected]
-            what = "The noise" if not facts.unprotected else f"The noise in {listing(names)}"
-            words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
-            found.append(proved(words if names else "So little noise protects nobody.", Judged("unbiased")))
-        return tuple(found)
+    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+        loss, shown = facts.loss, [o for o in self.outputs if o.typical.value > 0]
+        if not shown:
+            return () if loss is None or loss.error is None else ((loss.error_of, loss.error.text),)
+        return tuple(
+            (f"{'each figure in ' * (o.size.value > 1)}the published {o.name}", f"{o.typical}{facts.unit(o.name)}")
+            for o in shown
+        )
 
-    def exactly(self, facts: Facts) -> str:
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        if facts.loss is None or not self.off(facts):
+            return ()
+        found, ranges = [], list(dict.fromkeys(i.limits for i in self.inputs if i.clipped and " to " in i.limits))
+        # parts of a system, which have no fingerprint of their own, have scales of their own
+        if facts.digest and len(ranges) == 1 and not any(facts.unit(o.name) for o in self.outputs):
+            low, _, high = ranges[0].partition(" to ")
+            words = f"To compare: one number in the data lies between {low} and {high}."
+            found.append(proved(words, facts.context.loss_because, Judged("loss")))
+        names = [o.name for o in self.outputs if o.name not in facts.unprotected]
+        what = "The noise" if not facts.unprotected else f"The noise in the published {listing(names)}"
+        words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
+        return *found, proved(words if names else "So little noise protects nobody.", Judged("unbiased"))
+
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
         bare = [o for o in self.outputs if o.without_noise.value > 0]
         if bare:
-            names = ", ".join(f"{o.without_noise} of the {o.size} numbers in {o.name}" for o in bare)
-            return f"{names}: they do not depend on anybody's data."
+            return tuple(
+                f"{o.without_noise} of the {o.size} numbers in the published {o.name}, which depend on nobody's data"
+                for o in bare
+            )
         if facts.claims and all(c.claim.relation.adds for c in facts.claims):
-            return "The questions asked and the groups counted, but not how many people took part."
-        sizes = ", ".join(f"{i.size} for {i.name}" for i in self.inputs)
-        return f"The questions asked, the limits of the values, and how many values there are ({sizes})."
+            return "the questions asked", "the groups counted, but not how many people took part"
+        return "the questions asked", "the limits of the values", "how many values there are"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         law, name = _LAWS.get(self.shape, (f"noise of the shape “{self.shape}”", "post-processing"))

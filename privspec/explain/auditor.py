@@ -32,6 +32,7 @@ from privspec.explain.document import (
     tested,
 )
 from privspec.explain.facts import ClaimFact, Facts
+from privspec.explain.questions import COUNTS
 from privspec.explain.summary import (
     accuracy_tables,
     bare_outputs,
@@ -335,10 +336,10 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
         if fact.repeats:
             scope = f", for {fact.question.scope}" if fact.question.scope else ""
             caption = f"Odds after several independent releases like that of line {line}{scope} (note odds)"
-            blocks.append(_odds_table(fact, caption, "Releases", fact.repeats))
+            blocks.append(_odds_table(caption, "Releases", fact.repeats))
         if fact.groups and fact.claim.relation.single:
             caption = f"Odds when several {plural} change together, for line {line} (note group-privacy)"
-            blocks.append(_odds_table(fact, caption, plural.capitalize(), fact.groups))
+            blocks.append(_odds_table(caption, plural.capitalize(), fact.groups))
     ledger = (
         "`privspec run` debits a ledger before each release and refuses what would exceed its limit. The limit is "
         "declared once for the data set, and all plans share it; where the user's registry knows the data, a copied or "
@@ -373,6 +374,6 @@ def _everything(fact: ClaimFact) -> Sentence:
     return proved(words, _POST, _PRIVACY)
 
 
-def _odds_table(fact: ClaimFact, caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
+def _odds_table(caption: str, first: str, rows: tuple[CountedOdds, ...]) -> Table:
     cells = ((k, odds.without_words, odds.taking_part_words) for k, odds in rows)
-    return table(caption, (first, *fact.question.short), cells, *range(3))
+    return table(caption, (first, *COUNTS), cells, *range(3))

@@ -74,15 +74,19 @@ class CellFact(MechanismFact):
         kind = "typically" if self.block.power == 2 else "on average"
         where = "" if self.averaged else ", at worst"
         said = [
-            proved(f"A report is {kind} off by {self.error_size}{where}.", facts.context.loss_because, Judged("loss"))
+            proved(
+                f"A report is {kind} off by {self.error_size}{facts.unit(self.block.output)}{where}.",
+                facts.context.loss_because,
+                Judged("loss"),
+            )
         ]
         if self.averaged:
-            text = "Averages are over the numbers as likely as the spec takes them to be."
+            text = "Averages weigh numbers as their author expects them."
             said.append(assumed(text, facts.context.loss_because))
         return tuple(said)
 
-    def exactly(self, facts: Facts) -> str:
-        return "That a report was sent, and the table of probabilities that it was drawn from."
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return "that a report was sent", "the chances that it was drawn with"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.block

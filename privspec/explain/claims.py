@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve
+from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve
 from privspec.explain.document import Note, SpecLine
 from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded
 from privspec.stated import Guarantee, parse_exact
@@ -42,9 +42,10 @@ class Relation:
     @property
     def plural(self) -> str:
         """The unit in the plural: "records"."""
-        return ("entries" if self.unit == "entry" else f"{self.unit}s") if self.single else "data sets"
+        return _PLURALS.get(self.unit or "", f"{self.unit}s") if self.single else "data sets"
 
 
+_PLURALS = {"entry": "entries", "person": "people"}
 _STAND_INS = {
     "entry": "another number stands",
     "record": "another person's record stands",
@@ -214,6 +215,18 @@ def _gdp(claim: Claim, guarantee: Guarantee) -> Claim:
     return replace(found, promised=GaussianCurve(found.parameters[0][1].value))
 
 
+def _zcdp(claim: Claim, guarantee: Guarantee) -> Claim:
+    found = _amount("zero-concentrated differential privacy", "{rho}-zCDP", rho="rho")(claim, guarantee)
+    return replace(found, promised=RenyiCurve(found.parameters[0][1].value))
+
+
+def _rdp(claim: Claim, guarantee: Guarantee) -> Claim:
+    form = "({order}, {epsilon})-RDP"
+    found = _amount("Rényi differential privacy", form, order="order", epsilon="epsilon")(claim, guarantee)
+    (_, order), (_, epsilon) = found.parameters
+    return replace(found, promised=RenyiCurve(epsilon.value, order.value))
+
+
 def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
     """Epsilon for each unit of distance gives no curve by itself."""
     form, labels = "{epsilon}-metric-DP", {"epsilon": "epsilon for each unit"}
@@ -234,9 +247,9 @@ _READERS: Mapping[str, Reader] = {
     "DP": _plain("DP", "pure differential privacy"),
     "LDP": _ldp,
     "per-atom-LDP": _per_atom,
-    "zCDP": _amount("zero-concentrated differential privacy", "{rho}-zCDP", rho="rho"),
+    "zCDP": _zcdp,
     "GDP": _gdp,
-    "RDP": _amount("Rényi differential privacy", "({order}, {epsilon})-RDP", order="order", epsilon="epsilon"),
+    "RDP": _rdp,
     "metric-DP": _metric,
 }
 _SUFFIX = re.compile(r"(metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP)$")
@@ -281,7 +294,8 @@ def _achieved(achieved: Mapping[str, Any]) -> tuple[Curve | None, tuple[str, Qua
         mu = parse_exact(achieved["mu"])
         return GaussianCurve(float(mu)), ("μ", rounded(mu, 4, UP))
     if "rho" in achieved:
-        return None, ("ρ", rounded(parse_exact(achieved["rho"]), 4, UP))
+        rho = parse_exact(achieved["rho"])
+        return RenyiCurve(float(rho)), ("ρ", rounded(rho, 4, UP))
     if "epsilon" not in achieved or "order" in achieved:
         return None, None
     epsilon, delta = parse_exact(achieved["epsilon"]), parse_exact(achieved.get("delta") or 0)

@@ -34,21 +34,20 @@ class TrustWords:
 
 _TRUST = {
     "curator": TrustWords(
-        sees_raw="The keeper of the data, who makes the release. The guarantee is about what is published only.",
-        stolen_server="Yes. The keeper holds the raw data, and what is stored there is not protected.",
+        sees_raw="The keeper of the data, who makes the release.",
+        stolen_server="Yes, the keeper holds the raw data.",
         place="at the curator",
         auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
     ),
     "nobody": TrustWords(
-        sees_raw="Nobody but you, if your report is drawn on your own device: noise is added before it leaves you.",
-        stolen_server="No more than the messages that were sent, which the guarantee already covers.",
+        sees_raw="Nobody but you, if your own device draws your report.",
+        stolen_server="Only the reports sent, which the odds above cover.",
         place="at each party",
         auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
     ),
     "secure_sum": TrustWords(
-        sees_raw="Nobody but the party that holds them. Parties add up answers so that only the sum becomes known.",
-        stolen_server="Not one server alone. The odds above hold as long as no more parties pool what they know than "
-        "was planned for.",
+        sees_raw="Nobody but the party that holds them; only sums become known.",
+        stolen_server="Not one server alone, nor as many parties together as was planned for.",
         place="in shares at the parties",
         auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
     ),

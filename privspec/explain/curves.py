@@ -1,15 +1,16 @@
 """What an observer can achieve: trade-off curves, odds in natural frequencies, and the largest advantage.
 
 A trade-off curve gives, for each share `a` of false alarms, the least share of misses that any test can have
-(notes/odds.md). There are four: the exact curve of Gaussian noise; the bound that follows from an (epsilon, delta)
-claim alone; that of pairs of rows of a table, where the best tests say "q" where q/p is large, so that the curve joins
-the points (share of p, rest of q) of these sets (Neyman & Pearson); and that of one draw of a lottery, by epsilon and
-by how far one vote moves the chances.
+(notes/odds.md). There are five: the exact curve of Gaussian noise; the bound that follows from an (epsilon, delta)
+claim alone; that which follows from Rényi divergences; that of pairs of rows of a table, where the best tests say "q"
+where q/p is large, so that the curve joins the points (share of p, rest of q) of these sets (Neyman & Pearson); and
+that of one draw of a lottery, by epsilon and by how far one vote moves the chances.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, rounded, share_up
 
+Array: TypeAlias = NDArray[np.float64]
 _NORMAL = NormalDist()
 _SLACK = 1e-12  # covers the error of erfc and exp in doubles, in shares
 
@@ -130,6 +132,78 @@ class EpsilonDeltaCurve:
         return f"({shown}, {rounded(self.delta, 3, UP)})-DP" if self.delta else f"ε ≤ {shown}"
 
 
+ORDERS = np.array([1, 1.05, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 300, 1000])
+"""Orders of Rényi divergences at which zCDP is used; each bounds by itself, order 1 (Kullback & Leibler) as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiCurve:
+    """All that Rényi divergences allow: of one order at most `amount`, or where none is named (zCDP) of every order a.
+
+    Then the divergence of order a is at most `amount` a. A test makes two outcomes of a result, whose divergences are
+    no larger; the curve is that of all mechanisms with two outcomes within the bounds, so no smaller one is true
+    (notes/odds.md).
+    """
+
+    amount: float
+    order: float | None = None
+    exact: ClassVar[bool] = False
+
+    @property
+    def words(self) -> str:
+        return "bound from ρ" if self.order is None else f"bound from the Rényi divergence of order {self.order:g}"
+
+    def _allows(self, hits: float, alarms: float) -> bool:
+        """Whether an outcome may have these chances in two neighbouring worlds."""
+        orders = ORDERS if self.order is None else np.array([self.order])
+        most = self.amount * orders if self.order is None else self.amount
+        pairs = (hits, alarms), (alarms, hits)
+        return all(bool((_divergences(orders, p, q) <= most).all()) for p, q in pairs)
+
+    def misses(self, false_alarms: float) -> float:
+        if not 0.0 < false_alarms < 1.0:
+            return 1.0 - false_alarms
+        return 1.0 - _last(lambda hits: self._allows(hits, false_alarms), false_alarms, 1.0)
+
+    def equal_error(self) -> float:
+        return 1.0 - _last(lambda hits: self._allows(hits, 1.0 - hits), 0.5, 1.0)
+
+    def advantage(self) -> float:
+        # divergences are jointly quasi-convex: the largest gap is where both kinds of mistakes are equally frequent
+        return 1.0 - 2.0 * self.equal_error()
+
+    def repeated(self, times: int) -> RenyiCurve:
+        return RenyiCurve(self.amount * times, self.order)
+
+    def for_group(self, size: int) -> Curve:
+        if size == 1:
+            return self
+        # Bun & Steinke 2016, proposition 1.9; of a single order nothing follows for groups that is as simple
+        return RenyiCurve(self.amount * size**2) if self.order is None else EpsilonDeltaCurve(math.inf, 1.0)
+
+    def bound(self, _delta: Fraction | None) -> str:
+        shown = rounded(self.amount, 4, UP)
+        return f"ρ ≤ {shown}" if self.order is None else f"a Rényi divergence of order {self.order:g} ≤ {shown}"
+
+
+def _divergences(orders: Array, p: float, q: float) -> Array:
+    """The Rényi divergences of two outcomes, the first with the chance p, from two whose first has the chance q."""
+    if not (0.0 < p < 1.0 and 0.0 < q < 1.0):
+        return np.full(len(orders), math.inf)
+    one, other = math.log(p / q), math.log((1.0 - p) / (1.0 - q))
+    sums = np.logaddexp(math.log(p) + (orders - 1) * one, math.log(1.0 - p) + (orders - 1) * other)
+    plain = p * one + (1.0 - p) * other
+    return np.asarray(np.divide(sums, orders - 1, out=np.full(len(orders), plain), where=orders != 1))
+
+
+def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """From above, the end of the part of [low, high] that begins at `low` and in which it holds."""
+    while high - low > 1e-13:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high
+
+
 @dataclass(frozen=True, slots=True)
 class Odds:
     """Of `of` results, how many say "took part": at least `without` if not so, at most `taking_part` if so.
@@ -224,7 +298,6 @@ COMPOSED = 300
 """Pairs up to which several reports are followed pair by pair; beyond it one pair that bounds them all."""
 STEPS = 128
 """Steps of the grid that ratios are split over, from 1 to the largest ratio."""
-Array: TypeAlias = NDArray[np.float64]
 _COMPOSING = 1e-9
 """More than the rounding of a product of a few laws, in shares."""
 

@@ -145,32 +145,38 @@ def with_design(page: Document, design: DesignFact | None) -> Document:
     """The page with a section on the alternatives, after its first."""
     if design is None:
         return page
+    if page.reader == "public":
+        return replace(page, sections=(*page.sections[:-1], *_for_the_public(design), page.sections[-1]))
     first, *rest = page.sections
-    section = Section("What else could have been chosen", tuple(_blocks(design, public=page.reader == "public")))
+    section = Section("What else could have been chosen", tuple(_blocks(design)))
     return replace(page, sections=(first, section, *rest))
 
 
-def _blocks(design: DesignFact, *, public: bool) -> list[Block]:
+def _for_the_public(design: DesignFact) -> tuple[Section, ...]:
+    """That something was chosen, and by what."""
+    if len(design.alternatives) == 1:
+        return ()
+    text = (
+        f"What is done was left open, and chosen by computation from {count(len(design.alternatives))} ways: the one "
+        "that costs least in errors and effort together. Nobody's data were looked at for that."
+    )
+    return (Section("What else could have been chosen", (Paragraph((proved(text, Judged("alternatives"), _BOUND),)),)),)
+
+
+def _blocks(design: DesignFact) -> list[Block]:
     chosen, said = design.chosen, list[Sentence]()
     said.append(proved(f"The spec leaves open what is done, and this was chosen: {chosen.name}.", Judged("problem")))
-    if not public:
-        text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
-        said.append(proved(text, Judged("alternatives"), _BOUND))
-        if chosen.lost is not None:
-            text = f"What is cut of people's records is expected to add {chosen.lost} of it, by the law of the spec."
-            said.append(proved(text, Judged("alternatives")))
-        said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
-        said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
+    text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
+    said.append(proved(text, Judged("alternatives"), _BOUND))
+    if chosen.lost is not None:
+        text = f"What is cut of people's records is expected to add {chosen.lost} of it, by the law of the spec."
+        said.append(proved(text, Judged("alternatives")))
+    said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
+    said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]
     listed = _best_first(design)[:MOST_SHOWN]
     rows = ((one.name, one.loss, one.cost, one.sum_words, one.least, "chosen" if one.chosen else "") for one in listed)
     more = len(design.alternatives) - len(listed)
     tail = f" (the best {MOST_SHOWN}; {count(more)} more)" if more else ""
-    if public:
-        short = ((one.name, one.sum_words, "chosen" if one.chosen else "") for one in listed)
-        return [
-            Paragraph(tuple(said)),
-            table(f"Loss and cost of what could be chosen{tail}", "Choice | Sum | ", short, 1),
-        ]
     header = "Alternative | Loss | Cost | Sum | No less than | "
     twin = table(
         f"Alternatives: loss, cost, and what none of their mechanisms can be below{tail}", header, rows, 1, 2, 3, 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
@@ -205,7 +205,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the three readers' pages draw on."""
+    """All that the three readers' pages draw on; `units` are those that labels give, by the names that readers see."""
 
     name: str
     title: str
@@ -235,6 +235,11 @@ class Facts:
     design: DesignFact | None = None
     computed_errors: tuple[tuple[str, Quantity, Quantity, str], ...] = ()
     """Outputs that are computed from others: the least and the largest error of an entry, and at which data."""
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def unit(self, name: str) -> str:
+        """The unit of an output as its label gives it, with the space before it; empty where it gives none."""
+        return f" {self.units[name]}" if name in self.units else ""
 
     @property
     def computed(self) -> tuple[tuple[str, str], ...]:
@@ -359,19 +364,23 @@ class MechanismFact(ABC):
 
     # --- the pages
 
+    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+        """By how much noise typically moves each thing that is published, with its unit."""
+        return ()
+
     @abstractmethod
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        """How far the figures are off."""
+        """How exact what is published is, besides that."""
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
         """Further sections for the public, below the odds."""
         if self.rounds is None or facts.weakest is None:
             return ()
-        return public_rounds(self.rounds, facts.weakest.question)
+        return public_rounds(self.rounds)
 
     @abstractmethod
-    def exactly(self, facts: Facts) -> str:
-        """What is released exactly, without noise."""
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        """What is released exactly, without noise: things to be listed."""
 
     @abstractmethod
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:

@@ -117,19 +117,20 @@ class PointFact(AddedNoise):
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        kind = "typically" if self.points.error.power == 2 else "on average"
+        kind, unit = "typically" if self.points.error.power == 2 else "on average", facts.unit(self.points.output)
         kind += " at most" if self._moved else ""
         off = {
-            "l1": f"The errors of the numbers of a report {kind} add up to {self.error_size}",
-            "l2": f"A report is {kind} {self.error_size} away from the truth",
-            "linf": f"The number of a report that is furthest off is {kind} off by {self.error_size}",
+            "l1": f"The errors of the numbers of a report {kind} add up to {self.error_size}{unit}",
+            "l2": f"A report is {kind} {self.error_size}{unit} away from the truth",
+            "linf": f"The number of a report that is furthest off is {kind} off by {self.error_size}{unit}",
         }[self.points.error.norm]
         because = (facts.context.loss_because, Judged("loss"))
-        near = () if self.near is None else (proved(f"95 of 100 reports are at most {self.near} away from it.", _NOTE),)
-        return (proved(f"{off}.", *because), *near, proved("The noise is what protects you.", _NOTE))
+        near = f"95 of 100 reports are at most {self.near}{unit} away from it."
+        found = () if self.near is None else (proved(near, _NOTE),)
+        return (proved(f"{off}.", *because), *found, proved("The noise is what protects you.", _NOTE))
 
-    def exactly(self, facts: Facts) -> str:
-        return "That a report was sent, and how the noise in it was drawn."
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return "that a report was sent", "how the noise in it was drawn"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         noise, law = NOISE[self.norm]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -24,33 +25,34 @@ from privspec.explain.document import (
     proved,
     reported,
     sections,
+    table,
 )
 from privspec.explain.facts import ClaimFact, Facts
 from privspec.explain.quantities import Quantity
-from privspec.explain.questions import LEDGER, ODDS_NOTE, Question, took_part
-from privspec.explain.summary import bare_outputs, overridden_words
+from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
+from privspec.explain.summary import bare_outputs
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 
 
 def public_page(facts: Facts) -> Document:
     """What the release can reveal about one person, in odds and a label; outputs by the names that readers have."""
-    facts = called(facts)
+    facts, called = named_for_readers(facts)
     headings = list(dict.fromkeys(fact.question.heading for fact in facts.every))
     known = sorted((f for f in facts.every if f.shown), key=lambda fact: headings.index(fact.question.heading))
     kinds = [list(group) for _, group in groupby(known, key=lambda fact: fact.question.heading)]
-    accuracy = facts.mechanism.public_accuracy(facts)
+    accuracy = (*_off(facts), *facts.mechanism.public_accuracy(facts))
     if accuracy and facts.context.ties and not any("named first" in s.text for s in accuracy):
         words = "Where several candidates are level, the one that is named first in the list counts as the first."
         accuracy = (*accuracy, proved(words, facts.context.loss_because))
     if facts.computed:
-        names = listing([_names(facts).get(name, name) for name, _ in facts.computed])
+        names = listing([called.get(name, name) for name, _ in facts.computed])
         words = (
             f"From these figures {names} {'is' if len(facts.computed) == 1 else 'are'} worked out afterwards, which "
         )
         words += "reveals nothing more; the noise in them is that of the figures they come from."
         accuracy = (*accuracy, proved(words, Judged("computed")))
-        accuracy += tuple(_computed_error(*one) for one in facts.computed_errors)
+        accuracy += tuple(_computed_error(*one, facts) for one in facts.computed_errors)
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,
@@ -61,9 +63,8 @@ def public_page(facts: Facts) -> Document:
                 ("What is not protected", (_not_protected(facts),)),
                 ("What can it reveal?", () if facts.claims else (Paragraph(_unasked(facts)),)),
                 *((group[0].question.heading, _odds(group, facts)) for group in kinds),
-                *(_unexplained(fact) for fact in facts.claims if fact.shown is None),
+                *_unexplained(facts),
                 ("Privacy label", (label(facts),)),
-                ("If more than one is yours", (_several(facts),)),
             ),
             *facts.mechanism.public_sections(facts),
             *sections(
@@ -72,39 +73,68 @@ def public_page(facts: Facts) -> Document:
                 ("What this page does not promise", (Points(tuple(_limits(facts))),)),
             ),
         ),
-        footer=f"Computed from the plan {facts.name}, fingerprint {facts.digest[:16]}. "
-        "The auditor's page gives the sources of every sentence.",
+        footer=f"Plan fingerprint {facts.digest[:16]}; the auditor's page gives the source of every sentence.",
     )
 
 
-def called(facts: Facts) -> Facts:
-    """The same facts with the labels that the spec gives outputs in place of their names."""
-    names = _names(facts)
+def _off(facts: Facts) -> Iterator[Sentence]:
+    """How far the noise moves what is published."""
+    if pairs := facts.mechanism.off(facts):
+        (first, size), *rest = pairs
+        more = "".join(f", {what} by {by}" for what, by in rest)
+        words = f"Because of the noise, {first} is typically off by {size}{more}."
+        yield proved(words, facts.context.loss_because, Judged("loss"))
+
+
+def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
+    """The same facts, and the names in them, with outputs by the labels that the spec gives them; else by their names, as words."""
+    labels, released = {} if facts.model is None else facts.model.labels, sorted(facts.mechanism.released)
+    names, units = dict[str, str](), dict[str, str]()
+    # parts of a system may give all their outputs the same name
+    apart = len({name.partition(".")[0] for name in released}) == len(released)
+    for name in dict.fromkeys((*released, *(name for name, _ in facts.computed))):
+        words, unit = readable(name.partition(".")[0] if apart else name, labels.get(name))
+        names[name] = words if len(words) > 2 else "result" if len(released) == 1 else f"result {words}"
+        units |= {names[name]: unit} if unit else {}
 
     def renamed(value: Any) -> Any:
         if isinstance(value, str):
             return names.get(value, value)
         if isinstance(value, tuple | frozenset | list) and not isinstance(next(iter(value), None), int | float):
             return type(value)(map(renamed, value)) if not hasattr(value, "_fields") else value
+        if isinstance(value, Mapping):
+            return {key: renamed(part) for key, part in value.items()}
         if is_dataclass(value) and not isinstance(value, type | Model):
             own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
             new = {name: renamed(part) for name, part in own.items()}
             return replace(value, **new) if any(new[name] is not own[name] for name in own) else value
         return value
 
-    found = renamed(facts) if names else facts
+    found = renamed(facts)
     assert isinstance(found, Facts)
-    return found
+    return _with_units(found, units), names
 
 
-def _names(facts: Facts) -> dict[str, str]:
-    """The labels of outputs as they stand in a sentence, by name."""
-    return {} if facts.model is None else {name: f"“{label}”" for name, label in facts.model.labels.items()}
+def _with_units(facts: Facts, units: Mapping[str, str]) -> Facts:
+    """The same facts, and those of its parts, with the units."""
+    parts = getattr(facts.mechanism, "parts", ())
+    inner = (
+        replace(facts.mechanism, parts=tuple(_with_units(part, units) for part in parts)) if parts else facts.mechanism
+    )
+    return replace(facts, units=units, mechanism=inner)
 
 
-def _computed_error(name: str, least: Quantity, most: Quantity, at: str) -> Sentence:
+def readable(name: str, label: str | None) -> tuple[str, str]:
+    """What people read for an output, and its unit: of the label "mean pay, in EUR a year", its two parts."""
+    if not label:
+        return re.sub(r"[_.]+", " ", name), ""
+    words, _, unit = label.rpartition(", in ")
+    return f"“{words or unit}”", unit if words else ""
+
+
+def _computed_error(name: str, least: Quantity, most: Quantity, at: str, facts: Facts) -> Sentence:
     size = f"{most}" if least.text == most.text else f"{least} to {most}"
-    return reported(f"For {at}, {name} is typically off by {size}, as simulated.", Note("sums"))
+    return reported(f"For {at}, {name} is typically off by {size}{facts.unit(name)}, as simulated.", Note("sums"))
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:
@@ -115,8 +145,8 @@ def _not_protected(facts: Facts) -> Paragraph | None:
         if names:
             who = "Anyone" if claim.observer == "anyone" else claim.observer
             text = (
-                f"Not protected: {listing(names)}. {who} may learn from {'it' if len(names) == 1 else 'them'} what is "
-                f"in {item.input}: no requirement limits that, and next to nothing hides it."
+                f"Not protected: the published {listing(names)}. {who} may learn from it what is in {item.input}: no "
+                "requirement limits that, and next to nothing hides it."
             )
             found[text] = proved(text, claim.line, Judged("exposure"))
     return Paragraph(tuple(found.values()), strong=True) if found else None
@@ -129,50 +159,63 @@ def question(facts: Facts) -> Question:
 
 
 def _odds(known: list[ClaimFact], facts: Facts) -> Iterator[Block]:
-    """The odds under each guarantee; what is compared with what is said once for each pair of worlds."""
-    first, compared = known[0], known[0].question.compared
-    yield Paragraph((assumed(first.question.aim, first.claim.line), asserted(compared, first.claim.line)))
-    several = len({(f.claim.observer, f.claim.outputs, f.claim.wrt) for f in known}) > 1
-    for fact in known:
-        claim, shown = fact.claim, fact.shown
-        if shown is None:
-            continue
-        exposed = any(fact is e.fact for e in facts.exposures)
-        if exposed or several:
-            words = _who(fact, facts)
-            drawn = f"{words} (no requirement limits what this tells; the odds are those of what is drawn):"
-            said = proved(drawn, claim.line, Judged("exposure")) if exposed else asserted(f"{words}:", claim.line)
-            yield Paragraph((said,))
-        if fact.question.compared != compared:
-            compared = fact.question.compared
-            yield Paragraph((asserted(compared, claim.line),))
-        # true after rounding (tests simulate the best observer)
-        because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, Judged("privacy"))
-        yield Paragraph(tuple(proved(text, *because) for text in fact.question.odds(shown.odds)), strong=True)
-        yield fact.question.icons(shown.odds)
-        if shown.odds.without * 20 < shown.odds.of:
-            weak = f"These odds protect little: such an observer {'can' if shown.exact else 'may'} be almost sure."
-            yield Paragraph((proved(weak, ODDS_NOTE, *claim.notes),))
-        yield from fact.question.more(claim, fact.posteriors)
-    notes = dict.fromkeys(note for fact in known for note in fact.claim.notes)
-    of = min(f.shown.odds.of for f in known if f.shown is not None)
-    coin = f"A coin toss in place of the {first.question.result} would give {of // 2:,} of {of:,} both times."
-    best = proved("No method can do better on both counts.", ODDS_NOTE, *notes)
-    yield Paragraph((best, proved(coin, ODDS_NOTE)))
+    """The odds under the weakest guarantee in full, those under all in a table where there are several."""
+    rows = [(fact, fact.shown) for fact in known if fact.shown is not None]
+    worst, shown = min(rows, key=lambda row: row[1].odds.error.value)
+    claim, question = worst.claim, worst.question
+    yield Paragraph(
+        (assumed(question.aim, claim.line), *((asserted(question.compared, claim.line),) if question.compared else ()))
+    )
+    listed = dict[str, str]()
+    for fact, its in rows:
+        free = " (limited by no requirement)" * any(fact is e.fact for e in facts.exposures)
+        if free or not any(_covers(other, fact) for other, _ in rows):
+            listed[f"{_who(fact, facts)}{free}"] = its.odds.without_words
+    # true after rounding (tests simulate the best observer)
+    because: tuple[Because, ...] = (ODDS_NOTE, *claim.notes, Judged("privacy"))
+    yield Paragraph((proved(question.odds(shown.odds), *because),), strong=True)
+    yield question.icons(shown.odds)
+    if len(listed) > 1:
+        caption = "Everybody's odds; above are the weakest"
+        yield table(caption, ("Who sees what", COUNTS[0]), listed.items())
+    if shown.odds.without * 20 < shown.odds.of:
+        weak = f"These odds protect little: such a guesser {'can' if shown.exact else 'may'} be almost sure."
+        yield Paragraph((proved(weak, *because),))
+    yield from question.more(claim, worst.posteriors)
+    half = f"{shown.odds.of // 2:,} of {shown.odds.of:,}"
+    best = proved(f"No method does better on both counts; a coin toss gives {half}.", *because)
+    more = "" if shown.odds.tells_little else question.several(worst.groups)
+    yield Paragraph((best, *((proved(more, *because, Note("group-privacy")),) if more else ())))
+
+
+def _covers(wide: ClaimFact, fact: ClaimFact) -> bool:
+    """Whether the same observers see more, of at least the same data, by odds that are no better."""
+    one, other = wide.claim, fact.claim
+    seen = set(one.outputs) > set(other.outputs) and set(one.wrt) >= set(other.wrt) and one.observer == other.observer
+    both = wide.shown is not None and fact.shown is not None
+    return seen and both and wide.shown.odds.error.value <= fact.shown.odds.error.value
 
 
 def _who(fact: ClaimFact, facts: Facts) -> str:
-    """Who sees what: "For press, who see press_release", "About x, for anyone, who sees O"."""
-    # where guarantees and exposures are about different inputs, pages have to say which
-    several = len({f.claim.wrt for f in facts.every}) > 1
-    start, observer = f"About {listing(fact.claim.wrt)}, for" if several else "For", fact.claim.observer
-    return f"{start} {observer}, who {'sees' if observer == 'anyone' else 'see'} {listing(fact.claim.outputs)}"
+    """Who sees what: "Press: coarse totals"; where views differ in whose data they are about, that as well."""
+    claim = fact.claim
+    alike = [f for f in facts.every if (f.claim.observer, f.claim.outputs) == (claim.observer, claim.outputs)]
+    about = f" (about {listing(claim.wrt)})" if len({f.claim.wrt for f in alike}) > 1 else ""
+    whole = len(claim.outputs) > 1 and facts.mechanism.released <= set(claim.outputs)
+    return (
+        f"{claim.observer[0].upper()}{claim.observer[1:]}: {'everything' if whole else listing(claim.outputs)}{about}"
+    )
 
 
-def _unexplained(fact: ClaimFact) -> tuple[str, tuple[Block]]:
-    text = f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind that this page cannot turn into odds:"
-    said = asserted(f"{text} “{fact.claim.sentence}”.", fact.claim.line)
-    return f"What {listing(fact.claim.outputs)} can reveal", (Paragraph((said,)),)
+def _unexplained(facts: Facts) -> Iterator[tuple[str, tuple[Block]]]:
+    """Guarantees without odds."""
+    for fact in (fact for fact in facts.claims if fact.shown is None):
+        names = listing(fact.claim.outputs)
+        text = f"The guarantee for the published {names} is of a kind that this page cannot turn into odds."
+        yield (
+            f"What {names} can reveal",
+            (Paragraph((asserted(f"{text} The auditor's page quotes it.", fact.claim.line),)),),
+        )
 
 
 def _unasked(facts: Facts) -> tuple[Sentence, ...]:
@@ -188,19 +231,19 @@ def label(facts: Facts) -> Table:
     words = facts.context.trust_words
     raw = server = f"The spec says: trust {facts.context.trust}. This page has no words for that."
     if words is not None:
-        # the first sentence says who; what follows is about the guarantee
-        raw = words.sees_raw if facts.claims else words.sees_raw.partition(". ")[0].removesuffix(".") + "."
+        raw = words.sees_raw
         server = words.stolen_server
-    groups = "Facts about groups can be learned, with or without you: that is what the figures are for."
+    exactly = listing(facts.mechanism.exactly(facts))
+    groups = "Facts about them, with or without you: the figures are for that."
     return Table(
-        caption="Six questions about this release",
+        caption="Six questions",
         header=("Question", "Answer"),
         rows=(
             ("Who sees my raw data?", raw),
             ("Could a stolen server reveal it?", server),
             (question(facts).of_label, _reveals(facts)),
             ("What can be learned about groups I belong to?", groups),
-            ("What is released exactly, without noise?", facts.mechanism.exactly(facts)),
+            ("What is released exactly, without noise?", f"{exactly[0].upper()}{exactly[1:]}."),
             ("What happens when results are released again?", _again(facts)),
         ),
         label=True,
@@ -211,12 +254,12 @@ def _reveals(facts: Facts) -> str:
     weakest = facts.weakest
     bare = tuple(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item)))
     if bare:
-        return f"Yes: {listing(bare)} {'is' if len(bare) == 1 else 'are'} not protected."
+        return f"Yes: the published {listing(bare)} {'is' if len(bare) == 1 else 'are'} not protected."
     if not facts.claims and weakest is None:
         return "Yes, and all that you told: nothing limits what the result can reveal."
     if weakest is None or weakest.shown is None:
-        return "These pages cannot say; see the guarantee itself."
-    return weakest.question.label(weakest.shown.odds, ", at worst" if len(facts.every) > 1 else "")
+        return "This page cannot say; see the auditor's page."
+    return weakest.question.label(", at worst" if len(facts.every) > 1 else "")
 
 
 def _again(facts: Facts) -> str:
@@ -231,17 +274,11 @@ def _again(facts: Facts) -> str:
     return weakest.question.again(times.text, odds)
 
 
-def _several(facts: Facts) -> Table | None:
-    weakest = facts.weakest
-    gone = weakest is None or weakest.shown is None or weakest.shown.odds.tells_little
-    return None if weakest is None or gone else weakest.question.several(weakest.groups)
-
-
 def _fairness(facts: Facts) -> tuple[Sentence, ...]:
     return tuple(
         proved(
-            f"The spec asks that {f.line.text.removesuffix('.')}. The largest difference is {f.achieved}, "
-            "where 0 means the same chances for all and 1 the greatest difference there is.",
+            f"The chances of groups differ by {f.achieved} at most, where 1 is the greatest difference there is; "
+            f"{f.tolerance} is allowed.",
             f.line,
             Judged("fairness"),
         )
@@ -250,9 +287,10 @@ def _fairness(facts: Facts) -> tuple[Sentence, ...]:
 
 
 def _limits(facts: Facts) -> Iterator[Sentence]:
-    line, words = facts.context.trust_because, overridden_words(facts)
-    if words:
-        yield asserted(f"This release was made with other numbers than its description is written with: {words}.", line)
+    line = facts.context.trust_because
+    if facts.overridden:
+        words = "This release was made with other numbers than its description is written with"
+        yield asserted(f"{words}; the auditor's page lists them.", line)
     if facts.claims:
         yield assumed(question(facts).first_limit, ODDS_NOTE)
     told = {name for fact in facts.claims if not fact.claim.conditional for name in fact.claim.wrt}
@@ -264,7 +302,7 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
         if one.subject in through.values():
             words = f"It takes its author's word for how far one person's data can move what is published ({one.text})."
             yield asserted(f"{words} Nobody has checked that.", SpecLine(one.line, one.text))
-    yield assumed("It speaks of this release only, not of other uses of the same data.", line)
+    yield assumed("It speaks of this release only, not of other uses of the data.", line)
     if "curator" in facts.context.trusts:
-        yield assumed("It relies on the keeper of the data to run the release as planned.", line)
+        yield assumed("It relies on the keeper to run the release as planned.", line)
     yield from (assumed(gap, line) for gap in facts.gaps)

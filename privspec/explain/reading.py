@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.explain.claims import Claim, calibration, claim, relation
 from privspec.explain.context import Context, context
-from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences, odds, posterior
+from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve, consequences, odds, posterior
 from privspec.explain.designs import design_of
 from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
 from privspec.explain.facts import (
@@ -147,10 +147,12 @@ def facts(
 
 
 def _drawn(item: Claim, mechanism: MechanismFact, model: Model | None) -> Claim:
-    """A claim whose measure has no curve, with that of what is drawn where it is known; distances have one each."""
-    if item.curve is not None or item.by_distance or item.per_distance is not None:
+    """A claim without the curve of what is drawn, with that curve where it is known; distances have one each."""
+    rough = item.curve is None or isinstance(item.curve, RenyiCurve)
+    if not rough or item.by_distance or item.per_distance is not None:
         return item
-    return replace(item, achieved=mechanism.seen(frozenset(item.outputs), item, model, unit_of(item, model)))
+    drawn = mechanism.seen(frozenset(item.outputs), item, model, unit_of(item, model))
+    return item if drawn is None else replace(item, achieved=drawn)
 
 
 def _claim_fact(
@@ -265,7 +267,7 @@ def _gaps(mechanism: MechanismFact, claims: tuple[ClaimFact, ...], model: Model 
     for fact in claims:
         if fact.shown is None:
             found.append(
-                f"The guarantee {fact.claim.statement!r} is of a kind for which no odds can be given here; "
+                f"The guarantee for {', '.join(fact.claim.outputs)} is of a kind for which no odds can be given here; "
                 "it is quoted as the plan states it."
             )
         elif model is None and fact.everything is None and not fact.covers_everything:

@@ -27,7 +27,6 @@ from privspec.explain.document import (
 )
 from privspec.explain.document import table as make_table
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, NEAREST, UP, Quantity, count, exact, known, rounded
-from privspec.explain.questions import Question
 from privspec.stated import Alternative, Property, RuleFigures, Stated
 
 LABELS: Mapping[str, str] = {
@@ -256,31 +255,20 @@ def rounds_rows(rounds: Rounds) -> list[tuple[str, str]]:
     return [("Rounds", rounds.words), ("Spent by a voter", f"ε {spent} rounds")]
 
 
-def public_rounds(rounds: Rounds, question: Question) -> tuple[Section, ...]:
+def public_rounds(rounds: Rounds) -> tuple[Section, ...]:
     """What it means to take part again and again."""
     if rounds.number < 2:
         return ()
-    n, chosen = rounds.count, rounds.chosen
+    n, chosen, odds = rounds.count, rounds.chosen, rounds.taken[-1].odds
     one = "Each vote in which you take part" if chosen else "Each"
     words = [
-        proved(
-            f"There are {n} votes like this one; the odds above are for one of them. {one} spends one of the {n} parts "
-            "of your budget of privacy.",
-            NOTE,
-        )
+        f"There are {n} votes like this one; the odds above are for one of them. {one} spends one of the {n} parts of "
+        f"your budget of privacy: after all of them, {odds.without_words} would be wrongly accused.",
+        "The others cost you nothing." if chosen else f"After {n} votes the ledger ends it.",
     ]
-    if chosen:
-        free = "The others cost you nothing, and you may decide by earlier winners whether to take part."
-        stops = (
-            f"After {n} votes the keeper stops, or keeps a list, as secret as the votes, and leaves out "
-            f"whoever took part {n} times. Nobody is told who is left out, nor how many."
-        )
-        words += [proved(free, NOTE), assumed(stops, NOTE)]
-    else:
-        words.append(proved(f"Everybody takes part in every vote; after {n} of them the ledger ends it.", NOTE))
-    table = make_table(
-        "The odds of somebody who sees the winners of all votes",
-        ("Votes in which you take part" if chosen else "Votes held", "Parts spent", *question.headers),
-        ((t.count, f"{t.count} of {n}", t.odds.without_words, t.odds.taking_part_words) for t in rounds.taken),
+    stops = (
+        f"After {n} votes the keeper stops, or leaves out whoever took part {n} times, by a list that is as secret as "
+        "the votes."
     )
-    return (Section("What if you vote again and again?", (Paragraph(tuple(words)), table)),)
+    said = (*(proved(text, NOTE) for text in words), *((assumed(stops, NOTE),) if chosen else ()))
+    return (Section("What if you vote again and again?", (Paragraph(said),)),)

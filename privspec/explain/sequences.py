@@ -103,11 +103,12 @@ class SequenceFact(AddedNoise):
         before = "earlier ones" if self.network else "the one before it"
         return assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
 
+    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+        names = (one.name for one in self.sequence.released)
+        return tuple((f"the published {name}", f"{self.deviation}{facts.unit(name)}") for name in names)
+
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        names = listing([one.name for one in self.sequence.released])
-        because = (facts.context.loss_because, Judged("loss"))
-        off = f"Because of the noise, the figures in {names} are typically off by {self.deviation}."
-        return (proved(off, *because), proved("The noise is what protects you.", _QUILT))
+        return (proved("The noise is what protects you.", _QUILT),)
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
         """What the odds take for granted, and what is left of them otherwise."""
@@ -117,23 +118,20 @@ class SequenceFact(AddedNoise):
         law = "several laws, any of which may be the true one" if several else "one law"
         found = (
             assumed(
-                f"This counts on a model of {self._source} that was declared and not checked. It states {law}: how "
-                f"often each value follows {others}. If your data do not behave like that, the odds above may be worse "
-                "than stated.",
+                f"This counts on a model of the data that was declared and not checked. It states {law}: how often "
+                f"each value follows {others}. If your data do not behave like that, the odds may be worse.",
                 *self.model_lines,
             ),
             proved(
-                f"Whatever the model: to someone who already knows all entries but one, at least {without} possible "
-                f"results would say the second of two values if it is the first, at most {taking_part} if it is the "
-                "second. Someone who can work out one entry from others learns about it from those as well.",
+                f"Whatever the model: someone who knows all entries but one would wrongly accuse {without}, and "
+                f"rightly find {taking_part}. Who can work out one entry from others learns of it from those as well.",
                 _WITHOUT,
             ),
         )
         return tuple(sections(("What if the model is wrong?", (Paragraph(found),))))
 
-    def exactly(self, facts: Facts) -> str:
-        size = count(self.sequence.length)
-        return f"The questions asked, the model, and how many entries {self._source} has ({size})."
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return "the questions asked", "the model", f"how many entries there are ({count(self.sequence.length)})"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         step, grid = f"The answers lie on a grid of step {self.unit}", "so does the noise, and nothing is rounded"

@@ -46,6 +46,8 @@ class StatisticFact(AddedNoise):
     without_noise: Quantity | None
     crowds: Quantity
     local: bool
+    angle: bool
+    """Whether the loss is an angle as a share of half a turn: the share of choices that are decided differently."""
     input_line: SpecLine
 
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
@@ -56,7 +58,7 @@ class StatisticFact(AddedNoise):
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        return ("The loss and the ranking are predictions under the data model; nothing is proved about them.",)
+        return ("How good the result is was predicted by simulation; nothing is proved about it.",)
 
     # --- words
 
@@ -109,42 +111,42 @@ class StatisticFact(AddedNoise):
         for fact in facts.claims:
             if f"one {self.party}" in fact.claim.relation.text:
                 text = (
-                    f"Protected: everything that you as one {self.party} sent in, all {self.records} records together. "
-                    "What the result can tell of them is limited by the odds above."
+                    f"The odds above are about everything that you as one {self.party} sent in, all {self.records} "
+                    "records together."
                 )
             else:
                 text = (
-                    f"Protected: any single one of your {self.records} records. Not in the same measure: what all "
-                    "your records have in common, because they are protected one at a time and not together."
+                    f"The odds above are about any one of your {self.records} records. What your records have in "
+                    "common is protected less, because they are protected one at a time."
                 )
             found.append(proved(text, fact.claim.line, self.note))
-        text = "The keeper of the data sees all your records; only what is published is protected."
-        if self.local:
-            text = (
-                "Nobody sees your records if your part runs on your own device: noise is added before anything "
-                "leaves you."
-            )
-        return (*found, asserted(text, facts.context.trust_because))
+        return tuple(found)
 
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         if facts.loss is None:
             return ()
-        text = f"By simulation, the error that the release is judged by is {rounded(facts.loss.value.value, DIGITS)}"
-        bare = f"; that of the same estimate without any noise is {self.without_noise}."
-        tail = "." if self.without_noise is None else bare
-        other = f"The noise is added to the {self.route}, which is not quite the estimate that the spec names."
-        own = (proved(other, self.note),) if self.own_ball else ()
-        return tested(f"{text} on average{tail}", facts.context.loss_because), *own, *self.protects(facts)
+        off, bare = facts.loss.value.value, None if self.without_noise is None else self.without_noise.value
+        size, tail = str(rounded(off, DIGITS)), "" if bare is None else f", without any noise by {self.without_noise}"
+        text = f"The published {self.statistic.output} is off by {size} on average{tail}."
+        if self.angle:
+            tail = "" if bare is None else f", without any noise {rounded(180 * bare, 2)} degrees"
+            text = (
+                f"The published {self.statistic.output} points in a direction about "
+                f"{rounded(180 * off, 2)} degrees off{tail}. Of 100 choices between two alternatives it decides about "
+                f"{rounded(100 * off, 2)} in another way than people's true values do."
+            )
+        return tested(text, facts.context.loss_because), *self.protects(facts)
 
-    def exactly(self, facts: Facts) -> str:
-        return f"How many took part ({self.parties}), how many records each has ({self.records}), and the rules."
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return f"how many took part ({self.parties})", f"how many records each has ({self.records})", "the rules"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         fit = "taken as they are"
         if self.radius is not None:
             fit = f"drawn in to the ball of radius {self.radius}, each by itself"
+        other = f"The noise is added to the {self.route}, which is not quite the estimate that the spec names."
         source, grid = self.statistic.source, self.statistic.grid
         notes = (Note(note) for n in self.noise for note in _shape(n.shape)[1:])
         return (
@@ -156,6 +158,7 @@ class StatisticFact(AddedNoise):
             ),
             proved(f"The noise is {self.law}, drawn in exact arithmetic {self.place}.", *dict.fromkeys(notes)),
             proved("All else is computed from noisy numbers and public ones.", _POST),
+            *([proved(other, self.note)] if self.own_ball else []),
             *self.protects(facts),
             *randomness(self.note),
         )
@@ -216,5 +219,6 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
         without_noise=None if plan.loss is None else known(plan.loss.without_noise),
         crowds=count(0 if plan.loss is None else plan.loss.crowds),
         local=context.trust == "nobody",
+        angle=plan.loss is not None and plan.loss.expression.replace(" ", "").startswith("E[disagreement("),
         input_line=context.line_of(found.source),
     )

@@ -88,11 +88,15 @@ class SystemFact(MechanismFact):
         """How many times the loss."""
         return f": {item.weighed}"
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        return tuple(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))
+    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+        return tuple(one for part in self.parts for one in part.mechanism.off(part))
 
-    def exactly(self, facts: Facts) -> str:
-        return " ".join(dict.fromkeys(f"{_names(part)}: {part.mechanism.exactly(part)}" for part in self.parts))
+    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
+        found = dict.fromkeys(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))
+        return tuple(found)
+
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(thing for part in self.parts for thing in part.mechanism.exactly(part)))
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         words = f"The release has {len(self.parts)} parts, whose noise is drawn independently of one another."

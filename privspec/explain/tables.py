@@ -268,11 +268,13 @@ class TableFact(MechanismFact):
         asked = {(e.output, e.against) for e in self.errors if e.shape.of_words}
         told = {(truth.output, truth.node): truth for truth in self.truths}
         found = [self._truth_words(truth) for key, truth in told.items() if key in asked]
-        found += [self._error_words(e) for e in self.errors if not (e.shape.of_words and (e.output, e.against) in told)]
+        found += [
+            self._error_words(e, facts) for e in self.errors if not (e.shape.of_words and (e.output, e.against) in told)
+        ]
         said = [proved(words, where, _LOSS) for words in found]
         averaged = any(not (e.worst or e.shape.of_words) for e in self.errors)
         if averaged and self.table.prior is not None:
-            said.append(assumed("Averages are over the values as likely as the spec takes them to be.", where))
+            said.append(assumed("Averages weigh values as their author expects them.", where))
         if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
             said.append(proved("Many reports together tell how frequent each value is.", _TABLES))
         return tuple(said)
@@ -280,24 +282,25 @@ class TableFact(MechanismFact):
     def _truth_words(self, truth: Truth) -> str:
         several = len(self.table.of) > 1
         own = f"Your {truth.output} is your true {truth.node}" if several else "Your report is your true value"
-        whose = own if self.local else f"{truth.output} is the true value of {truth.node}"
+        whose = own if self.local else f"The published {truth.output} is the true one"
         if truth.least.text == truth.largest.text or truth.largest.value - truth.least.value < 1e-9:
             return f"{whose} with probability {rounded(truth.least.value)}."
         return f"{whose} with a probability of {truth.least} to {truth.largest}, depending on the value."
 
-    def _error_words(self, term: ErrorTerm) -> str:
+    def _error_words(self, term: ErrorTerm, facts: Facts) -> str:
         bare = term.output in self.table.releases
         report = "A report" if bare else f"The {term.output} computed from a report"
-        what = report if self.local else f"The published {term.output}"
-        return f"{what} is {term.words}{' in the worst case' if term.worst else ''}."
+        what, figure = report if self.local else f"The published {term.output}", str(term.figure)
+        words = term.words.replace(figure, f"{figure}{facts.unit(term.output)}", 1)
+        return f"{what} is {words}{' in the worst case' if term.worst else ''}."
 
-    def exactly(self, facts: Facts) -> str:
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
         if self.local:
-            return "That a report was sent, and the table of probabilities that it was drawn from."
+            return "that a report was sent", "the chances that it was drawn with"
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
         counted = sorted({r.plural for r in relations if r.single and not r.adds})
-        sizes = f", and how many {listing(counted)} there are" if counted else ""
-        return f"The question asked, the table of probabilities that the answer was drawn from{sizes}."
+        sizes = (f"how many {listing(counted)} there are",) if counted else ()
+        return "the questions asked", "the chances of answers", *sizes
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         table = self.table

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from privspec.explain.facts import AlternativeFact, Facts, LossFact
 
 _ENTRY = Judged("privacy")
+_NEVER = 1e-6
+"""Up to this probability that an unwanted candidate wins, people are not told of it."""
 _COUNTED = re.compile(r"(-\s*|1\s*/\s*)\w+")
 """A loss that asks for as many rounds as possible."""
-FEW = 3
-"""Candidates of an example that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +130,25 @@ class LotteryFact(MechanismFact):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         found = [proved(text, self.note, _ENTRY) for text in self.rule.told(self.vote)]
-        found += [proved(_example_words(self, example), self.note) for example in self.examples[:1]]
+        found += [proved(_example_words(example), self.note) for example in self.examples[:1]]
         keeps = {p.name: p for p in self.properties}
         if (item := keeps.get("strategy_proof")) is not None:
             true = "vote for the candidate whom you want most"
             true = "rank the candidates as you like them" if self.vote.ranked else true
-            yes = f"To {true} is the best that you can do: no other vote serves you better."
-            no = "In some elections another vote than the true one can serve a voter better."
+            yes = f"To {true} is the best that you can do."
+            no = "In some elections a vote that is not the true one serves a voter better."
             found.append(reported(yes if item.holds else no, Note(item.note)))
-        if (item := keeps.get("ex_post_efficient")) is not None and not item.holds and self.examples:
-            example, last = self.examples[-1], self.examples[-1].chances[-1]
-            words = f"Where {example.title}, {last.name} still wins {last.words}."
-            found.append(proved(f"The price of privacy: a candidate whom nobody wants can win. {words}", self.note))
+        item, example = keeps.get("ex_post_efficient"), self.examples[-1] if self.examples else None
+        if item is not None and not item.holds and example is not None and example.chances[-1].chance.value > _NEVER:
+            last = example.chances[-1]
+            words = f"where {example.title}, {last.name} still wins {last.words}."
+            found.append(proved(f"The price of privacy: {words}", self.note))
         return tuple(found)
 
-    def exactly(self, facts: Facts) -> str:
-        size = f"; how many may vote ({self.vote.voters:,})" if self.vote.voters is not None else ""
-        hidden = " Not how many voted." if self.vote.voters is None else ""
-        return f"The candidates and the rule of the lottery ({self.rule.named}: {self.rule.shown}){size}.{hidden}"
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        if self.vote.voters is None:
+            return "the candidates", "the rule of the lottery, but not how many voted"
+        return "the candidates", "the rule of the lottery", f"how many may vote ({self.vote.voters:,})"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         exact = (
@@ -302,10 +303,10 @@ def _no_more(loss: LossFact) -> str:
     return f"; no rule at all has more than {count(round(-bound))}"
 
 
-def _example_words(fact: LotteryFact, example: Example) -> str:
+def _example_words(example: Example) -> str:
     """The first candidates of an example, their chances with and without noise."""
-    shown = example.chances[:FEW]
-    votes = listing([f"{c.votes} for {c.name}" for c in shown])
-    chances = listing([f"{c.name} with probability {c.chance} ({c.without} in {fact.rule.without})" for c in shown[:2]])
-    rest = ", the others for other candidates" if len(example.chances) > FEW else ""
-    return f"An invented example: of {example.voters} voters, {votes}{rest}. Then the winner is {chances}."
+    first = example.chances[0]
+    return (
+        f"Take {example.voters} voters, {first.votes} of them for {first.name}: it wins with probability "
+        f"{first.chance} ({first.without} without noise)."
+    )

@@ -257,9 +257,8 @@ class PermuteAndFlipRule(ExponentialRule):
     def told(self, vote: Vote) -> tuple[str, ...]:
         return (
             "The winner is drawn by lot, and the candidate with the most votes has the best chances.",
-            "The candidates are visited in random order. At each a coin is flipped: the farther a candidate is behind "
-            "the one with the most votes, the rarer it shows heads. The first with heads wins; the one with the most "
-            "votes always has heads.",
+            "In random order each candidate flips a coin: the farther it is behind the leader, the rarer are heads. "
+            "The first with heads wins; the leader always has heads.",
         )
 
     def executed(self, vote: Vote) -> str:
@@ -305,10 +304,8 @@ class RandomisedWinner(Response):
         return (
             f"The winner is drawn by lot. {points if vote.ranked else ''}The {vote.counted} are counted, but the "
             f"candidate with the most {vote.counted} does not always win: it does with probability {self.truth(vote)}; "
-            f"else {rest}. Of several with equally many the one that is named first in the list of candidates counts "
-            "as the one with the most.",
-            "How far ahead that candidate is makes no difference. Only the winner is published, not how many "
-            f"{vote.counted} anybody got.",
+            f"else {rest}. Of several with equally many, the one named first in the list of candidates counts.",
+            "How far ahead that candidate is makes no difference.",
         )
 
     def executed(self, vote: Vote) -> str:
@@ -357,12 +354,11 @@ class Dictator(Rule):
         if vote.ranked:
             most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
             ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
-        parts = " (a dummy ticket may count for a part of a ticket)" if self.amount.denominator > 1 else ""
+        parts = " (parts of a ticket count)" if self.amount.denominator > 1 else ""
         in_drum = f"{self.tickets} for every candidate {'is' if self.amount == 1 else 'are'} in the drum"
         return (
             f"The winner is drawn by lot. {ticket}; {in_drum} too{parts}.",
-            "One ticket is drawn, and the candidate on it wins. Only the winner is published, not how many votes "
-            "anybody got.",
+            "One ticket is drawn, and the candidate on it wins.",
         )
 
     def executed(self, vote: Vote) -> str:

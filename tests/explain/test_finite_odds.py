@@ -41,7 +41,7 @@ def events(count: int) -> Any:
 
 def printed(text: str) -> tuple[Fraction, Fraction]:
     """The two shares in the sentences of natural frequencies."""
-    found = re.search(r"at least ([\d,]+) of ([\d,]+) possible re\w+ would.*? at most ([\d,]+) of ([\d,]+)\.", text)
+    found = re.search(r"accuse at least ([\d,]+) of ([\d,]+) people .*? find at most ([\d,]+) of ([\d,]+) who", text)
     assert found is not None
     a, b, c, d = (int(g.replace(",", "")) for g in found.groups())
     return Fraction(a, b), Fraction(c, d)
@@ -256,7 +256,7 @@ def test_odds_by_distance(name: str) -> None:
         assert high == of - low
     assert max(apart for _, _, apart in pairs) <= float(steps[-1][0])
     sure = min(errors.values()) < Fraction(SURE)
-    assert ("an observer can be almost sure" in text) == sure
+    assert ("a guesser can be almost sure" in text) == sure
     at_least, at_most = printed(text)
     assert (at_least, at_most) == (Fraction(int(steps[0][1]), 100), Fraction(int(steps[0][3]), 100))
 

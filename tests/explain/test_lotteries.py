@@ -35,12 +35,10 @@ def test_more_dummy_votes_change_the_words() -> None:
     one, three = (explain(drum(k), "public") for k in ("1", "3"))
     assert "1 dummy ticket for every candidate is in the drum" in one
     assert "3 dummy tickets for every candidate are in the drum" in three
-    assert "more than 2 times as likely" in one
-    assert "more than 1.334 times as likely" in three
     assert "one of 1,009 tickets" in words(drum("3"))
     assert "one of 200,000/197" not in words(drum("1000/197"))
     assert "k = 5.07614 (exactly 1000/197) dummy votes" in explain(drum("1000/197"), "auditor")
-    assert "(a dummy ticket may count for a part of a ticket)" in explain(drum("3/2"), "public")
+    assert "(parts of a ticket count)" in explain(drum("3/2"), "public")
 
 
 def test_fewer_voters_change_the_odds() -> None:
@@ -56,8 +54,8 @@ def test_the_lottery_says_what_it_keeps() -> None:
     assert "treats all voters alike · not ex-post efficient · not strategy-proof" in text
     assert re.search(r"[\d.]+ % of voters, on average", text)
     assert re.search(r"Expected loss 0.635612 ± 0.00\d+  ?\(", text)
-    assert "another vote than the true one can serve a voter better" in page("lunch", "public")
-    assert "no other vote serves you better" in page("council_seat", "public")
+    assert "a vote that is not the true one serves a voter better" in page("lunch", "public")
+    assert "is the best that you can do" in page("council_seat", "public")
 
 
 def test_epsilon_as_the_loss_is_a_price() -> None:
@@ -71,8 +69,7 @@ def test_guarantees_of_one_round() -> None:
     assert "There are 9 votes like this one; the odds above are for one of them. Each vote in which" in public
     one = facts(plan("nine_rounds")).claims[0].shown
     assert one is not None
-    assert f"| 1 | 1 of 9 | {one.odds.without_words} | {one.odds.taking_part_words} |" in public
-    last = re.search(r"\| 9 \| 9 of 9 \| at least (\d+) of 100", public)
+    last = re.search(r"after all of them, at least (\d+) of 100", public)
     assert last is not None
     assert int(last[1]) < one.odds.without
     assert "together ε 0.7; 9 of them fit the budget" in page("nine_rounds", "engineer")
@@ -202,13 +199,12 @@ def test_plans_of_another_form_are_refused(change: dict[str, object]) -> None:
 
 
 def test_tables_for_votes_ask_how_one_voted() -> None:
-    assert "Could someone tell that you took part?" in page("counting", "public")
+    assert "Could someone tell what you answered?" in page("counting", "public")
     found = plan("counting")
     found["remarks"]["properties"] = plan("lunch")["remarks"]["properties"]
     text = explain(found, "public")
     assert "Could someone tell how you voted?" in text
-    assert "If you voted another way, at least 26 of 100" in text
-    assert "more than 2.72 times as likely" in text
+    assert "accuse at least 26 of 100 people who voted another way" in text
     found["guarantees"][0]["neighbours"] = "adding or removing one voter"
     assert "Could someone tell whether you voted?" in explain(found, "public")
 

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, normal_cdf, odds, posterior
+from privspec.explain.curves import (
+    EpsilonDeltaCurve,
+    GaussianCurve,
+    PairsCurve,
+    RenyiCurve,
+    normal_cdf,
+    odds,
+    posterior,
+)
 
 from .plans import page, plan
 
@@ -91,11 +99,62 @@ def test_every_test_on_a_small_mechanism(weights: list[int], other: list[int], d
             assert error >= found.without / found.of - 1e-9
 
 
+RHOS = st.floats(min_value=1e-4, max_value=4.0)
+
+
+@given(RHOS)
+def test_zcdp_allows_no_less_than_the_noise_that_has_it(rho: float) -> None:
+    """Gaussian noise, and randomised response calibrated by brute force over orders, are within the curve of zCDP."""
+    bound, noise = RenyiCurve(rho), GaussianCurve(math.sqrt(2 * rho))
+    assert bound.equal_error() <= noise.equal_error()
+    assert all(bound.misses(a) <= noise.misses(a) + 1e-12 for a in (0.01, 0.1, 0.3, 0.7))
+    assert bound.misses(bound.equal_error()) == pytest.approx(bound.equal_error(), abs=1e-9)
+    lie = bound.equal_error()
+    # the two outcomes that attain it keep to the divergences at orders that the curve does not use
+    for order in np.linspace(1.01, 60, 400):
+        high, low = order * math.log1p(-lie) + (1 - order) * math.log(lie), order * math.log(lie)
+        divergence = float(np.logaddexp(high, low + (1 - order) * math.log1p(-lie))) / (order - 1)
+        assert divergence <= rho * order * (1 + 5e-3) + 1e-9
+    # and a little less of lying does not
+    less = lie * (1 - 1e-6) if lie > 1e-6 else 0.0
+    assert not bound._allows(1 - less, less)
+
+
+@given(st.floats(1.2, 40.0), st.floats(1e-3, 3.0), WEIGHTS, WEIGHTS)
+def test_renyi_divergence_of_one_order_by_brute_force(
+    order: float, epsilon: float, weights: list[int], other: list[int]
+) -> None:
+    """No set of outcomes of any two laws beats the curve of their own divergence."""
+    p, q = _laws(weights, other)
+
+    def divergence(a: np.ndarray, b: np.ndarray) -> float:
+        return math.log(float((a**order * b ** (1 - order)).sum())) / (order - 1)
+
+    found = RenyiCurve(max(divergence(p, q), divergence(q, p)) + 1e-12, order)
+    events = [np.array(mask, dtype=bool) for mask in itertools.product([False, True], repeat=4)]
+    assert all(1 - q[e].sum() >= found.misses(float(p[e].sum())) - 1e-9 for e in events)
+    assert RenyiCurve(epsilon, order).advantage() == pytest.approx(1 - 2 * RenyiCurve(epsilon, order).equal_error())
+
+
+@given(st.lists(WEIGHTS, min_size=2, max_size=4), WEIGHTS, st.lists(st.integers(1, 9), min_size=4, max_size=4))
+def test_people_who_gave_different_answers(others: list[list[int]], own: list[int], shares: list[int]) -> None:
+    """Whatever answers the others gave: a guesser with equal errors accuses no fewer of them than the sentence says."""
+    answer = np.array(own) / sum(own)
+    rows = [np.array(row) / sum(row) for row in others]
+    mix = np.array(shares[: len(rows)]) / sum(shares[: len(rows)])
+    pairs = PairsCurve(np.array(rows), np.array([answer] * len(rows)), (math.inf, 0.0))
+    found = odds(pairs)
+    # the best guesser against the mixture is the likelihood-ratio test; none with equal errors does better
+    mixed = np.einsum("i,ij->j", mix, np.array(rows))
+    best = PairsCurve(mixed[None], answer[None], (math.inf, 0.0)).equal_error()
+    assert best >= found.without / found.of
+
+
 def _printed(page: str) -> tuple[float, float]:
     """The two shares as the page words them."""
     match = re.search(
-        r"If you did not take part, at least (\S+) of (\S+) possible results would still make them say that you did\. "
-        r"If you did, at most (\S+) of (\S+)\.",
+        r"A guesser who errs equally often both ways would on average accuse at least (\S+) of (\S+) people who .*, "
+        r"and find at most (\S+) of (\S+) who ",
         page,
     )
     assert match is not None

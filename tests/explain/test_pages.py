@@ -79,10 +79,11 @@ def test_words_that_are_never_used(name: str, reader: str, form: str) -> None:
 @pytest.mark.parametrize("name", SPECS)
 def test_public_pages_are_short_and_have_no_formulas(name: str) -> None:
     text = page(name, "public")
-    assert len(text.split()) < 950
-    assert not re.search(r"[εδμρΣ√α]|e\^|epsilon|delta|sqrt|\bm k\b", text)
-    another = "compares with (another (answer|place|value|vote) instead of yours|not voting)"
-    assert re.search(f"compared with not taking part|{another}", text)
+    most = 520 if name == "nine_rounds" else 450  # what rounds come to is said besides
+    assert 300 <= sum(1 for word in text.split() if re.search(r"\w", word)) <= most
+    assert not re.search(r"[εδμρΣ√α@=]|e\^|epsilon|delta|sqrt|\bm k\b|\bO\b|\w_\w|\.priv|\bspec\b", text)
+    another = "any other (answer|two (answers|votes|values))|which of two (places|values) is yours"
+    assert re.search(f"compared with not (taking part|voting)|{another}", text)
     assert name not in VOTES or "drawn by lot" in text or "changed at random" in text
 
 
@@ -155,7 +156,7 @@ def test_sections_follow_the_guideline(name: str) -> None:
 @pytest.mark.parametrize("reader", READERS)
 def test_a_guarantee_without_odds_says_what_cannot_be_explained(reader: str) -> None:
     found = plan("histogram")
-    found["guarantees"][0] |= {"measure": "rho-zCDP", "rho": "1", "achieved": {}}
+    found["guarantees"][0] |= {"measure": "personalised epsilon-DP", "epsilon": "1", "achieved": {}}
     assert re.search("cannot|no odds can be given", explain(found, reader))
     for form in FORMATS:
         assert explain(found, reader, form)
