@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -241,6 +241,10 @@ class Facts:
         """The unit of an output as its label gives it, with the space before it; empty where it gives none."""
         return f" {self.units[name]}" if name in self.units else ""
 
+    def with_units(self, units: Mapping[str, str]) -> Facts:
+        """The same facts, and those of the parts of a system, with units of outputs."""
+        return replace(self, units=units, mechanism=self.mechanism.with_units(units))
+
     @property
     def computed(self) -> tuple[tuple[str, str], ...]:
         """Outputs that are computed from released ones, and how."""
@@ -339,6 +343,10 @@ class MechanismFact(ABC):
     def gaps(self) -> tuple[str, ...]:
         """What these pages cannot say of this mechanism."""
         return ()
+
+    def with_units(self, units: Mapping[str, str]) -> MechanismFact:
+        """The same mechanism, its parts with units of outputs."""
+        return self
 
     # --- the short table
 

@@ -112,16 +112,7 @@ def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
 
     found = renamed(facts)
     assert isinstance(found, Facts)
-    return _with_units(found, units), names
-
-
-def _with_units(facts: Facts, units: Mapping[str, str]) -> Facts:
-    """The same facts, and those of its parts, with the units."""
-    parts = getattr(facts.mechanism, "parts", ())
-    inner = (
-        replace(facts.mechanism, parts=tuple(_with_units(part, units) for part in parts)) if parts else facts.mechanism
-    )
-    return replace(facts, units=units, mechanism=inner)
+    return found.with_units(units), names
 
 
 def readable(name: str, label: str | None) -> tuple[str, str]:
@@ -192,8 +183,9 @@ def _covers(wide: ClaimFact, fact: ClaimFact) -> bool:
     """Whether the same observers see more, of at least the same data, by odds that are no better."""
     one, other = wide.claim, fact.claim
     seen = set(one.outputs) > set(other.outputs) and set(one.wrt) >= set(other.wrt) and one.observer == other.observer
-    both = wide.shown is not None and fact.shown is not None
-    return seen and both and wide.shown.odds.error.value <= fact.shown.odds.error.value
+    if wide.shown is None or fact.shown is None:
+        return False
+    return seen and wide.shown.odds.error.value <= fact.shown.odds.error.value
 
 
 def _who(fact: ClaimFact, facts: Facts) -> str:

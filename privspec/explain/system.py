@@ -88,6 +88,9 @@ class SystemFact(MechanismFact):
         """How many times the loss."""
         return f": {item.weighed}"
 
+    def with_units(self, units: Mapping[str, str]) -> SystemFact:
+        return replace(self, parts=tuple(part.with_units(units) for part in self.parts))
+
     def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
         return tuple(one for part in self.parts for one in part.mechanism.off(part))
 
