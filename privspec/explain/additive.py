@@ -172,7 +172,7 @@ class AdditiveNoise(AddedNoise):
 
     # --- the pages
 
-    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
         loss, shown = facts.loss, [o for o in self.outputs if o.typical.value > 0]
         if not shown:
             return () if loss is None or loss.error is None else ((loss.error_of, loss.error.text),)
@@ -182,7 +182,7 @@ class AdditiveNoise(AddedNoise):
         )
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        if facts.loss is None or not self.off(facts):
+        if facts.loss is None or not self.moved_by(facts):
             return ()
         found, ranges = [], list(dict.fromkeys(i.limits for i in self.inputs if i.clipped and " to " in i.limits))
         # parts of a system, which have no fingerprint of their own, have scales of their own

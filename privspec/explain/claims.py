@@ -54,7 +54,7 @@ _STAND_INS = {
 _RELATION = re.compile(
     r"(?P<how>replacing|adding or removing) "
     r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+)(?:, (?:at least|exactly) \d+ apart)?"
-    r"|one \w+ with at most (?P<own>\d+) (?P<held>\w+))"
+    r"|one \w+ with at most (?P<own>\d+) (?P<held>\w+)(?:, at most \d+ in one cell)?)"
 )
 
 

@@ -372,7 +372,7 @@ class MechanismFact(ABC):
 
     # --- the pages
 
-    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
         """By how much noise typically moves each thing that is published, with its unit."""
         return ()
 

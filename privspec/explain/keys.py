@@ -99,8 +99,8 @@ class KeyFact(MechanismFact):
             said.append(assumed("Averages are over sizes as likely as the spec takes them to be.", because))
         return tuple(said)
 
-    def exactly(self, facts: Facts) -> str:
-        return f"The texts of the {self.key} that are listed, as they stand in the data; not which are left out."
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return (f"the texts of each {self.key} that is listed, as they stand in the data, but not which are left out",)
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         shown = (

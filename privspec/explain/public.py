@@ -79,7 +79,7 @@ def public_page(facts: Facts) -> Document:
 
 def _off(facts: Facts) -> Iterator[Sentence]:
     """How far the noise moves what is published."""
-    if pairs := facts.mechanism.off(facts):
+    if pairs := facts.mechanism.moved_by(facts):
         (first, size), *rest = pairs
         more = "".join(f", {what} by {by}" for what, by in rest)
         words = f"Because of the noise, {first} is typically off by {size}{more}."
@@ -87,7 +87,7 @@ def _off(facts: Facts) -> Iterator[Sentence]:
 
 
 def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
-    """The same facts, and the names in them, with outputs by the labels that the spec gives them; else by their names, as words."""
+    """The same facts with outputs by the labels that the spec gives, else by their names as words; and which is which."""
     labels, released = {} if facts.model is None else facts.model.labels, sorted(facts.mechanism.released)
     names, units = dict[str, str](), dict[str, str]()
     # parts of a system may give all their outputs the same name

@@ -119,8 +119,8 @@ class SelectionFact(MechanismFact):
             assumed(f"{size} This was simulated for data as the spec expects them.", facts.context.loss_because),
         )
 
-    def exactly(self, facts: Facts) -> str:
-        return f"That a value was drawn, and the {len(self.block.answers)} values that it was drawn from."
+    def exactly(self, facts: Facts) -> tuple[str, ...]:
+        return "that a value was drawn", f"the {len(self.block.answers):,} values that it was drawn from"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.block

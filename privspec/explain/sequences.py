@@ -103,7 +103,7 @@ class SequenceFact(AddedNoise):
         before = "earlier ones" if self.network else "the one before it"
         return assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
 
-    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
         names = (one.name for one in self.sequence.released)
         return tuple((f"the published {name}", f"{self.deviation}{facts.unit(name)}") for name in names)
 

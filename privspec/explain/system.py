@@ -91,8 +91,8 @@ class SystemFact(MechanismFact):
     def with_units(self, units: Mapping[str, str]) -> SystemFact:
         return replace(self, parts=tuple(part.with_units(units) for part in self.parts))
 
-    def off(self, facts: Facts) -> tuple[tuple[str, str], ...]:
-        return tuple(one for part in self.parts for one in part.mechanism.off(part))
+    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+        return tuple(one for part in self.parts for one in part.mechanism.moved_by(part))
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         found = dict.fromkeys(sentence for part in self.parts for sentence in part.mechanism.public_accuracy(part))
