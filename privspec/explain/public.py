@@ -87,7 +87,7 @@ def _off(facts: Facts) -> Iterator[Sentence]:
 
 
 def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
-    """The same facts with outputs by the labels that the spec gives, else by their names as words; and which is which."""
+    """The same facts with outputs by the labels that the spec gives, else by names as words; and which is which."""
     labels, released = {} if facts.model is None else facts.model.labels, sorted(facts.mechanism.released)
     names, units = dict[str, str](), dict[str, str]()
     # parts of a system may give all their outputs the same name
