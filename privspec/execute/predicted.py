@@ -21,7 +21,7 @@ from privspec.model.domains import Between, Table, Tables
 from privspec.model.evaluate import Environment, evaluate, floats
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
-from privspec.model.targets import environment, environment_of_computed, target
+from privspec.model.targets import environment, environment_of_computed, needed, target
 
 if TYPE_CHECKING:
     from privspec.execute.family import Mechanism
@@ -67,7 +67,7 @@ def predicted(
     known = {name: np.asarray(truth[name], dtype=np.float64) for name in wanted & set(noise)}
     ours = [one for one in model.computed if set(one.sources) <= set(known)]
     public = environment_of_computed(model)
-    aims = _computed(ours, known, public)
+    aims = _computed(ours, known, public, moved=False)
     draws = min(draws, _fewer(ours, public))
     squares, counts = ({one.name: np.zeros(one.type.shape) for one in ours} for _ in range(2))
     for i in range(draws if ours else 0):
@@ -86,11 +86,13 @@ def _fewer(outputs: Sequence[Computed], public: Environment) -> int:
     return max(FEWEST, int(WORK / max(1, sum(sizes))))
 
 
-def _computed(outputs: Sequence[Computed], known: Mapping[str, Array], public: Environment) -> dict[str, Array]:
+def _computed(
+    outputs: Sequence[Computed], known: Mapping[str, Array], public: Environment, *, moved: bool = True
+) -> dict[str, Array]:
     """Computed outputs, in an order in which each can be."""
     found: dict[str, Array] = {}
     for one in outputs:
-        found[one.name] = one.value({**known, **found}, public)
+        found[one.name] = one.value({**known, **found}, public, moved=moved)
     return found
 
 
@@ -180,15 +182,16 @@ def _of_columns(model: Model, name: str, table: Table) -> Array:
 
 
 def data_words(model: Model) -> str:
-    """At which data errors are predicted, as in "1,000 records that lie evenly"."""
+    """At which data errors are predicted, as in "1,000 records spread evenly"."""
     said = []
-    for block in model.blocks:
+    used = {name for one in model.computed for source in one.sources for name in needed(model, source)}
+    for block in (one for one in model.blocks if one.name in used):
         element = block.type.element
         if isinstance(element, Tables):
             modelled = any(one.subjects[0].partition(".")[0] == block.name for one in model.models)
             how = "as the model says" if modelled else "evenly"
             number = f"{'' if element.table.records else 'a made-up '}{element.table.records or RECORDS:,} records"
-            said.append(f"{number} that lie {how}")
+            said.append(f"{number} spread {how}")
         else:
             said.append(f"{block.name} in the middle of its range")
     return " and ".join(dict.fromkeys(said))

@@ -28,7 +28,6 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.quantities import Quantity
 from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs
 from privspec.model.graph import Model
@@ -52,7 +51,7 @@ def public_page(facts: Facts) -> Document:
         )
         words += "reveals nothing more; the noise in them is that of the figures they come from."
         accuracy = (*accuracy, proved(words, Judged("computed")))
-        accuracy += tuple(_computed_error(*one, facts) for one in facts.computed_errors)
+        accuracy += tuple(_computed_errors(facts))
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,
@@ -123,9 +122,17 @@ def readable(name: str, label: str | None) -> tuple[str, str]:
     return f"“{words or unit}”", unit if words else ""
 
 
-def _computed_error(name: str, least: Quantity, most: Quantity, at: str, facts: Facts) -> Sentence:
-    size = f"{most}" if least.text == most.text else f"{least} to {most}"
-    return reported(f"For {at}, {name} is typically off by {size}{facts.unit(name)}, as simulated.", Note("sums"))
+def _computed_errors(facts: Facts) -> Iterator[Sentence]:
+    """How far off is what is worked out afterwards, one sentence for all at the same data."""
+    for at, group in groupby(facts.computed_errors, key=lambda one: one[3]):
+        said = [
+            f"{name} by {most}{facts.unit(name)}"
+            if least.text == most.text
+            else f"{name} by {least} to {most}{facts.unit(name)}"
+            for name, least, most, _ in group
+        ]
+        said[0] = said[0].replace(" by ", " is typically off by ", 1)
+        yield reported(f"In a simulation with {at}, {listing(said)}.", Note("sums"))
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:

@@ -289,6 +289,10 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             if isinstance(item.domain, syntax.Interval):
                 low, high = spell(item.domain.low), spell(item.domain.high)
                 hint = f"write {item.name} in {low}..{high} for whole numbers, or grid({low}, {high}, 1) for steps of 1"
+            if isinstance(domain, Real):
+                message = f"the numbers of {item.name} have no bounds, so that no noise hides the largest"
+                hint = f"write {item.name} in [0, 200000], say: what lies outside is moved to the nearest end"
+                raise Failure("PS0226", item.span, message, help=hint)
             raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=hint)
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute" + (" beside its ids" if ids else ""))

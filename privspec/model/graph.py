@@ -81,15 +81,18 @@ class Computed:
         within = "" if self.domain is None else f", {word} {self.domain.describe()}"
         return f"{spell(self.written or self.expr)}{within}"
 
-    def value(self, released: Mapping[str, Any], public: Environment) -> Array:
-        """Its value from released ones; not a number where there is none, as for a quotient by zero."""
+    def value(self, released: Mapping[str, Any], public: Environment, *, moved: bool = True) -> Array:
+        """Its value from released ones; not a number where there is none, as for a quotient by zero.
+
+        Args: moved, into its domain.
+        """
         known = {name: _exact(value) for name, value in released.items()}
         try:
             with np.errstate(all="ignore"):
                 found = as_float(evaluate(self.expr, replace(public, values={**public.values, **known})))
         except Failure:
             return np.full(self.type.shape, np.nan)
-        if self.domain is not None:
+        if self.domain is not None and moved:
             low, high = self.domain.bounds
             step = {Grid: getattr(self.domain, "step", 1), IntegerRange: 1}.get(type(self.domain))
             if step is not None and low is not None:

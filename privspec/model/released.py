@@ -16,7 +16,7 @@ from math import prod
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk, with_children
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
-from privspec.model.domains import Table
+from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
 from privspec.model.library import FunctionError, Question, library, number
 from privspec.model.reports import Failure, Report
@@ -64,6 +64,11 @@ class _Statistics:
         Raises: Failure.
         """
         spec = self._linear(self._inlined())
+        for line in (*spec.accuracy, *spec.background, *spec.options):
+            for node in walk(line):
+                if self._about(node) and isinstance(node, syntax.Call):
+                    message = f"solve computes the {node.function} of a column in the loss alone"
+                    raise Failure("PS0501", node.span, message, help="write E[ (m - ...)^2 ] there, with m an output")
         if spec.loss is None:
             return spec
         loss = self._changed(spec.loss)
@@ -220,6 +225,12 @@ class _Statistics:
                 hint = f"it is written {library()[call.function].signature}"
                 raise Failure("PS0206", one.span, f"{call.function} of a column takes conditions here", help=hint)
         domains = dict(table.attributes)
+        unknown = next((name for name in groups if isinstance(domains.get(name), Unknown)), None)
+        if unknown is not None:
+            message = f"solve cannot compute the {call.function} of groups by {unknown}, whose values are unknown, yet"
+            raise Failure(
+                "PS0501", call.span, message, help="list its values, or count records: histogram(t, by = ...)"
+            )
         number_of_groups = prod((domains[name].size or 1) if name in domains else 1 for name in groups)
         return Question(
             call, first.base, domains, tuple(named), tuple(conditions), number_of_groups, table.records
