@@ -125,12 +125,10 @@ def readable(name: str, label: str | None) -> tuple[str, str]:
 def _computed_errors(facts: Facts) -> Iterator[Sentence]:
     """How far off is what is worked out afterwards, one sentence for all at the same data."""
     for at, group in groupby(facts.computed_errors, key=lambda one: one[3]):
-        said = [
-            f"{name} by {most}{facts.unit(name)}"
-            if least.text == most.text
-            else f"{name} by {least} to {most}{facts.unit(name)}"
-            for name, least, most, _ in group
-        ]
+        said = []
+        for name, least, most, _ in group:
+            size = f"{most}" if least.text == most.text else f"{least} to {most}"
+            said.append(f"{name} by {size}{facts.unit(name)}")
         said[0] = said[0].replace(" by ", " is typically off by ", 1)
         yield reported(f"In a simulation with {at}, {listing(said)}.", Note("sums"))
 
