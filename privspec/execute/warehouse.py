@@ -328,7 +328,7 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
     try:
         with duckdb.connect(":memory:") as database:
             database.execute(f"SET temp_directory = {_text(folder)}")
-            for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
+            for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
                 database.execute(f"SET {setting} = false")
             if path is not None:
                 try:

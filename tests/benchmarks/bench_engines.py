@@ -38,6 +38,7 @@ ROWS = """COPY (SELECT
   FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"""
 PLAIN = """import duckdb
 database = duckdb.connect()
+database.execute("SET enable_progress_bar = false")
 import sys, time
 database.execute("SET threads = {threads}; SET memory_limit = '{memory}'")
 begin = time.perf_counter()

@@ -377,6 +377,22 @@ def test_what_a_database_is_asked_is_printed_and_nothing_is_read(tmp_path: Path)
         count_cells(table(True), {"sex": [], "age": [], "pay": [], "hours": []}, Circumstances(selects=[]))
 
 
+def test_a_database_is_read_in_a_session_of_its_own(tmp_path: Path) -> None:
+    """Nothing is drawn on standard output, which may be a release; no file is read; what is spilled goes elsewhere."""
+    source = of_table(tmp_path, [("F", 1, 1.0, 1.0)], ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
+    with warehouse.connection("people", source.path) as database:
+        assert database is not None
+        settings = ("enable_progress_bar", "autoload_known_extensions", "enable_external_access", "temp_directory")
+        query = f"SELECT {', '.join(f'current_setting({name!r})' for name in settings)}"
+        (found,) = database.execute(query).fetchall()
+        assert not any(found[:3])
+        assert Path(found[3]).stat().st_mode & 0o777 == 0o700
+        for statement in ("SET threads = 1", "CREATE TABLE data.t2 AS SELECT 1", f"COPY data.t TO '{tmp_path}/x.csv'"):
+            with pytest.raises(duckdb.Error):
+                database.execute(statement)
+    assert not Path(found[3]).exists()
+
+
 def test_without_duckdb_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "w.duckdb").touch()
     monkeypatch.setitem(sys.modules, "duckdb", None)
