@@ -402,14 +402,16 @@ def _count(
         fitting, places = np.ones(len(records), dtype=bool), dict[int, NDArray[np.int64]]()
         total += int(records.sum())
         for place, (attribute, column) in enumerate(zip(attributes, groups.keys, strict=True)):
-            fits[place].rows += int(records.sum())
+            again = any(before.name == attribute.name for before in attributes[:place])
+            fits[place].rows += 0 if again else int(records.sum())
             if attribute.shared:
                 fitting &= ~np.array(column, dtype=bool)
                 continue
             table = {value: lookups[place](value) for value in set(column)}
             codes = np.array([table[value][0] for value in column], dtype=np.int64)
             exact = exact and all(fit for _, fit in table.values())
-            _tell(fits[place], attribute, table, column, records)
+            if not again:
+                _tell(fits[place], attribute, table, column, records)
             fitting &= codes != NO_PLACE
             places[place] = np.maximum(codes, 0)
         for place, tally in zip(asked.added, groups.tallies, strict=True):
