@@ -638,6 +638,7 @@ class SelectedColumn(Part):
     cost: ErrorOfValue
     numbers: tuple[Fraction, ...] = ()
     where: tuple[Condition, ...] = ()
+    by: tuple[Condition, ...] = ()
     records: int | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
@@ -73,10 +73,18 @@ class SelectionFact(MechanismFact):
     @property
     def among(self) -> str:
         """Which records count, with the space before it."""
-        return "".join(f", {_kept(one)}" for one in self.block.where)
+        each = f" in each of {self.groups} groups by {listing([one.column for one in self.block.by])}"
+        return (each if self.block.by else "") + "".join(f", {_kept(one)}" for one in self.block.where)
+
+    @property
+    def groups(self) -> int:
+        """How many values are drawn."""
+        return prod(len(one.kept) for one in self.block.by)
 
     def drawn(self, facts: Facts) -> str:
-        return f"{self.block.output} is drawn from {self.values} by {NAMES[self.family]}{self._beside()}"
+        each = f" for each of {self.groups} groups by {listing([one.column for one in self.block.by])}"
+        where = f"{self.values}{each if self.block.by else ''}"
+        return f"{self.block.output} is drawn from {where} by {NAMES[self.family]}{self._beside()}"
 
     def _beside(self) -> str:
         if not self.offset:
@@ -93,6 +101,7 @@ class SelectionFact(MechanismFact):
         label = "Largest expected error" if cost.worst else "Expected error"
         kind = {"ranks": "in records", "mismatch": "chance of another value"}.get(cost.form, "mean absolute error")
         kind = "root mean square error" if cost.power == 2 else kind
+        kind += ", all groups together" if self.block.by else ""
         spread = "" if loss.standard_error is None or cost.power == 2 else f" ± {loss.standard_error}"
         return label, f"{self.off}{spread}  ({kind})"
 
@@ -111,6 +120,8 @@ class SelectionFact(MechanismFact):
         }.get(cost.form, f"The published value is {'typically' if cost.power == 2 else 'on average'} about {off} off.")
         if cost.form == "ranks" and self.block.score.share is None:
             size = f"At worst the published value has on average {off} records fewer than the most frequent one."
+        if self.block.by:
+            size += f" This is the sum over {self.groups} groups."
         found = [proved(text, _NOTE, Judged("law"))]
         if cost.worst:
             return (*found, proved(size, facts.context.loss_because, Judged("loss")))

@@ -290,7 +290,7 @@ def _upwards(values: NDArray[Any]) -> NDArray[Any]:
     return np.array([f"<= {value}" for value in values], dtype=object)
 
 
-def _selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tuple[int, ...] = ()) -> _Selected:
+def selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tuple[int, ...] = ()) -> _Selected:
     """What a call asks for: the values allowed of each column, the groups, and the columns that are multiplied."""
     table = _table(arguments, name).table
     kept: list[Sequence[int]] = [range(size) for size in table.cell_shape]
@@ -340,7 +340,7 @@ def _histogram(arguments: Arguments, name: str) -> Bound:
         groups = ", ".join(table.names[i] for i in counted) or "age"
         message = f"{left[0]} is measured, not counted: {name} has no cells for it"
         raise FunctionError(message, 0, help=f"write `, by = {{{groups}}}` behind it, or declare {left[0]} in steps")
-    return _by_group(_selected(arguments, name, counted))
+    return _by_group(selected(arguments, name, counted))
 
 
 def _counted(found: _Selected) -> Bound:
@@ -367,7 +367,7 @@ def _tally(_: Any) -> Any:
 
 
 def _count(arguments: Arguments, name: str) -> Bound:
-    return _counted(_selected(arguments, name, ()))
+    return _counted(selected(arguments, name, ()))
 
 
 def _keys(arguments: Arguments, name: str) -> Bound:
@@ -378,7 +378,7 @@ def _keys(arguments: Arguments, name: str) -> Bound:
     ):
         raise FunctionError("a key has a whole number of records, from 1 on", LEAST)
     asked = Arguments(arguments.positional, {word: one for word, one in arguments.keywords.items() if word != LEAST})
-    found = _selected(asked, name, _counted_columns(_table(arguments, name).table))
+    found = selected(asked, name, _counted_columns(_table(arguments, name).table))
     if found.size:
         hint = f"there are {found.size}; how many records each has is histogram(...)"
         raise FunctionError("these keys are all listed in the spec: none is unknown", 0, help=hint)
@@ -418,7 +418,7 @@ def _sum(arguments: Arguments, name: str) -> Bound:
         word = measured[-1]
         hint = f"declare {word} in steps, as in {word} in grid(0, 100, 1)"
         raise FunctionError(f"{word} is measured, not counted: no product with {measured[0]} adds up", 0, help=hint)
-    return _counted(_selected(arguments, name, (), factors))
+    return _counted(selected(arguments, name, (), factors))
 
 
 def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[int, ...], ...]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from privspec.functions.numeric import extreme, vector
-from privspec.model.domains import Between, Domain, FiniteSet, Symbols, Tables, Type, is_numeric
+from privspec.functions.numeric import extreme, selected, vector
+from privspec.model.domains import Between, Domain, FiniteSet, Power, Symbols, Tables, Type, is_numeric
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, NotComputableError, by_name
 from privspec.model.values import as_float
 
@@ -68,14 +68,25 @@ def column_of(arguments: Arguments, name: str) -> Domain:
 
 
 def of_column(arguments: Arguments, name: str) -> Bound:
-    """A value of a column of secret records: its type, and nothing to compute it by."""
-    domain = column_of(arguments, name)
-    kind = Type((), Symbols(domain.items)) if isinstance(domain, FiniteSet) and not domain.numeric else Type()
+    """A value of a column of secret records, or one for each group: its type, and nothing to compute it by."""
+    domain, groups = column_of(arguments, name), selected(arguments, name, ())
+    if column_name(arguments) in {groups.table.names[i] for i in groups.by}:
+        raise FunctionError(f"{name} of {column_name(arguments)} by itself: every group has one value", "by")
+    shape = (groups.size,) if groups.by else ()
+    kind = Type(shape, Symbols(domain.items)) if isinstance(domain, FiniteSet) and not domain.numeric else Type(shape)
 
     def apply(*_: Any) -> Any:
         raise NotComputableError("it picks a value of secret records")
 
-    return Bound(kind, apply, domain=None if isinstance(domain, Between) else domain)
+    known = domain if not shape else Power(domain, shape)
+    labels = groups.labels if groups.by else None
+    return Bound(kind, apply, domain=None if isinstance(domain, Between) else known, labels=labels)
+
+
+def column_name(arguments: Arguments) -> str:
+    """The column that a call on a table is about."""
+    asked = arguments[1].value if len(arguments) > 1 else None
+    return str(asked[0]) if isinstance(asked, tuple) and asked else ""
 
 
 def _picked(of_values: Callable[[Any, Fraction], Any]) -> Binder:
@@ -124,7 +135,7 @@ def _commonest(arguments: Arguments, name: str) -> Bound:
 
 def _rank_error(arguments: Arguments, name: str) -> Bound:
     left, right = (one.type for one in arguments.positional)
-    if left.shape or right.shape:
+    if left.shape != right.shape or len(left.shape) > 1:
         raise FunctionError(f"{name} compares a released value with the one that is asked for", 1, code="PS0207")
 
     def apply(*_: Any) -> Any:

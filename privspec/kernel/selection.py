@@ -71,11 +71,12 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """For averages alone: `size` records, each counted with a chance, and the chances of the answers then."""
+    """For averages alone: `size` records, the chance that one counts, and those of answers and groups then."""
 
     size: Positive
     counted: Size
     chances: Grid
+    groups: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class Selected:
     answers: tuple[str, ...]
     numbers: tuple[Fraction, ...] | None
     where: tuple[Where, ...]
+    by: tuple[Where, ...]
     score: Ranks | Counts
     records: Positive | None
     law: Law | None
@@ -116,14 +118,21 @@ class Selected:
         known = known and (self.numbers is not None) == isinstance(self.score, Ranks)
         if self.numbers is not None:
             known = known and list(self.numbers) == sorted(set(self.numbers)) and len(self.numbers) == len(self.answers)
-        if not known or (self.records is not None and self.where) or (self.law is None) != self.cost.worst:
+        if not known or (self.records is not None and (self.where or self.by)) or (self.law is None) != self.cost.worst:
             raise Refused("has answers that are not in order, or a number of records that nobody knows")
+        if self.law is not None and len(self.law.groups) != self.groups:
+            raise Refused("has a law of other groups")
         if self.law is not None and sum(map(len, self.law.chances.rows)) != len(self.answers):
             raise Refused("has a law of other answers")
 
     @property
     def size(self) -> int:
         return len(self.answers)
+
+    @property
+    def groups(self) -> int:
+        """How many values are drawn, each of its own records."""
+        return prod(len(one.kept) for one in self.by)
 
     def best(self, counts: tuple[int, ...]) -> int:
         """The place of what is sought: the least answer that the share is at most, the first of equals."""
@@ -360,10 +369,18 @@ class Drawn:
             if block.records is None:
                 raise Refused("everything may change, and nobody says how many records there are")
             group = block.records
-        steps = steps_of(block, self.target, unit.adding)
+        if not block.by:
+            return self._ratio(unit.adding, group)
+        # a record is of one group; one that is replaced comes to a group, and leaves another, or stays in its own
+        one = self._ratio(True, 1)
+        return (one if unit.adding else max(one * one, self._ratio(False, 1))) ** group
+
+    def _ratio(self, adding: bool, group: int) -> Fraction:
+        """Of the chances of one value beside so many records that come or go, or are replaced."""
+        steps = steps_of(self.block, self.target, adding)
         if self.handicap:  # then the best answer need not be at 0: what is proved of the spread alone holds
             return self.base ** (steps.spread * group)
-        return ratio_up(self.family, self.base, block.size, steps, group)
+        return ratio_up(self.family, self.base, self.block.size, steps, group)
 
     def spread(self, unit: Unit) -> Fraction | None:
         """At least how far apart two logarithms of the ratios of two neighbours are, where that is less than twice one.
@@ -372,8 +389,10 @@ class Drawn:
         """
         if self.family != "exponential" or unit.kind == "everything":
             return None
-        steps = steps_of(self.block, self.target, unit.adding)
-        return epsilon_up(self.base ** (steps.spread * unit.count))
+        spread = steps_of(self.block, self.target, unit.adding).spread
+        if self.block.by and not unit.adding:
+            spread = max(spread, 2 * steps_of(self.block, self.target, True).spread)
+        return epsilon_up(self.base ** (spread * unit.count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -540,7 +559,8 @@ class SelectionRules(Rules):
         block = drawn.block
         case.fairness.same(None)
         case.accuracy.same([])
-        case.says("view", True, f"{block.output} alone is seen, one of {block.size} values")
+        each = f", for each of {block.groups} groups" if block.by else ""
+        case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")
         allowed = not block.families or drawn.family in block.families
         words = f"{len(drawn.laws)} laws" if isinstance(drawn, Listed) else f"each step has the chance {1 / drawn.base}"
         words = f"{drawn.family}: {words}"
@@ -587,7 +607,7 @@ class SelectionRules(Rules):
         if aside or drawn.handicap:
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
         unit = 1 if target is None else target.share.denominator
-        value = block.cost.weight * worst_ranks(drawn.family, drawn.base, block.size, unit)
+        value = block.cost.weight * block.groups * worst_ranks(drawn.family, drawn.base, block.size, unit)
         derived = None
         if not witness.absent:
             (far,) = witness.fields("records")
@@ -598,7 +618,7 @@ class SelectionRules(Rules):
             ]
             if not bounds:
                 raise witness.wrong("is about a line of pure epsilon, and there is none")
-            derived = block.cost.weight * max(bounds)
+            derived = block.cost.weight * block.groups * max(bounds)
         judge_loss(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:

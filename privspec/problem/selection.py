@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
@@ -16,7 +17,8 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
-from privspec.model.domains import Between, Domain, Interval, Table, is_numeric
+from privspec.model.conditions import GROUPS
+from privspec.model.domains import Between, Domain, Interval, Power, Table, is_numeric
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.library import Argument, Arguments
@@ -42,6 +44,7 @@ MOST_ANSWERS = 4096
 LAW_BITS = 64
 """Binary places of the chances of a law."""
 LARGEST_SIZE = 10**9
+MOST_GROUPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,15 @@ class CountScore:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """What serves the loss alone: `size` records, each counted with a chance, and the `chances` of the answers then."""
+    """What serves the loss alone: `size` records, each counted with a chance, and the `chances` of the answers then.
+
+    `groups`: the chance that a record is of each group, where it counts.
+    """
 
     size: int
     counted: Fraction
     chances: Numbers
+    groups: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,8 @@ class Selection:
     """One `output` of `answers`, of the column of a table; `numbers` are their values, ascending, where they have any.
 
     A record is read at the nearest answer, the higher of two that are as near, or at the one of its own name. `records`
-    is how many there are where everybody knows it and all of them count; `law` serves averages.
+    is how many there are where everybody knows it and all of them count; `law` serves averages. `by`: one value for
+    each combination of the values kept of these columns, the last one running fastest.
     """
 
     FORM: ClassVar[str] = "selection"
@@ -104,6 +112,7 @@ class Selection:
     answers: tuple[str, ...]
     numbers: tuple[Fraction, ...] | None
     where: tuple[Condition, ...]
+    by: tuple[Condition, ...]
     score: RankScore | CountScore
     records: int | None
     law: Law | None
@@ -115,6 +124,11 @@ class Selection:
     def outputs(self) -> tuple[str, ...]:
         """The one output."""
         return (self.output,)
+
+    @property
+    def groups(self) -> int:
+        """How many values are drawn."""
+        return prod(len(one.kept) for one in self.by)
 
     def words(self) -> tuple[str, ...]:
         """The column, what is sought, and the loss."""
@@ -129,6 +143,9 @@ class Selection:
         for one in self.where:
             kept = ", ".join(one.values[i] for i in one.kept[:8]) + (", ..." if len(one.kept) > 8 else "")
             found.append(f"Only records count whose {one.column} is one of: {kept}.")
+        if self.by:
+            columns = " and ".join(one.column for one in self.by)
+            found.append(f"There is one for each of {self.groups} groups by {columns}, of the records of that group.")
         found.append(f"Sought is {sought_words(self.score)}.")
         found.append(f"The loss is {cost_words(self)}: {self.expression}.")
         if self.law is not None:
@@ -160,7 +177,8 @@ def cost_words(block: Selection) -> str:
         "mismatch": "chance that the value drawn is not the one sought",
     }[cost.form]
     times = "" if cost.weight == 1 else f"{show(cost.weight)} times "
-    return f"{times}the {'largest mean' if cost.worst else 'mean'} {said}"
+    added = ", added up over the groups" if block.by else ""
+    return f"{times}the {'largest mean' if cost.worst else 'mean'} {said}{added}"
 
 
 # --- which specs are selections -------------------------------------------------------------------
@@ -239,7 +257,8 @@ class _Reader:
         column = str(call.arguments[1].items[0].value)  # type: ignore[union-attr]
         aim = self._sought(call)
         numbers, answers = self._answers(column, aim)
-        where = tuple(self._conditions(call))
+        by = self._groups(call)
+        where = tuple(one for one in self._conditions(call) if one.column not in {group.column for group in by})
         adding = any(line.neighbours.adding for line in model.requirements)
         score = CountScore() if aim.share is None else RankScore(aim.share)
         if cost.worst and cost.form != "ranks":
@@ -258,9 +277,10 @@ class _Reader:
             answers=answers,
             numbers=numbers,
             where=where,
+            by=by,
             score=score,
-            records=None if adding or where else self.table.records,
-            law=None if cost.worst else self._law(column, answers, numbers, where),
+            records=None if adding or where or by else self.table.records,
+            law=None if cost.worst else self._law(column, answers, numbers, where, by),
             cost=cost,
             expression=spell(model.loss),
             families=tuple(model.families),
@@ -286,6 +306,8 @@ class _Reader:
             case syntax.Call(function="rank_error" | "mismatch" as name, arguments=(left, right)):
                 pair: tuple[Any, Any, str, int] = (left, right, "ranks" if name == "rank_error" else name, 1)
             case syntax.Absolute(operand=syntax.Binary(op="-", left=left, right=right)):
+                pair = (left, right, "distance", 1)
+            case syntax.Norm(operand=syntax.Binary(op="-", left=left, right=right), order="1"):
                 pair = (left, right, "distance", 1)
             case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
                 inner = inner.operand if isinstance(inner, syntax.Absolute | syntax.Norm) else inner
@@ -322,6 +344,7 @@ class _Reader:
 
     def _answers(self, column: str, aim: Sought) -> tuple[tuple[Fraction, ...] | None, tuple[str, ...]]:
         own, wanted = dict(self.table.attributes)[column], self.output.domain
+        wanted = wanted.base if isinstance(wanted, Power) else wanted
         domain: Domain = own if wanted is None or isinstance(wanted, Interval) else wanted
         if isinstance(domain, Between | Interval) or domain.size is None:
             low, high = own.bounds
@@ -349,16 +372,29 @@ class _Reader:
         for one in call.arguments:
             if not isinstance(one, syntax.Keyword):
                 continue
-            if one.name == "by":
-                text = f"{call.function} by groups of {self.source.name}"
-                hint = "ask for each group by itself, as in median(people.age, sex = F)"
-                raise Failure("PS0501", one.span, f"solve cannot compute {text} yet", help=hint)
+            if one.name == GROUPS:
+                continue
             domain = dict(self.table.attributes)[one.name]
             elements = list(domain.elements())
             kept = evaluate(one.value, public)
             assert isinstance(kept, tuple)
             places = tuple(i for i, element in enumerate(elements) if element in kept)
             yield Condition(one.name, tuple(map(show, elements)), places)
+
+    def _groups(self, call: syntax.Counting) -> tuple[Condition, ...]:
+        """The columns of groups in the order of the table, with the values that conditions leave of them."""
+        public = environment(self.model)
+        asked = [one.value for one in call.arguments if isinstance(one, syntax.Keyword) and one.name == GROUPS]
+        names = [str(name) for value in asked for name in evaluate(value, public)]  # type: ignore[union-attr]
+        kept = {one.column: one for one in self._conditions(call)}
+        found = []
+        for name, domain in self.table.attributes:
+            if name in names:
+                values = tuple(map(show, domain.elements()))
+                found.append(kept.get(name) or Condition(name, values, tuple(range(len(values)))))
+        if prod(len(one.kept) for one in found) > MOST_GROUPS:
+            raise Failure("PS0515", call.span, f"solve takes up to {MOST_GROUPS:,} groups", help="use fewer groups")
+        return tuple(found)
 
     # -- the law of a record
 
@@ -368,6 +404,7 @@ class _Reader:
         answers: tuple[str, ...],
         numbers: tuple[Fraction, ...] | None,
         where: tuple[Condition, ...],
+        by: tuple[Condition, ...],
     ) -> Law:
         """What one record has in the column and the conditions, each by its own law.
 
@@ -389,6 +426,12 @@ class _Reader:
             domain = dict(self.table.attributes)[one.column]
             law = law_of(self._of(f"{self.source.name}.{one.column}"), tuple(domain.elements()), public)
             counted *= sum((law[place] for place in one.kept), Fraction(0)) if one.column != column else 1
+        groups = [Fraction(1)]
+        for one in by:
+            domain = dict(self.table.attributes)[one.column]
+            law = law_of(self._of(f"{self.source.name}.{one.column}"), tuple(domain.elements()), public)
+            groups = [chance * law[place] for chance in groups for place in one.kept]
+        counted *= sum(groups, Fraction(0))
         inside = next((one for one in where if one.column == column), None)
         chances = self._chances(self._of(name), own, answers, numbers, inside, public)
         total = sum(chances, Fraction(0))
@@ -398,7 +441,9 @@ class _Reader:
         counted = Fraction(round(counted * total * scale), scale)
         shares = [round(one / total * scale) for one in chances]
         shares[shares.index(max(shares))] += scale - sum(shares)
-        return Law(size, counted, Numbers((len(shares),), Fraction(1, scale), tuple(shares)))
+        whole = sum(groups, Fraction(0))
+        parts = tuple(Fraction(round(one / whole * scale), scale) for one in groups)
+        return Law(size, counted, Numbers((len(shares),), Fraction(1, scale), tuple(shares)), parts)
 
     def _chances(
         self,

@@ -38,7 +38,7 @@ FAMILIES = ("exponential", "permute_and_flip")
 ADDING, REPLACING = (Unit("record", ("people",), adding, 1, None, None, False) for adding in (True, False))
 
 
-def block_of(size, share, records=None, loss="ranks"):
+def block_of(size, share, records=None, loss="ranks", by=()):
     score = {"form": "counts"} if share is None else {"form": "ranks", "share": str(share)}
     return read(
         Selected,
@@ -51,6 +51,7 @@ def block_of(size, share, records=None, loss="ranks"):
                 "answers": [str(i) for i in range(size)],
                 "numbers": None if share is None else [str(i) for i in range(size)],
                 "where": [],
+                "by": list(by),
                 "score": score,
                 "records": records,
                 "law": None,
@@ -146,6 +147,23 @@ def test_groups_of_records(family):
             pairs = zip(law(family, target, one), law(family, target, other), strict=True)
             found = max(found, *(max(p / q, q / p) for p, q in pairs))
     assert found <= ratio_up(family, BASE, 3, steps_of(block, target, adding=True), 2)
+
+
+@pytest.mark.parametrize("adding", [True, False])
+@pytest.mark.parametrize("target", [Target(Fraction(1, 2), 0), Target(Fraction(1), 0), None], ids=str)
+def test_a_record_is_of_one_group(target, adding):
+    """All tables of up to three records of two answers in two groups: what is drawn for both, together."""
+    groups = [{"column": "sex", "values": ["F", "M"], "kept": [0, 1]}]
+    block = block_of(2, target and target.share, by=groups)
+    for family in FAMILIES:
+        drawn, found = Drawn(block, family, BASE, target, (), drops=True), Fraction(1)
+        for one, other in neighbours(4, 3, adding, None):
+            laws = [[law(family, target, table[i : i + 2]) for i in (0, 2)] for table in (one, other)]
+            both = [[p * q for p in first for q in second] for first, second in laws]
+            found = max(found, *(p / q for p, q in zip(*both, strict=True)))
+        assert found <= drawn.ratio(ADDING if adding else REPLACING)
+        if not adding:
+            assert found > drawn.ratio(ADDING)
 
 
 def test_log_ratios_of_the_exponential_mechanism_lie_within_their_spread():
@@ -256,6 +274,7 @@ def test_forged_draws_are_refused():
             ((*block, "score", "share"), "3/2", "is no share"),
             ((*block, "score"), {"form": "counts"}, "not in order"),
             ((*block, "numbers"), [str(20 - i) for i in range(21)], "not in order"),
+            ((*block, "by"), [{"column": "sex", "values": ["F"], "kept": [1]}], "values that the column does not have"),
             ((*block, "where", 0, "kept"), [0, 2], "keeps values that the column does not have"),
             ((*block, "cost", "form"), "regret", "is not known"),
             ((*block, "source"), "others", "does not read just the one input"),

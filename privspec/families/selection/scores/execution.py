@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -107,8 +107,8 @@ def _condition(one: Where) -> Allowed:
 
 def counts_of(
     block: Selected, data: Mapping[str, Any], circumstances: Circumstances, drops: bool, kept: Kept | None
-) -> list[int]:
-    """How many records that count stand at each answer.
+) -> list[list[int]]:
+    """How many records that count stand at each answer, group by group.
 
     Raises: DataError PS0801 to PS0809.
     """
@@ -119,14 +119,19 @@ def counts_of(
         answers = Nearest(block.column, (), *ends, numbers=block.numbers)
     else:
         answers = Attribute(block.column, block.answers)
-    attributes = [answers, *map(_condition, block.where)]
-    cells = block.size * 2 ** len(block.where)
+    groups = [_condition(one) for one in block.by]
+    attributes = [*(Attribute(one.name, one.values, one.lower, one.upper) for one in groups), answers]
+    attributes += map(_condition, block.where)
+    cells = prod(one.size for one in attributes)
     held = Held(block.source, 0, cells, "cells", (), None, None, None, (), block.records, None)
     source = located(block.source, given_for(block.source, data))
     one = Grid(held, Fraction(1), drops, kept=kept)
-    counted = count_cells(one, source, circumstances, attributes).reshape(block.size, -1)
-    found: list[int] = counted[:, -1].tolist()
-    if block.records is not None and sum(found) != block.records:
+    counted = count_cells(one, source, circumstances, attributes)
+    whole = counted.reshape([group.size for group in attributes[: len(groups)]] + [block.size, -1])[..., -1]
+    for axis, group in enumerate(block.by):
+        whole = np.take(whole, group.kept, axis=axis)
+    found: list[list[int]] = whole.reshape(block.groups, block.size).tolist()
+    if block.records is not None and sum(map(sum, found)) != block.records:
         text = f"the spec says that {block.source} has {block.records:,} records, and the data have another number"
         refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
     return found
@@ -184,26 +189,28 @@ class SelectionMechanism(FamilyMechanism):
         Raises: DataError PS0801 to PS0809.
         """
         counts = counts_of(self.drawn.block, data, circumstances, self.drawn.drops, self.drawn.kept)
-        return Counted(self, tuple(counts), circumstances.strict)
+        return Counted(self, tuple(map(tuple, counts)), circumstances.strict)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Draws at data by input name, by default at a table without records."""
-        counts = [self.drawn.block.records or 0, *[0] * (self.drawn.block.size - 1)]
+        block = self.drawn.block
+        counts = [[block.records or 0, *[0] * (block.size - 1)]] * block.groups
         if asked.data is not None:
             counts = counts_of(self.drawn.block, asked.data, Circumstances(), self.drawn.drops, self.drawn.kept)
         figures = self.labels.figures()
         refuse_long_simulation(asked.repetitions, f"{asked.repetitions} exact draws", "take fewer")
-        secret, randomness = Counted(self, tuple(counts), strict=False), SimulationRandomness(asked.seed)
-        draw = secret.sampler()
-        return np.take(figures, [draw(randomness) for _ in range(asked.repetitions)], axis=0)
+        secret, randomness = Counted(self, tuple(map(tuple, counts)), strict=False), SimulationRandomness(asked.seed)
+        draws = secret.samplers()
+        places = [[draw(randomness) for draw in draws] for _ in range(asked.repetitions)]
+        return np.take(figures[:, 0], places)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Counted(Secret):
-    """How many records stand at each answer."""
+    """How many records stand at each answer, group by group."""
 
     mechanism: SelectionMechanism
-    counts: tuple[int, ...]
+    counts: tuple[tuple[int, ...], ...]
     strict: bool
 
     @property
@@ -219,14 +226,19 @@ class Counted(Secret):
             *kept,
         )
 
-    def sampler(self) -> Callable[[Randomness], int]:
-        """What draws the place of an answer."""
+    def samplers(self) -> list[Callable[[Randomness], int]]:
+        """What draws the place of an answer, for each group."""
         drawn = self.mechanism.drawn
         if isinstance(drawn, Listed):
-            return RowLaw.of(drawn.laws[tables_of(drawn.block).index(self.counts)], drawn.total).draw
-        steps = drawn.scores(list(self.counts))
-        return sampler(lottery_of(drawn.family, drawn.base), [Fraction(-one) for one in steps])
+            tables = tables_of(drawn.block)
+            return [RowLaw.of(drawn.laws[tables.index(counts)], drawn.total).draw for counts in self.counts]
+        every = (drawn.scores(list(counts)) for counts in self.counts)
+        lottery = lottery_of(drawn.family, drawn.base)
+        return [sampler(lottery, [Fraction(-one) for one in steps]) for steps in every]
 
     def draw(self, randomness: Randomness) -> Drawn:
         values = self.mechanism.labels.values()[self.mechanism.drawn.block.output]
-        return Drawn({self.mechanism.drawn.block.output: np.asarray(values[self.sampler()(randomness)])})
+        found = np.asarray(values[[draw(randomness) for draw in self.samplers()]])
+        return Drawn(
+            {self.mechanism.drawn.block.output: found if self.mechanism.drawn.block.by else np.asarray(found[0])}
+        )

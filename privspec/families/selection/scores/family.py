@@ -231,13 +231,14 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
         for one in found:
             unit = 1 if one.target is None else one.target.share.denominator
             if one.base > 1:
-                value = block.cost.weight * worst_ranks(one.family, one.base, block.size, unit)
+                value = block.cost.weight * block.groups * worst_ranks(one.family, one.base, block.size, unit)
                 yield Tried(one, nearest_double(value), None)
         return
     drawn = simulated(block)
     prices = all_costs(block, drawn)
     for one in found:
-        costs = [float(law_of_draw(one, n) @ price) for n, price in zip(drawn, prices, strict=True)]
+        single = [float(law_of_draw(one, n) @ price) for n, price in zip(drawn, prices, strict=True)]
+        costs = np.array(single).reshape(-1, block.groups).sum(axis=1)
         spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
         weight = float(block.cost.weight)
         yield Tried(one, weight * float(np.mean(costs)), weight * spread)
@@ -248,20 +249,29 @@ def simulated(block: Selected) -> tuple[NDArray[np.int64], ...]:
     law = block.law
     assert law is not None
     chances = tuple(float(entry * law.chances.unit) for row in law.chances.rows for entry in row)
-    return _tables(law.size, float(law.counted), chances, profiles(block))
+    groups = tuple(map(float, law.groups))
+    return _tables(law.size, float(law.counted), chances, groups, profiles(block))
 
 
 @lru_cache(maxsize=8)
-def _tables(size: int, counted: float, chances: tuple[float, ...], many: int) -> tuple[NDArray[np.int64], ...]:
-    """Made-up tables of independent records, always the same: shares of a budget are compared over one set of them."""
+def _tables(
+    size: int, counted: float, chances: tuple[float, ...], groups: tuple[float, ...], many: int
+) -> tuple[NDArray[np.int64], ...]:
+    """Made-up tables of independent records, always the same: shares of a budget are compared over one set of them.
+
+    Those of the groups of one set of records stand side by side.
+    """
     random, whole = np.random.default_rng(SEED), sum(chances)
-    shares = [chance / whole for chance in chances]
-    return tuple(random.multinomial(random.binomial(size, min(counted, 1.0)), shares) for _ in range(many))
+    shares, found = [chance / whole for chance in chances], []
+    for _ in range(many):
+        each = random.multinomial(random.binomial(size, min(counted, 1.0)), np.array(groups) / sum(groups))
+        found += [random.multinomial(records, shares) for records in each]
+    return tuple(found)
 
 
 def profiles(block: Selected) -> int:
     """How many tables are simulated: fewer where there are many answers."""
-    return int(max(50, min(PROFILES, WORK / (block.size * NODES) / 20)))
+    return int(max(50, min(PROFILES, WORK / (block.size * block.groups * NODES) / 20)))
 
 
 def all_costs(block: Selected, tables: Iterable[NDArray[np.int64]]) -> list[Array]:
@@ -361,7 +371,7 @@ def _bound(system: System) -> Bounded | None:
 
     def proves(far: Fraction) -> Fraction:
         found = (least_ranks(system.block, one.units[0], one.measure.figures({})["epsilon"], far) for one in lines)
-        return max(found, default=Fraction(0)) * system.block.cost.weight
+        return max(found, default=Fraction(0)) * system.block.cost.weight * system.block.groups
 
     halves = [Fraction(k, 2) for k in range(1, 41)] if many is not None else []
     grid = [*halves, *(Fraction(round(1.2**k)) for k in range(1, 60))]
