@@ -27,6 +27,7 @@ from privspec.model.neighbours import GivenTheModel
 from privspec.model.requirements import EachPart, Requirement, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
+from privspec.problem.selection import reads as selects
 from privspec.problem.statistics import routed_call
 from privspec.problem.terms import public_number
 from privspec.problem.words import trust_words
@@ -275,7 +276,7 @@ def _outputs_of(model: Model, component: Component) -> set[str]:
 def _of_several_kinds(model: Model) -> bool:
     """Whether more than one family is needed, by a look at outputs and functions; parts are built only then."""
     drawn = [node.domain is not None and node.domain.size is not None for node in model.outputs]
-    return not finite(model) and (any(drawn) or routed_call(model) is not None)
+    return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model))
 
 
 def _one_problem(one: Part, other: Part) -> bool:
