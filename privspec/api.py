@@ -67,6 +67,10 @@ class Problem:
     def check(self, **parameters: Any) -> Model:
         """The typed graph.
 
+            >>> model = load("counting_query").check(n=3)
+            >>> [node.name for node in model.outputs], model.trust.name
+            (['O'], 'curator')
+
         Raises: SpecError with every diagnostic.
         """
         return check_request(self._request(parameters, None))
@@ -82,6 +86,9 @@ class Problem:
     ) -> Plan:
         """The verified plan, or one of status "infeasible" that says which lines conflict.
 
+            >>> load("k_randomised_response").solve(epsilon=2).guarantees[0].epsilon
+            '2'
+
         Args: parameters of the spec by name (`epsilon=0.5`); solver "default" or "cvxpy"; time_limit in seconds.
         Raises: SpecError, SolveError, VerificationError.
         """
@@ -93,6 +100,9 @@ class Problem:
 
 def load(path: str | Path, **parameters: Any) -> Problem:
     """Read a spec file, or the built-in spec of that name; its errors are told by `check` and `solve`.
+
+        >>> load("histogram", epsilon=2)
+        <Problem ...histogram.priv: a spec of 23 lines>
 
     Raises: UsageError if there is no such file.
     """

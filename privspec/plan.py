@@ -37,7 +37,15 @@ _VERIFIED: dict[str, Verification] = {}
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A solved spec. Equal plans have equal digests."""
+    """A solved spec. Equal plans have equal digests.
+
+    >>> from privspec import load
+    >>> plan = load("histogram").solve()
+    >>> plan.status, plan.guarantees[0].neighbours
+    ('feasible', 'adding or removing one record')
+    >>> Plan.of(json.loads(plan.to_json())).loss.value == plan.loss.value
+    True
+    """
 
     document: Mapping[str, Any]
     path: Path | None = None
@@ -145,7 +153,12 @@ class Plan:
             raise VerificationError.of("PS0911", message) from error
 
     def verify(self) -> Verification:
-        """Re-check every claim with code that shares nothing with compiler and solvers."""
+        """Re-check every claim with code that shares nothing with compiler and solvers.
+
+        >>> from privspec import load
+        >>> load("prefix_sums").solve(n=4).verify().ok
+        True
+        """
         return self._copied()._judged()
 
     def verified(self) -> Plan:
@@ -249,6 +262,12 @@ class Plan:
         constants: Mapping[str, Any] | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger of these data first.
+
+            >>> from privspec import load
+            >>> plan = load("prefix_sums").solve(n=4)
+            >>> release = plan.run({"x": [0.5, 0.25, 1, 0]}, ledger="four.ledger.db", new_ledger=True)
+            >>> release["O"].shape, release.private
+            ((4,), True)
 
         Args: ledger, by default beside the first file of the data (data in memory need a named one); new_ledger, to
             declare the budget of these data as exactly what this plan spends; progress, told what is done, how many

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import privspec
 import privspec.api
 from privspec.core.diagnostics import SpecError, UsageError
 from privspec.core.spans import Source
+from privspec.execute.release import Release
 from privspec.language.parser import parse
 from privspec.manual import copy_template, template_text
 from privspec.noise.samplers import SimulationRandomness
@@ -41,8 +43,18 @@ def problem(**parameters: object) -> privspec.Problem:
     return privspec.Problem(TOTALS, parameters, {"A": A})
 
 
-def test_the_example_in_the_documentation() -> None:
-    assert doctest.testmod(privspec.api).failed == 0
+@pytest.mark.parametrize("module", ["privspec", "privspec.api", "privspec.plan", "privspec.execute.release"])
+def test_the_examples_in_the_documentation(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tried = doctest.testmod(import_module(module), optionflags=doctest.ELLIPSIS)
+    assert tried.failed == 0
+    assert tried.attempted
+
+
+def test_each_public_name_has_an_example() -> None:
+    public = (privspec, privspec.load, privspec.Problem, privspec.Problem.check, privspec.Problem.solve)
+    for one in (*public, privspec.Plan, privspec.Plan.verify, privspec.Plan.run, Release.table):
+        assert ">>> " in (one.__doc__ or ""), one
 
 
 def test_the_names_of_the_package() -> None:
