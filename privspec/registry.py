@@ -87,6 +87,7 @@ FAMILIES = (
     Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism"),
     Family("selection.scores", "selection", "selection", "Selections", "SelectionMechanism"),
     Family("marginals", "marginals", "marginals", "TableCounts", "TableMechanism"),
+    Family("marginals.ordered", "ordered", "ordered", "OrderedCounts", "OrderedMechanism"),
     Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""

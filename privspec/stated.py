@@ -509,6 +509,7 @@ class Mechanism(Part):
     steps: Laws | None = None
     centre: int = 0
 
+    parts: tuple[Any, ...] = ()
     subsets: tuple[Any, ...] = ()
     deviations: tuple[Fraction, ...] = ()
     grid: str = ""

@@ -115,3 +115,90 @@ def _newton(costs: Any, limits: Any, start: Shares) -> Shares:
             break
         t *= FALL if size_of_move < 1 else 1
     return best
+
+
+# --- strategies for several sets of columns that share one limit ------------------------------------------
+
+DEEP, TURNS, FLAT = 8, 400, 1e-11
+"""Steps that are mixed (Anderson); eigendecompositions at most; relative gap at which the shares count as found."""
+LEAST, FAR = -30.0, 4.0
+"""Logarithm of the least share beside the largest, and by how much one may move at once."""
+RANK = 1e-12
+"""Of the largest eigenvalue: what is below counts as 0."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Strategy:
+    """Of one Gram matrix V: a strategy B (k, M), estimates R (M, k) from it, and vectors Y (M, M), |V^(1/2) Y| <= 1."""
+
+    strategy: Array
+    estimates: Array
+    vectors: Array
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Strategies:
+    """Strategies at shares (M,) of the cells, scaled so that the limit is 1, with both bounds on their loss."""
+
+    shares: Array
+    parts: tuple[Strategy, ...]
+    upper: float
+    lower: float
+
+
+def strategies(asked: list[Array], prices: list[float]) -> Strategies:
+    """Strategies B_t with the least sum of tr(V_t (B_t'B_t)^+), where sum of p_t |B_t e_m|^2 <= 1 for every cell m.
+
+    The dual: F(l) = sum sqrt(p_t) tr R_t, R_t = (S V_t S)^(1/2), S = diag(sqrt l), l >= 0 adding up to 1; no loss is
+    below F^2. At the optimum l is in proportion to sum sqrt(p_t) diag R_t: a fixed point, whose steps are mixed.
+    """
+    cells = len(asked[0])
+    here, points, moves, best = np.zeros(cells), list[Array](), list[Array](), None
+    for _ in range(TURNS):
+        here = np.maximum(here - here.max(), LEAST)
+        shares = np.exp(here) / np.exp(here).sum()
+        roots = [_root(one, shares) for one in asked]
+        weights = sum(np.sqrt(p) * (q * e**0.5 @ q.T).diagonal() for p, (q, e) in zip(prices, roots, strict=True))
+        f, gap = float(weights.sum()), float((weights / shares).max() / weights.sum()) - 1
+        if best is None or gap < best[2]:
+            best = shares, roots, gap
+        if gap < FLAT:
+            break
+        worse = gap > 3 * best[2]
+        if worse:
+            points, moves = [], []
+        points.append(np.log(shares))
+        moves.append(np.log(np.maximum(weights / f, TINY)) - points[-1])
+        mixed = _mixed(points[-DEEP:], moves[-DEEP:])
+        here = mixed if np.isfinite(mixed).all() and np.abs(mixed - points[-1]).max() < FAR else points[-1] + moves[-1]
+    assert best is not None
+    return _strategies(best[0], best[1], prices)
+
+
+def _root(asked: Array, shares: Array) -> tuple[Array, Array]:
+    """Eigenvectors and eigenvalues of S V S that are not 0."""
+    scale = np.sqrt(shares)
+    values, vectors = np.linalg.eigh(scale[:, None] * asked * scale)
+    kept = values > RANK * values[-1]
+    return vectors[:, kept], values[kept]
+
+
+def _mixed(points: list[Array], moves: list[Array]) -> Array:
+    """The combination of the last points, moved on, whose move is shortest."""
+    found: Array = points[-1] + moves[-1]
+    if len(moves) > 1:
+        steps = np.diff(np.array(moves), axis=0).T
+        along = np.linalg.lstsq(steps, moves[-1], rcond=1e-10)[0]
+        found = found - (np.diff(np.array(points), axis=0).T + steps) @ along
+    return found
+
+
+def _strategies(shares: Array, roots: list[tuple[Array, Array]], prices: list[float]) -> Strategies:
+    scale, parts = np.sqrt(shares), []
+    weights = sum(np.sqrt(p) * (q * e**0.5 @ q.T).diagonal() for p, (q, e) in zip(prices, roots, strict=True))
+    f, most = float(weights.sum()), float((weights / shares).max())
+    for p, (q, e) in zip(prices, roots, strict=True):
+        strategy = (e**0.25)[:, None] * q.T / scale / p**0.25 / np.sqrt(most)
+        estimates = scale[:, None] * q / e**0.25 * p**0.25 * np.sqrt(most)
+        parts.append(Strategy(strategy, estimates, scale[:, None] * (q / e**0.5 @ q.T)))
+    return Strategies(shares, tuple(parts), f * most, f * f)

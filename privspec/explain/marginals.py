@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ from privspec.explain.document import Block, Judged, Note, Sentence, proved, tab
 from privspec.explain.facts import executed, run_command
 from privspec.explain.quantities import Quantity, count, rounded
 from privspec.kernel.core.reading import Item
-from privspec.kernel.marginals import Subset, read_residuals
+from privspec.kernel.marginals import Marginals, Subset, read_residuals
+from privspec.kernel.ordered import Ordered, read_strategies
 from privspec.stated import Executed, Noise, Stated
 
 if TYPE_CHECKING:
@@ -38,9 +40,10 @@ class Ways:
     largest: Quantity
 
     @classmethod
-    def of(cls, columns: int, spread: Spread) -> Ways:
-        """Of tables of so many numbers with a variance each."""
-        return cls(columns, count(len(spread)), count(sum(n for n, _ in spread)), *_deviations(spread))
+    def of(cls, columns: int, tables: list[Spread]) -> Ways:
+        """Of some tables."""
+        spread = [one for own in tables for one in own]
+        return cls(columns, count(len(tables)), count(sum(n for n, _ in spread)), *_deviations(spread))
 
 
 def _deviations(spread: Spread) -> tuple[Quantity, Quantity, Quantity]:
@@ -104,7 +107,7 @@ class TableNoise(AdditiveNoise):
         return [goes, proved(how, _NOTE)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        caption = "Standard deviation of the noise that is drawn, in records"
+        caption = "Standard deviation of the noise that is drawn"
         return [
             _table(caption, "Sets of so many columns", self.parts),
             _table("Standard deviation of the tables", "Tables by so many columns", self.asked),
@@ -116,7 +119,7 @@ class TableNoise(AdditiveNoise):
             ("Noise", "gaussian"),
             ("Columns of the table", str(self.columns)),
             *((f"Sets of {one.columns} columns", f"{one.tables}, {one.numbers} noisy numbers") for one in self.parts),
-            ("Lattice of the noisy parts", f"{self.grid} of the deviation of each"),
+            ("Lattice of the noisy parts", f"{self.grid} of the deviation of each number"),
             ("Grid of the outputs", self.output_grid),
             *((f"Input {one.name}", f"{one.size} {one.layout}, {one.limits}") for one in self.inputs),
         ]
@@ -138,27 +141,71 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    (block,), said = plan.problem.blocks, plan.mechanism
-    stated: dict[str, Any] = {"family": said.family, "grid": said.grid, "output_grid": said.output_grid}
-    stated |= {"subsets": [list(own) for own in said.subsets], "deviations": [str(one) for one in said.deviations]}
-    done = read_residuals(Item(block, "block"), Item(stated, "mechanism"))
+    done = read_residuals(*_executed(plan, ("subsets", "deviations")))
     known, sizes = done.block, done.block.sizes
     variances = {own: float(done.variance(own)) for own in dict.fromkeys(known.tables)}
 
-    def spread(tables: Sequence[Subset]) -> Spread:
-        return [(prod(sizes[i] for i in own), variances[own]) for own in tables]
+    def spread(tables: Iterable[Subset]) -> list[Spread]:
+        return [[(prod(sizes[i] for i in own), variances[own])] for own in tables]
 
-    outputs = tuple(_output(one.name, spread(one.tables)) for one in known.released)
-    drawn = {own: float(done.deviations[own]) ** 2 for own in known.subsets}
+    outputs = {one.name: spread(one.tables) for one in known.released}
+    drawn = [(len(own), [(prod(sizes[i] for i in own), float(size) ** 2)]) for own, size in done.deviations.items()]
+    asked = [(len(own), one) for own, one in zip(known.tables, spread(known.tables), strict=True)]
+    return _noise(plan, where, known, outputs, drawn, asked)
+
+
+def ordered_noise(plan: Stated, where: Context) -> TableNoise:
+    """The mechanism of a plan of the family "ordered".
+
+    Raises: KeyError, TypeError, ValueError if it is not of that form.
+    """
+    from privspec.families.marginals.ordered.execution import variances  # few plans have columns in order
+
+    done = read_strategies(*_executed(plan, ("parts",)))
+    known, at = done.block, 0
+    values, outputs, asked = variances(done).tolist(), dict[str, list[Spread]](), []
+    for one in known.released:
+        outputs[one.name] = []
+        for own in one.tables:
+            found = [(1, value) for value in values[at : at + known.numbers(own)]]
+            at += len(found)
+            outputs[one.name].append(found)
+            asked.append((len(own.columns), found))
+    sizes = [(own, part.strategy.nrows()) for own, part in done.parts.items()]
+    drawn = [(len(own), [(prod(known.sizes[i] for i in own) * rows, 1.0)]) for own, rows in sizes]
+    return _noise(plan, where, known, outputs, drawn, asked)
+
+
+def _executed(plan: Stated, keys: tuple[str, ...]) -> tuple[Item, Item]:
+    """The block and the mechanism of a plan, as the kernel reads them."""
+    (block,), said = plan.problem.blocks, plan.mechanism
+    stated: dict[str, Any] = {"family": said.family, "grid": said.grid, "output_grid": said.output_grid}
+    for key in keys:
+        values = getattr(said, key)
+        stated[key] = [str(one) if isinstance(one, Fraction) else one for one in values]
+    return Item(block, "block"), Item(stated, "mechanism")
+
+
+Counted = list[tuple[int, Spread]]
+"""By how many columns."""
+
+
+def _noise(
+    plan: Stated,
+    where: Context,
+    known: Marginals | Ordered,
+    outputs: dict[str, list[Spread]],
+    drawn: Counted,
+    asked: Counted,
+) -> TableNoise:
+    said, sizes = plan.mechanism, known.sizes
     names = " × ".join(name for name, *_ in known.columns)
-    held = InputFact(
-        known.source, count(prod(sizes)), "counts of cells", names, clipped=False, line=where.line_of(known.source)
-    )
+    cells, line = count(prod(sizes)), where.line_of(known.source)
     return TableNoise(
         family=said.family,
-        released=frozenset(done.outputs),
-        inputs=(held,),
-        outputs=outputs,
+        released=frozenset(outputs),
+        inputs=(InputFact(known.source, cells, "counts of cells", names, clipped=False, line=line),),
+        outputs=tuple(_output(name, [one for own in tables for one in own]) for name, tables in outputs.items()),
         sites=(),
         shape="gaussian",
         grid=said.grid,
@@ -167,17 +214,17 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
         strategy=(),
         shares=None,
         numbers=(),
-        spread=spread(known.tables),
+        spread=[one for tables in outputs.values() for own in tables for one in own],
         columns=len(sizes),
-        parts=_by_columns({own: (prod(sizes[i] for i in own), drawn[own]) for own in known.subsets}.items()),
-        asked=_by_columns((own, one) for own, one in zip(known.tables, spread(known.tables), strict=True)),
+        parts=_by_columns(drawn),
+        asked=_by_columns(asked),
     )
 
 
-def _by_columns(items: Iterable[tuple[Subset, tuple[int, float]]]) -> tuple[Ways, ...]:
-    found: dict[int, Spread] = {}
-    for own, one in items:
-        found.setdefault(len(own), []).append(one)
+def _by_columns(items: Counted) -> tuple[Ways, ...]:
+    found: dict[int, list[Spread]] = {}
+    for columns, one in items:
+        found.setdefault(columns, []).append(one)
     return tuple(Ways.of(columns, some) for columns, some in sorted(found.items()))
 
 

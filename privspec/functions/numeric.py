@@ -239,7 +239,8 @@ class _Selected:
     """Cells of a table whose columns have some of their values (`kept`, by places), added up but for some columns.
 
     `weights`: what each record counts, by the places of its values in some columns: their product, where that is added
-    up. Along the columns of `running` every number counts the values before it, too.
+    up. Along the columns of `running` every number counts the values before it, too; along those of `ranges` there is
+    one for all values from each one to each that is not before it.
     """
 
     table: Table
@@ -247,11 +248,13 @@ class _Selected:
     by: tuple[int, ...]
     weights: tuple[tuple[int, Array], ...] = ()
     running: frozenset[int] = frozenset()
+    ranges: frozenset[int] = frozenset()
 
     @property
     def size(self) -> int:
         """How many numbers there are: one for each group."""
-        return prod(len(self.kept[i]) for i in self.by)
+        sizes = {i: len(self.kept[i]) for i in self.by}
+        return prod(_ranges(n) if i in self.ranges else n for i, n in sizes.items())
 
     def apply(self, counts: Any) -> Array:
         """(cells, *batch) -> (groups, *batch), the last column running fastest."""
@@ -268,6 +271,8 @@ class _Selected:
         for axis, column in enumerate(self.by):
             if column in self.running:
                 summed = summed.cumsum(axis=axis)
+            if column in self.ranges:
+                summed = np.moveaxis(_range_sums(np.moveaxis(summed, axis, 0)), 0, axis)
         return summed.reshape((self.size, *batch))
 
     def tallies(self) -> tuple[Tally, ...]:
@@ -279,7 +284,22 @@ class _Selected:
         """The values of the columns that stay apart."""
         found = cell_labels(self.table, self.by, self.kept)
         running = {self.table.names[i] for i in self.running}
+        if self.ranges & set(self.by):
+            return self._range_labels()
         return {name: _upwards(values) if name in running else values for name, values in found.items()}
+
+    def _range_labels(self) -> Labels:
+        """The same where some columns are counted in ranges: "3..5", by their ends."""
+        each = []
+        for i in self.by:
+            (values,) = cell_labels(self.table, (i,), self.kept).values()
+            low, high = np.triu_indices(len(values)) if i in self.ranges else (np.arange(len(values)),) * 2
+            words = (
+                {i: [f"{a}..{b}" for a, b in zip(values[low], values[high], strict=True)]} if i in self.ranges else {}
+            )
+            each.append(np.array(words.get(i, _upwards(values) if i in self.running else values), dtype=object))
+        grids = np.meshgrid(*each, indexing="ij")
+        return {self.table.names[i]: grid.reshape(-1) for i, grid in zip(self.by, grids, strict=True)}
 
 
 def _equal_length(places: Sequence[int], size: int) -> bool:
@@ -463,17 +483,17 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
     return tuple(found)
 
 
-def _running(table: Table, counted: tuple[int, ...], arguments: Arguments) -> frozenset[int]:
-    """The columns along which marginals are running totals: `cumulative = {age}`."""
-    asked = arguments.keywords.get("cumulative")
+def _running(table: Table, counted: tuple[int, ...], arguments: Arguments, setting: str) -> frozenset[int]:
+    """The columns along which marginals are running totals, or all ranges: `cumulative = {age}`."""
+    asked = arguments.keywords.get(setting)
     found = set()
     for word in () if asked is None else asked.value if isinstance(asked.value, tuple) else (asked.value,):
         place = table.names.index(str(word)) if word in table.names else -1
         if place not in counted:
             hint = suggestion(str(word), table.names) or f"it has {', '.join(table.names[i] for i in counted)}"
-            raise FunctionError(f"the table has no attribute {word} with values to count", "cumulative", help=hint)
+            raise FunctionError(f"the table has no attribute {word} with values to count", setting, help=hint)
         if any(isinstance(one, str) for one in table.attributes[place][1].elements()):
-            raise FunctionError(f"the words of {word} have no order to run along", "cumulative")
+            raise FunctionError(f"the words of {word} have no order to run along", setting)
         found.add(place)
     return frozenset(found)
 
@@ -482,8 +502,11 @@ def _marginals(arguments: Arguments, name: str) -> Bound:
     table = _table(arguments, name).table
     counted = _counted_columns(table)
     asked = _marginal_sets(tuple(table.names[i] for i in counted), arguments)
-    running, whole = _running(table, counted, arguments), tuple(map(range, table.cell_shape))
-    every = [_Selected(table, whole, tuple(counted[i] for i in one), running=running) for one in asked]
+    running, ranges = (_running(table, counted, arguments, setting) for setting in ("cumulative", "ranges"))
+    if running & ranges:
+        raise FunctionError("a column is counted as running totals or in ranges, not both", "ranges")
+    whole = tuple(map(range, table.cell_shape))
+    every = [_Selected(table, whole, tuple(counted[i] for i in one), (), running, ranges) for one in asked]
 
     def apply(counts: Any) -> Array:
         return np.concatenate([one.apply(counts) for one in every])
@@ -491,7 +514,7 @@ def _marginals(arguments: Arguments, name: str) -> Bound:
     def labels() -> Labels:
         return joined((one.labels(), one.size) for one in every)
 
-    tallies = tuple(Tally(one.by, running & set(one.by)) for one in every)
+    tallies = tuple(Tally(one.by, running & set(one.by), ranges & set(one.by)) for one in every)
     return Bound(Type((sum(one.size for one in every),)), apply, linear=True, labels=labels, tallies=tallies)
 
 
@@ -636,10 +659,10 @@ FUNCTIONS: Mapping[str, Function] = by_name(
     ),
     Function("histogram(t, by = {columns}, conditions), histogram(v)", _histogram, keywords=None, linear=True),
     Function(
-        "marginals(t, up_to = 2), marginals(t, {age, sex}, cumulative = {age})",
+        "marginals(t, up_to = 2), marginals(t, {age, sex}, cumulative = {age}, ranges = {pay})",
         _marginals,
         arity=(1, None),
-        keywords=("up_to", "ways", "cumulative"),
+        keywords=("up_to", "ways", "cumulative", "ranges"),
         linear=True,
     ),
     Function("count(t, conditions)", _count, keywords=None, linear=True),

@@ -9,6 +9,7 @@ from privspec.kernel.keys import KeyRules
 from privspec.kernel.lemmas.statistics import Statistics
 from privspec.kernel.lemmas.votes import VoteRules
 from privspec.kernel.marginals import MarginalRules
+from privspec.kernel.ordered import OrderedRules
 from privspec.kernel.personal import PartyRules
 from privspec.kernel.points import PointRules
 from privspec.kernel.priced import PricedRules
@@ -25,4 +26,5 @@ FORMS["cells"] = CellRules()
 FORMS["keys"] = KeyRules()
 FORMS["selection"] = SelectionRules()
 FORMS["marginals"] = MarginalRules()
+FORMS["ordered"] = OrderedRules()
 FORMS["system"] = SystemRules(FORMS)

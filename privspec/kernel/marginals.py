@@ -197,10 +197,10 @@ def read_residuals(block: Item, mechanism: Item) -> Residuals:
 # --- what a record tells ---------------------------------------------------------------------------------
 
 
-def unit_of(obligation: Obligation | View, block: Marginals) -> Unit:
-    """The unit that a line is about: records of the table."""
+def unit_of(obligation: Obligation | View, source: str) -> Unit:
+    """The unit that a line is about: records of the table `source`."""
     (unit, *more) = obligation.units
-    plain = unit.kind == "record" and unit.inputs == (block.source,) and unit.party is None and unit.apart is None
+    plain = unit.kind == "record" and unit.inputs == (source,) and unit.party is None and unit.apart is None
     if more or not plain:
         raise Refused("is about other units than records of the table")
     return unit
@@ -334,10 +334,11 @@ class MarginalRules(Rules):
         for asked in case.frame.obligations:
             if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
-            if rule == "drop" and not unit_of(asked, block).adding:
+            if rule == "drop" and not unit_of(asked, block.source).adding:
                 raise case.block.wrong("replaces records of a table whose rule leaves records out")
         for guarantee in read_guarantees(case.guarantees, case.frame):
-            _conclude(case, executed, guarantee)
+            square = mu_squared(executed, block.subsets, unit_of(guarantee.obligation, block.source))
+            conclude(case, guarantee, square, len(block.subsets))
         _rounding(case, executed)
         text = "each table is the sum of its parts, each of which averages to what the records say"
         case.says("unbiased", True, text)
@@ -362,23 +363,20 @@ class MarginalRules(Rules):
         block = executed.block
         tables = tuple(one for own in block.released if own.name in outputs for one in own.tables)
         try:
-            found = mu_squared(executed, block.parts_of(tables), unit_of(view, block))
+            found = mu_squared(executed, block.parts_of(tables), unit_of(view, block.source))
         except Refused:
             return None
         return None if found is None else {"mu": sqrt_up(found, 100)}
 
 
-def _conclude(case: Case, executed: Residuals, guarantee: Guarantee) -> None:
-    """The mu that a plan states covers that of what is executed, and proves what is asked."""
-    asked, said, block = guarantee.obligation, guarantee.achieved, executed.block
-    unit = unit_of(asked, block)
-    group = ("group-privacy",) if unit.count > 1 else ()
+def conclude(case: Case, guarantee: Guarantee, found: Fraction | None, parts: int) -> None:
+    """The mu that a plan states covers the square that was found, and proves what is asked."""
+    asked, said = guarantee.obligation, guarantee.achieved
+    group = ("group-privacy",) if asked.units[0].count > 1 else ()
     if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
         raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-    count = len(block.subsets)
-    text = f"whoever sees {' and '.join(asked.seen)} sees the noisy parts of {count} sets of columns and nothing else"
+    text = f"whoever sees {' and '.join(asked.seen)} sees the noisy parts of {parts} sets of columns and nothing else"
     case.says("view", True, text, guarantee.number)
-    found = mu_squared(executed, block.subsets, unit)
     holds = found is not None and found <= said["mu"] ** 2 and proves(asked.measure.name, guarantee.asked, said)
     figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
     reach = "a part without noise moves" if found is None else f"mu is {float(found) ** 0.5:.8g} at most"
@@ -412,7 +410,7 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) 
     total = Fraction(0)
     for item, asked in zip(lines.items(len(obligations)), obligations, strict=True):
         mu, masses = item.fields("mu", "masses")
-        unit, listed = unit_of(asked, block), masses.items()
+        unit, listed = unit_of(asked, block.source), masses.items()
         for one in listed:
             differing, mass = one.fields("differing", "mass")
             size = mass.exact(0)

@@ -147,10 +147,11 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts of all records of a table by some of its columns, along those of `running` as running totals."""
+    """Counts of all records of a table by some of its columns: along some as `running` totals, or as all `ranges`."""
 
     by: tuple[int, ...]
     running: frozenset[int] = frozenset()
+    ranges: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -122,40 +122,45 @@ def difference_of(_model: Model, _moved: Requirement) -> None:
     """What one unit changes follows from the columns."""
 
 
-class _OtherFormError(Exception):
+class OtherFormError(Exception):
     """The spec says something that these forms cannot."""
 
 
 @once
 def _found(model: Model) -> MarginalBlock | None:
-    if not _plain(model):
+    if not plain(model):
         return None
     (block,) = model.blocks
     try:
-        reader = _Reader(model)
+        reader = Reader(model)
         terms, worst = reader.loss()
-        released = tuple(Answers(o.name, o.type.shape, reader.known[o.name]) for o in model.outputs)
-    except (_OtherFormError, Failure, KeyError):
+        tallies = [reader.known[o.name] for o in model.outputs]
+        if any(tally.running or tally.ranges for some in tallies for tally in some):
+            return None
+        tables = [tuple(tally.by for tally in some) for some in tallies]
+        released = tuple(Answers(o.name, o.type.shape, own) for o, own in zip(model.outputs, tables, strict=True))
+    except (OtherFormError, Failure, KeyError):
         return None
     first, at = dict[str, int](), 0
     for one in released:
         first[one.name], at = at, at + len(one.tables)
-    summed = tuple(_summed(term, first) for term in terms)
-    if len({weighed.table for term in summed for weighed in term}) < at:
+    weights = tuple(summed(term, first) for term in terms)
+    if len({weighed.table for term in weights for weighed in term}) < at:
         return None
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
     families, loss = model.families, "" if model.loss is None else spell(model.loss)
-    return MarginalBlock(block.name, columns, block.records, released, summed, worst, loss, families)
+    return MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
 
 
-def _summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tuple[Weighed, ...]:
+def summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tuple[Weighed, ...]:
+    """A term with one weight for each table, by its place; `first`: that of the first table of each output."""
     found: dict[int, Fraction] = {}
     for name, place, weight in term:
         found[first[name] + place] = found.get(first[name] + place, Fraction(0)) + weight
     return tuple(Weighed(table, weight) for table, weight in sorted(found.items()))
 
 
-def _plain(model: Model) -> bool:
+def plain(model: Model) -> bool:
     """Whether one keeper holds one large table, all lines are about its records, and noise may be Gaussian."""
     if len(model.inputs) != 1 or model.loss is None or not model.requirements or model.trust.name != "curator":
         return False
@@ -185,36 +190,36 @@ Errors = list[tuple[str, int, Fraction]]
 """Squared errors of a table of an output, by its place there, with their weights."""
 
 
-class _Reader:
+class Reader:
     """Reads expressions as counts, and losses as weighted squared errors of them.
 
-    Raises: _OtherFormError, Failure for what is neither. `known`: what each output that was read stands for.
+    Raises: OtherFormError, Failure for what is neither. `known`: what each output that was read stands for.
     """
 
     def __init__(self, model: Model) -> None:
         self.model, self.environment = model, environment(model)
-        self.known: dict[str, tuple[Subset, ...]] = {}
+        self.known: dict[str, tuple[Tally, ...]] = {}
         for node in model.outputs:
             if node.definition is not None:
                 self.known[node.name] = self.counts(node.definition)
 
-    def counts(self, expr: syntax.Node) -> tuple[Subset, ...]:
-        """The columns of each table of counts that an expression gives, one after another."""
+    def counts(self, expr: syntax.Node) -> tuple[Tally, ...]:
+        """The tables of counts that an expression gives, one after another."""
         match expr:
             case syntax.Name(id=name) if name in self.model.nodes:
                 node = self.model.nodes[name]
                 if node.definition is None or node.index is not None or node.kind is syntax.VariableKind.OUTPUT:
-                    raise _OtherFormError
+                    raise OtherFormError
                 return self.counts(node.definition)
             case syntax.Vector(items=items):
                 return tuple(own for item in items for own in self.counts(item))
             case syntax.Call():
                 tallies = self._tallies(expr)
-                if not tallies or any(tally.running for tally in tallies):
-                    raise _OtherFormError
-                return tuple(tally.by for tally in tallies)
+                if not tallies:
+                    raise OtherFormError
+                return tallies
             case _:
-                raise _OtherFormError
+                raise OtherFormError
 
     def _tallies(self, call: syntax.Call) -> tuple[Tally, ...]:
         positional, keywords = list[Argument](), dict[str, Argument]()
@@ -230,7 +235,7 @@ class _Reader:
         if isinstance(expr, syntax.Name) and expr.id == source.name:
             return Argument(Type((), source.type.element), None, source.domain, expr.span)
         if isinstance(expr, syntax.NO_EXPRESSION) or not public(expr, self.model):
-            raise _OtherFormError
+            raise OtherFormError
         return Argument(Type(), evaluate(expr, self.environment), None, expr.span)
 
     # --- losses -------------------------------------------------------------------------------------
@@ -265,15 +270,15 @@ class _Reader:
             case syntax.Call(function="sum" | "mean" as fold, arguments=(syntax.Binary(op="^") as power,)):
                 name, tables = self._error(power.left)
                 if not self._two(power.right):
-                    raise _OtherFormError
+                    raise OtherFormError
                 share = weight / self._size(tables) if fold == "mean" else weight
                 yield from ((name, place, share) for place in range(len(tables)))
             case syntax.Binary(op="^", left=left, right=two) if self._two(two):
                 if self._size(self._error(left)[1]) > 1:
-                    raise _OtherFormError
+                    raise OtherFormError
                 yield from self._squares(left, weight)
             case _:
-                raise _OtherFormError
+                raise OtherFormError
 
     def _squares(self, error: syntax.Node, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
         name, tables = self._error(error)
@@ -288,40 +293,41 @@ class _Reader:
             case syntax.Binary(op="^", left=syntax.Binary(op="-", left=left, right=right), right=two) if self._two(two):
                 pass
             case _:
-                raise _OtherFormError
+                raise OtherFormError
         match left, right:
             case syntax.Index(base=a, indices=(syntax.Name(id=i),)), syntax.Index(base=b, indices=(syntax.Name(id=j),)):
                 name, tables = self._error(syntax.Binary("-", a, b, span=body.span))
             case _:
-                raise _OtherFormError
+                raise OtherFormError
         run = places_in_turn(over, self.environment)
         if i != over.variable or j != over.variable or run != range(1, self._size(tables) + 1):
-            raise _OtherFormError
+            raise OtherFormError
         for place, own in enumerate(tables):
             yield [(name, place, Fraction(1, self._size((own,))))]
 
-    def _error(self, expr: syntax.Node) -> tuple[str, tuple[Subset, ...]]:
+    def _error(self, expr: syntax.Node) -> tuple[str, tuple[Tally, ...]]:
         """The output of an error, and what it stands for there."""
         if not isinstance(expr, syntax.Binary) or expr.op != "-":
-            raise _OtherFormError
+            raise OtherFormError
         names = [one.id if isinstance(one, syntax.Name) else "" for one in (expr.left, expr.right)]
         outputs = {node.name for node in self.model.outputs}
         if (names[0] in outputs) == (names[1] in outputs):
-            raise _OtherFormError
+            raise OtherFormError
         name, other = (names[0], expr.right) if names[0] in outputs else (names[1], expr.left)
         tables = self.counts(other)
         if self.known.setdefault(name, tables) != tables:
-            raise _OtherFormError
+            raise OtherFormError
         return name, tables
 
-    def _size(self, tables: tuple[Subset, ...]) -> int:
+    def _size(self, tables: tuple[Tally, ...]) -> int:
         shape = self.model.inputs[0].type.element.table.cell_shape  # type: ignore[union-attr]
-        return sum(prod(shape[i] for i in own) for own in tables)
+        sizes = [{i: shape[i] * (shape[i] + 1) // 2 if i in own.ranges else shape[i] for i in own.by} for own in tables]
+        return sum(prod(own.values()) for own in sizes)
 
     def _weight(self, expr: syntax.Expr) -> Fraction:
         found = public_number(expr, self.model)
         if found <= 0:
-            raise _OtherFormError
+            raise OtherFormError
         return found
 
     def _two(self, expr: syntax.Node) -> bool:

@@ -15,6 +15,7 @@ from privspec.solvers.marginals import least_worst
 from privspec.api import Problem
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
 from privspec.families.marginals.execution import centred, whole_part
+from privspec.model.targets import labels_of
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import marginals
 from privspec.problem.marginals import reads
@@ -245,3 +246,60 @@ def test_the_rows_of_adult_are_released_as_predicted():
     secret = mechanism.read(data, Circumstances())
     error = (secret.draw(SimulationRandomness(2)).outputs["O"] - exact) / spread
     assert float((error**2).mean()) == pytest.approx(1, abs=0.02)
+
+
+# --- columns in order -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "asked", "value"),
+    [
+        ([16, 5, 3], "marginals(t, up_to = 3, cumulative = {c0})", 2153.65),
+        ([16, 16], "marginals(t, up_to = 2, ranges = {c0})", 9527.6),
+    ],
+)
+def test_columns_in_order_reach_the_certified_optimum(every_size, sizes, asked, value):
+    found = solve(text(sizes, asked))
+    assert (found["status"], found["mechanism"]["family"]) == ("optimal", "ordered")
+    assert found["loss"]["value"] == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize("asked", ["marginals(t, up_to = 2, cumulative = {c1})", "marginals(t, 2, ranges = {c0, c2})"])
+def test_with_columns_in_order_the_optimum_is_that_of_the_dense_program(asked, monkeypatch):
+    source = text([3, 2, 3], asked, options="noise family gaussian")
+    dense = solve(source)["loss"]
+    monkeypatch.setattr(marginals, "FROM", 1)
+    found = solve(source)
+    assert found["mechanism"]["family"] == "ordered"
+    assert found["loss"]["value"] == pytest.approx(dense["value"], rel=1e-6)
+    assert dense["lower_bound"] <= found["loss"]["value"] * (1 + 1e-12)
+    assert found["loss"]["lower_bound"] <= dense["value"] * (1 + 1e-12)
+
+
+def test_releases_along_columns_in_order_have_the_errors_that_are_predicted(every_size):
+    sizes = [3, 4, 2]
+    plan = solve(text(sizes, "marginals(t, ways = {0, 1, 2, 3}, cumulative = {c1}, ranges = {c0})"))
+    mechanism, rows = mechanism_of(plan), rows_of(sizes, 60)
+    counts, exact = truth(sizes, rows, [(0, 1, 2)]).reshape(sizes), []
+    for table in mechanism.executed.block.tables:
+        values = counts.sum(axis=tuple(i for i in range(3) if i not in table.columns), keepdims=True)
+        if 1 in table.columns:
+            values = values.cumsum(axis=1)
+        if 0 in table.columns:
+            values = np.stack([values[a : b + 1].sum(axis=0) for a in range(3) for b in range(a, 3)])
+        exact.append(values.reshape(-1))
+    truly, secret = np.concatenate(exact), mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
+    spread = secret.deviations()["O"]
+    assert (spread**2).sum() == pytest.approx(plan["loss"]["value"], rel=1e-4)
+    for approximate, size in ((False, 100), (True, 600)):
+        found = mechanism.simulate(Simulation(size, 7, {"t": pl.DataFrame(rows)}, approximate))
+        shares = ((found - truly) / spread) ** 2
+        assert np.abs(shares.mean(axis=0) - 1).max() < 5.5 * sqrt(2 / size)
+        assert np.abs((found - truly).mean(axis=0) / spread).max() < 5.5 / sqrt(size)
+
+
+def test_labels_say_totals_and_ranges():
+    model = model_of(text([3, 2], "marginals(t, {c0, c1}, ranges = {c0}, cumulative = {c1})"))
+    found = labels_of(model, "O", (12,))
+    assert list(dict.fromkeys(found["c0"])) == ["0..0", "0..1", "0..2", "1..1", "1..2", "2..2"]
+    assert found["c1"].tolist() == ["<= 0", "<= 1"] * 6

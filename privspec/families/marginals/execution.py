@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod, sqrt
@@ -28,6 +28,7 @@ from privspec.execute.keeper import given_for
 from privspec.kernel.core.linear import Held
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import Marginals, Residuals, Subset, read_residuals
+from privspec.kernel.ordered import Ordered
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -48,7 +49,7 @@ def residuals_of_plan(plan: Plan) -> Residuals:
         return read_residuals(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
 
 
-def grid_of(block: Marginals, *, drops: bool) -> Grid:
+def grid_of(block: Marginals | Ordered, *, drops: bool) -> Grid:
     """The table as data are read into it."""
     size = prod(block.sizes)
     held = Held(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
@@ -77,7 +78,7 @@ class TableMechanism(FamilyMechanism):
         block = read(Marginals, Item(document(block_of(model)), "block"))
         assert isinstance(block, Marginals)
         said = data_of(model, model.nodes[block.source])
-        _counted(grid_of(block, drops=said.rule == "drop"), (), data, circumstances)
+        counted(grid_of(block, drops=said.rule == "drop"), (), data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ class TableMechanism(FamilyMechanism):
         Raises: DataError PS0801 to PS0809.
         """
         subsets = self.executed.block.subsets
-        counts = _counted(self.grid, subsets, data, circumstances)
+        counts = counted(self.grid, subsets, data, circumstances)
         rules = data_rules((self.grid,), circumstances.strict)
         return TableSecret(self.executed, dict(zip(subsets, counts, strict=True)), rules)
 
@@ -99,7 +100,7 @@ class TableMechanism(FamilyMechanism):
         sizes = {own: tuple(block.sizes[i] for i in own) for own in block.subsets}
         counts: Counts = {own: np.zeros(shape, dtype=np.int64) for own, shape in sizes.items()}
         if data is not None:
-            found = _counted(self.grid, block.subsets, data, Circumstances())
+            found = counted(self.grid, block.subsets, data, Circumstances())
             counts = dict(zip(block.subsets, found, strict=True))
         secret = TableSecret(self.executed, counts, ())
         if asked.approximate:
@@ -115,26 +116,33 @@ class TableMechanism(FamilyMechanism):
         return np.stack([secret.numbers(randomness) for _ in range(asked.repetitions)])
 
 
-def _counted(
-    grid: Grid, subsets: tuple[Subset, ...], data: Mapping[str, Any], circumstances: Circumstances
+def counted(
+    grid: Grid, subsets: Sequence[Subset], data: Mapping[str, Any], circumstances: Circumstances
 ) -> list[NDArray[np.int64]]:
+    """The records by each of some sets of columns, in the shape of their sizes.
+
+    Raises: DataError PS0801 to PS0809.
+    """
     name = grid.held.name
     refuse_unknown(data, (name,))
     return count_tables(grid, subsets, located(name, given_for(name, data)), circumstances)
 
 
-def centred(values: Array) -> Array:
-    """With the mean along every axis taken off, axis by axis."""
-    for axis in range(values.ndim):
+def centred(values: Array, axes: int | None = None) -> Array:
+    """With the mean along every axis, or the first so many, taken off, axis by axis."""
+    for axis in range(values.ndim if axes is None else axes):
         values = values - values.mean(axis=axis, keepdims=True)
     return values
 
 
-def whole_part(counts: NDArray[np.int64]) -> NDArray[Any]:
-    """The centred counts times the number of cells, exactly: along every axis n times a number less their sum."""
+def whole_part(counts: NDArray[np.int64], axes: int | None = None) -> NDArray[Any]:
+    """The centred counts times the number of cells, exactly: along every axis n times a number less their sum.
+
+    Or along the first so many `axes`, times the number of their cells.
+    """
     shape, total = counts.shape, float(counts.sum(dtype=np.float64))
     values: NDArray[Any] = counts if total * prod(2 * n for n in shape) < ROOM else counts.astype(object)
-    for axis, n in enumerate(shape):
+    for axis, n in enumerate(shape[:axes]):
         values = n * values - values.sum(axis=axis, keepdims=True)
     return values
 

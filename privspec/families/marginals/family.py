@@ -72,7 +72,7 @@ class System:
     @property
     def moving(self) -> tuple[Subset, ...]:
         """The sets of columns whose parts some line hides: the number of records only where they come and go."""
-        counted = any(unit_of(one, self.block).adding for one in self.frame.obligations)
+        counted = any(unit_of(one, self.block.source).adding for one in self.frame.obligations)
         return tuple(own for own in self.block.subsets if own or counted)
 
 
@@ -128,7 +128,7 @@ def _costs(block: Marginals, moving: tuple[Subset, ...]) -> Any:
 
 def _row(system: System, limit: Limit, mu: float) -> Array:
     """What 1 / sigma_S^2 adds to a limit, of which 1 is allowed."""
-    block, count = system.block, unit_of(system.frame.obligations[limit.line], system.block).count
+    block, count = system.block, unit_of(system.frame.obligations[limit.line], system.block.source).count
     moved = limit.differing
     found = [block.share(own) if moved is None else block.moved(own, moved) for own in system.moving]
     return np.array([float(value) for value in found]) * (count / mu) ** 2
@@ -141,7 +141,7 @@ def _solved(system: System, mus: list[float]) -> tuple[list[Limit], Shares]:
     used = sorted({i for own in moving for i in own})
     limits = list[Limit]()
     for line, asked in enumerate(system.frame.obligations):
-        if unit_of(asked, block).adding:
+        if unit_of(asked, block.source).adding:
             limits.append(Limit(line, None))
         else:
             some = [frozenset(used), *(frozenset((i,)) for i in used)]
@@ -172,7 +172,7 @@ def _worst_moves(system: System, used: list[int], shares: Shares, mus: list[floa
     worst = int(flat.argmin())
     most = 2 * float(flat[0] - flat[worst])
     for line, asked in enumerate(system.frame.obligations):
-        unit = unit_of(asked, block)
+        unit = unit_of(asked, block.source)
         if not unit.adding and most * (unit.count / mus[line]) ** 2 > 1 + CLOSE:
             yield Limit(line, frozenset(i for i, k in places.items() if worst >> k & 1))
 
@@ -208,7 +208,7 @@ def _meets(found: Residuals, requirement: Requirement, asked: Obligation) -> boo
 
 def _reached(found: Residuals, asked: Obligation) -> Fraction:
     """The mu of a line, rounded up."""
-    square = mu_squared(found, found.block.subsets, unit_of(asked, found.block))
+    square = mu_squared(found, found.block.subsets, unit_of(asked, found.block.source))
     if square is None:
         raise InternalError("a part that moves has no noise")
     return sqrt_up(square, 100)
@@ -250,7 +250,7 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
     for row, term in enumerate(block.terms):
         for table, weight in term:
             weights[row, table] = float(weight) * cells[table]
-    units = [unit_of(asked, block) for asked in system.frame.obligations]
+    units = [unit_of(asked, block.source) for asked in system.frame.obligations]
     factor = max((u.count / mu) ** 2 * (1 if u.adding else 2) for u, mu in zip(units, mus, strict=True))
     every = float(prod(block.sizes))
     reason = "meets every line of the spec"
@@ -321,7 +321,7 @@ class Decided:
         )
 
     def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
-        group = ["group-privacy"] if unit_of(asked, self.system.block).count > 1 else []
+        group = ["group-privacy"] if unit_of(asked, self.system.block.source).count > 1 else []
         said = {"mu": decimal_up(_reached(self.executed, asked))}
         return guarantee_head(requirement, index) | {"achieved": said, "because": [*NOTES, *group]}
 

@@ -1,0 +1,1 @@
+"""Tables of counts with columns in order."""
