@@ -14,7 +14,6 @@ from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import PLAN
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.selection import LISTED as MECHANISMS_LISTED
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -62,7 +61,7 @@ def rated(
 
     Args: among, the mechanisms that the bound is about; more, what else is said of the loss.
     """
-    gap = None if bound is None else nearest_double((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
+    gap = None if bound is None else float((Fraction(value) - Fraction(bound)) / (Fraction(abs(value)) or 1))
     loss = {"value": value, "lower_bound": bound, "relative_gap": gap, **more}
     loss |= {"expression": "" if model.loss is None else spell(model.loss), "units": units}
     return {
@@ -161,7 +160,7 @@ def price(requirement: Requirement, change: float, amount: str = "epsilon") -> d
 def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list[dict[str, Any]]:
     """Lines of accuracy: their number and text, the error that is reached, and what they allow."""
     return [
-        {"line": line, "text": text, "value": nearest_double(value), "bound": nearest_double(bound)}
+        {"line": line, "text": text, "value": float(value), "bound": float(bound)}
         for line, text, value, bound in limits
     ]
 

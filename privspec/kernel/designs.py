@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Linear, read_linear
-from privspec.kernel.core.numbers import fraction, nearest_double
+from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import FORMS
@@ -280,12 +280,12 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
     mine, best = figures[number], figures[number].total
     if best is None:
         raise case.loss.wrong("is that of an alternative without a plan")
-    total = nearest_double(best)
+    total = float(best)
     known = {"value": total, "expression": design.expression, "units": mine.words[0], "kind": mine.words[2]}
     low, gap, among = case.loss.stating(known, "lower_bound", "relative_gap", "among")
     others = [pair for i, pair in enumerate(zip(design.alternatives, figures, strict=True)) if i != number]
     for stated, (one, figure) in zip(case.alternatives.items(len(others)), others, strict=True):
-        loss = None if figure.total is None else nearest_double(figure.total)
+        loss = None if figure.total is None else float(figure.total)
         said: dict[str, object] = {"name": design.name(one), "loss": loss, "admissible": loss is not None}
         stated.stating(said, "reason")[0].text()
     name = design.name(design.alternatives[number])
@@ -308,7 +308,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
     among.same(" or ".join(dict.fromkeys(figure.words[1] for figure in figures if figure.total is not None)))
     stated_low = Fraction(low.double())
     apart = gap_of(Fraction(total), stated_low, design.alternatives[number].paid)
-    gap.same(nearest_double(apart))
+    gap.same(float(apart))
     text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {float(stated_low):.8g}"
     case.says("bound", stated_low <= min(least) and apart >= 0, text)
     if (case.status == "optimal") != (apart <= OPTIMAL_GAP):

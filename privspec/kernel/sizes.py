@@ -232,11 +232,11 @@ def normal_size() -> Fraction:
 class Terms:
     """The error terms of a proof: those of the loss, then those of lines at prices, which cost `paid` together.
 
-    `weights`: of the squares that the proof is about; `sizes`: w^2 for every term of which sizes w |e| are
-    added up, in normal sizes; `root`: whether the loss is the root of what the proof shows.
+    `weights`, in place of those of `errors`: of the squares that the proof is about; `sizes`: w^2 for every term of
+    which sizes w |e| are added up, in normal sizes; `root`: whether the loss is the root of what the proof shows.
     """
 
-    rows: Matrix
+    errors: Measured
     weights: list[Fraction]
     paid: Fraction
     sizes: list[Fraction]
@@ -249,10 +249,10 @@ def priced_terms(block: Linear, shares: Item, prices: Item, pure: bool) -> Terms
     Of a worst case the terms share their weights; of a sum of sizes they have those that are given.
     """
     errors, sizes = block.errors, list[Fraction]()
-    terms, weights, paid = errors.rows.tolist(), list(errors.weights), NONE
+    more, weights, paid = list[Measured](), list(errors.weights), NONE
     if errors.sizes and pure:
         raise shares.wrong("are of a loss for which no bound is known")
-    root = bool(errors.sizes and (block.worst or len(terms) == 1))
+    root = bool(errors.sizes and (block.worst or len(weights) == 1))
     if errors.sizes:
         sizes = [w * w * normal_size() ** 2 for w in weights]
     if root:
@@ -270,9 +270,12 @@ def priced_terms(block: Linear, shares: Item, prices: Item, pure: bool) -> Terms
         cost, (own, square) = price.exact(0), of_squares(line, most, chance)
         if cost and (root or (pure and (line.sizes or chance is not None)) or (line.sizes and len(own) > 1)):
             raise price.wrong("is of a line for which no bound is known")
-        terms, weights, paid = terms + line.rows.tolist(), weights + [cost * w for w in own], paid + cost * square
-    rows = fmpq_mat(len(terms), block.size, [v for row in terms for v in row])
-    return Terms(rows, weights, paid, sizes, root)
+        more, weights, paid = [*more, line], weights + [cost * w for w in own], paid + cost * square
+    if more:
+        each = fmpq_mat([[int(i == j) for j in range(block.size)] for i in range(block.size)])
+        rows = [v for one in (errors, *more) for v in one.of(each).entries()]
+        errors = Measured(fmpq_mat(len(weights), block.size, rows), (Fraction(1),) * len(weights))
+    return Terms(errors, weights, paid, sizes, root)
 
 
 @dataclass(frozen=True, slots=True)

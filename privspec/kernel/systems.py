@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import PLAN, Bound, Case, Rules
 from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_mu_up
-from privspec.kernel.core.numbers import nearest_double, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
@@ -455,14 +455,14 @@ def _loss(case: Case, cases: list[Case], expression: str, least: Fraction | None
     )
     parts = [dict(own.loss.entries()) for own in cases]
     total = sum((Fraction(part["value"].double()) for part in parts), Fraction(0))
-    value.same(nearest_double(total))
+    value.same(float(total))
     said.same(expression)
     for item, key in ((units, "units"), (kind, "kind")):
         item.same(" + ".join(part[key].text() for part in parts))
     apart = None if least is None else (Fraction(value.double()) - least) / (Fraction(abs(value.double())) or 1)
     among.same(about)
     low.same(None if least is None else low.double())
-    gap.same(None if apart is None else nearest_double(apart))
+    gap.same(None if apart is None else float(apart))
     case.accuracy.same([line.value for own in cases for line in own.accuracy.items()])
     fairness = [line.value for own in cases if not own.fairness.absent for line in own.fairness.items()]
     case.fairness.same(fairness or None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
@@ -53,7 +54,7 @@ class Numbers:
         small = len(self.entries) <= listed
         if small or max(map(abs, self.entries)) >= 2**63:
             return head | {"rows": list(self.entries)}
-        raw = b"".join(entry.to_bytes(8, "little", signed=True) for entry in self.entries)
+        raw = struct.pack(f"<{len(self.entries)}q", *self.entries)
         return head | {"data": base64.b64encode(raw).decode(), "sha256": hashlib.sha256(raw).hexdigest()}
 
 

@@ -216,9 +216,12 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Error terms `rows` (q, m) times the errors of the outputs, with a weight (q,) each: of squares, or of `sizes`."""
+    """Error terms `rows` (q, m) times the errors of the outputs, with a weight (q,) each: of squares, or of `sizes`.
 
-    rows: Matrix
+    No rows stand for the identity: the outputs' own errors.
+    """
+
+    rows: Matrix | None
     weights: Numbers
     sizes: bool = field(default=False, metadata={"left out": True})
 
@@ -432,8 +435,9 @@ def _wholes(values: Sequence[int]) -> Numbers:
 
 
 def _measured(errors: Errors) -> Measured:
-    weights = numbers_of(errors.weights, (len(errors.weights),))
-    return Measured(matrix_of(errors.rows), weights, errors.sizes)
+    size, rows = len(errors.weights), errors.rows
+    own = rows.shape == (size, size) and rows.nnz == size and bool(np.all(rows.diagonal() == 1))
+    return Measured(None if own else matrix_of(rows), numbers_of(errors.weights, (size,)), errors.sizes)
 
 
 def held_of(block: InputBlock) -> Held:

@@ -39,7 +39,6 @@ from privspec.kernel.chains import (
     units_of,
     work_of_windows,
 )
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.model.graph import Model
@@ -383,7 +382,7 @@ def _conflict(system: Sequence, found: Solved, limit: Accuracy) -> Infeasible:
     """The least noise that hides an entry is more than a line of accuracy allows."""
     model, requirement = system.model, system.model.requirements[found.binding]
     line = next(line for line in model.accuracy if line.line == limit.line)
-    reached = nearest_double(errors_of(replace(system.chain, scale=found.scale), limit.weights))
+    reached = float(errors_of(replace(system.chain, scale=found.scale), limit.weights))
     times = reached / float(limit.bound)
     known = "at least" if found.refused is not None else "with the least noise found"
     changes = [Relaxation(f"accept {reached * (1 + 1e-6):.6g} in place of {float(limit.bound):.6g}", limit.line)]
@@ -431,7 +430,7 @@ def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
 
 
 def _loss(chain: Chain, scale: Fraction) -> float:
-    return nearest_double(loss_of(chain, scale))
+    return float(loss_of(chain, scale))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -463,7 +462,7 @@ class ChainDecision:
         if self.solved.refused is None:
             return None
         exact = loss_of(self.chain, self.solved.refused.scale)
-        near = nearest_double(exact)
+        near = float(exact)
         return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
 
     def document(self) -> dict[str, Any]:

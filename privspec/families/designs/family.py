@@ -19,7 +19,6 @@ from privspec.families.document import float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import Case
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import FORMS
@@ -92,7 +91,7 @@ class DesignDecision:
     @property
     def loss(self) -> float:
         """The loss of what is chosen, with its cost."""
-        return nearest_double(self.chosen.total)
+        return float(self.chosen.total)
 
     @property
     def lower_bound(self) -> float | None:
@@ -112,7 +111,7 @@ class DesignDecision:
         others = [
             {
                 "name": described(values),
-                "loss": nearest_double(one.total) if isinstance(one, Solved) else None,
+                "loss": float(one.total) if isinstance(one, Solved) else None,
                 "admissible": isinstance(one, Solved),
                 "reason": "" if isinstance(one, Solved) else one.why,
             }
@@ -134,7 +133,7 @@ class DesignDecision:
                 "loss": {
                     "value": value,
                     "lower_bound": bound,
-                    "relative_gap": None if apart is None else nearest_double(apart),
+                    "relative_gap": None if apart is None else float(apart),
                     "expression": self.block.expression,
                     "units": own["units"],
                     "among": "" if bound is None else " or ".join(among),

@@ -27,7 +27,7 @@ from privspec.families.document import (
 )
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
-from privspec.kernel.core.numbers import ball, end, exp_down, nearest_double
+from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.keys import (
@@ -140,7 +140,7 @@ def _conflict(system: System, found: list[Found]) -> Infeasible:
     one, reached = next(best.breaks())
     line = next(line for line in model.accuracy if line.line == one.line)
     lines = (conflict_line(model, line.target.span), conflict_line(model, model.requirements[0].span))
-    figure = nearest_double(reached)
+    figure = float(reached)
     change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
     alone = system.moved.records * system.moved.sides == 1 and not system.block.counts
     whose = "every mechanism" if alone else "the mechanisms that are known here"
@@ -319,7 +319,7 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]
     for one in found:
         fits = not list(one.breaks())
         why = reason if fits else "misses a line of accuracy"
-        yield {"name": one.name, "loss": nearest_double(one.loss), "admissible": fits, "reason": why}
+        yield {"name": one.name, "loss": float(one.loss), "admissible": fits, "reason": why}
     if system.moved.records * system.moved.sides > 1 or system.block.accuracy:
         return
     epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
@@ -334,7 +334,7 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]
         power = 2 if block.error == "squared" else 1
         errors = _laplace_error(at, threshold, epsilon, power) + (1 - kept) * at**power
     exact = [Fraction(float(error)) for error in errors]
-    loss = nearest_double(block.averaged(block, exact, exact[-1]))
+    loss = float(block.averaged(block, exact, exact[-1]))
     name = f"Laplace noise, shown above a threshold of {threshold:.4g}"
     yield {"name": name, "loss": loss, "admissible": True, "reason": reason}
 
@@ -371,7 +371,7 @@ class KeyDecision:
 
     @property
     def loss(self) -> float:
-        return nearest_double(self.found.loss)
+        return float(self.found.loss)
 
     @property
     def lower_bound(self) -> float:
@@ -408,4 +408,4 @@ class KeyDecision:
         """What a tenth more epsilon would bring."""
         (line,) = self.model.requirements
         after = best(replace(self.system, epsilon=self.system.epsilon * STEP))
-        return [price(line, nearest_double(after[0].loss) / self.loss - 1)] if after and self.loss else []
+        return [price(line, float(after[0].loss) / self.loss - 1)] if after and self.loss else []

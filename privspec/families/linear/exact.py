@@ -25,7 +25,7 @@ from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Me
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
-from privspec.kernel.core.numbers import nearest_double, sqrt_up
+from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.placed import SCOPE, loads, placed
@@ -124,7 +124,7 @@ class Stated:
 
     def loss(self) -> float:
         """The nearest double of the loss."""
-        return nearest_double(self.figures.value)
+        return float(self.figures.value)
 
     def accuracy(self) -> list[dict[str, Any]]:
         """Every instance of an accuracy line with what is expected and what was asked for."""
@@ -150,7 +150,7 @@ class Stated:
         return [{"at": " and ".join(places), "scale": self._scales()}]
 
     def _scales(self) -> list[float]:
-        return list(map(nearest_double, self.release.noise.scales))
+        return list(map(float, self.release.noise.scales))
 
     def _places(self) -> list[str] | None:
         """Where Laplace noise enters: at one place, or at all inputs, outputs or places named."""

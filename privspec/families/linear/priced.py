@@ -32,7 +32,6 @@ from privspec.families.linear.program import LinearSystem, lower
 from privspec.families.linear.raising import raise_plan
 from privspec.families.linear.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.priced import PriceableLinear, Priced, least
@@ -307,7 +306,7 @@ class PricedDecision:
         whole = problem_document(elaborate(search.model))
         own = inside["mechanism"]
         _, release = read_back(inside["problem"], own["family"], own["executed"])
-        loss = nearest_double(found.cost(self.value) + Figures.of(release).value)
+        loss = float(found.cost(self.value) + Figures.of(release).value)
         bound, kind = self._bound(whole, release, loss), inside["loss"]["kind"]
         kept = ("alternatives", "guarantees", "accuracy", "remarks", "mechanism", "claims")
         return search.plan(self.value, loss, bound, kind, {"problem": whole} | {key: inside[key] for key in kept})

@@ -17,7 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
-from privspec.kernel.core.numbers import nearest_double, sqrt_up
+from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import (
@@ -282,7 +282,7 @@ class Decided:
 
     @cached_property
     def loss(self) -> float:
-        return nearest_double(max(losses(self.executed)))
+        return float(max(losses(self.executed)))
 
     @cached_property
     def lower_bound(self) -> float | None:

@@ -13,7 +13,6 @@ import numpy as np
 from privspec.families.document import STEP, accuracy_json, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import (
     CLASSES,
@@ -148,7 +147,7 @@ def _conflict(system: System, found: list[Candidate]) -> Infeasible:
     lines = (conflict_line(model, line.target.span), conflict_line(model, model.requirements[best.binding].span))
     if figure_of is None:
         return Infeasible("nothing tells this error for the noise that the loss asks for", lines, ())
-    figure = nearest_double(figure_of)
+    figure = float(figure_of)
     change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
     reason = f"the privacy asked for makes this error {figure / float(one.bound):.4g} times as large as allowed"
     return Infeasible(reason, lines, (change,))
@@ -176,7 +175,7 @@ class PointDecision:
 
     @property
     def loss(self) -> float:
-        return nearest_double(self.found.loss)
+        return float(self.found.loss)
 
     @property
     def lower_bound(self) -> float | None:
@@ -186,7 +185,7 @@ class PointDecision:
             return None
         lines = [line.measure for line in self.model.requirements if isinstance(line.measure, MetricDP)]
         exact = max(least_loss(block, measure.metric, measure.epsilon) for measure in lines)
-        near = nearest_double(exact)
+        near = float(exact)
         return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
 
     def document(self) -> dict[str, Any]:
@@ -224,7 +223,7 @@ class PointDecision:
                 reason = "the spec asks for another kind of noise"
             elif not admissible:
                 reason = "misses a line of accuracy"
-            name, loss = NAMES[one.points.norm], nearest_double(one.loss)
+            name, loss = NAMES[one.points.norm], float(one.loss)
             yield {"name": name, "loss": loss, "admissible": admissible, "reason": reason}
 
     def _guarantee(self, number: int) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from privspec.families.document import float_down
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem, view_of
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table as Executed
@@ -288,7 +287,7 @@ class TableDecision(ABC):
         """The loss, as the nearest double."""
         task, chosen = self.task, dict(self.scalars)
         value = task.loss.value(self.executed, task.weights(), chosen) + task.errors(self.executed, chosen)
-        return nearest_double(value)
+        return float(value)
 
     @cached_property
     def proof(self) -> tuple[float | None, dict[str, Any]]:

@@ -24,7 +24,6 @@ from privspec.families.infeasible import Infeasible
 from privspec.families.tables.decision import LinearTable, Ways
 from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
 from privspec.families.tables.system import TableSystem, to_program
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.priced import PriceableTable, Priced, least
@@ -233,7 +232,7 @@ class PricedTable:
 
     def document(self) -> dict[str, Any]:
         search, decision = self.search, self.table
-        loss, whole = nearest_double(self._exact()), problem_document(elaborate(search.model))
+        loss, whole = float(self._exact()), problem_document(elaborate(search.model))
         worst = search.found.rest is not None and decision.system.loss.only_worst
         return search.plan(
             self.value,

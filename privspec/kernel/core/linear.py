@@ -63,11 +63,9 @@ class Alike:
         return [copies for copies in self.copies for _ in range(self.length)]
 
 
+Matrix = fmpq_mat
 Places = dict[int, tuple[int, Alike]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
-
-
-Matrix = fmpq_mat
 
 
 def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
@@ -179,15 +177,23 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Error terms, rows of coefficients of the outputs, and the weights of their squares, or of their `sizes`."""
+    """Error terms, rows of coefficients of the outputs, and the weights of their squares, or of their `sizes`.
 
-    rows: Matrix
+    No rows stand for those of the identity: each output's own error.
+    """
+
+    rows: Matrix | None
     weights: Numbers
     sizes: bool | None = None
 
     def __post_init__(self) -> None:
-        if len(self.weights) != self.rows.nrows() or min(self.weights, default=1) <= 0:
+        terms = len(self.weights) if self.rows is None else self.rows.nrows()
+        if len(self.weights) != terms or min(self.weights, default=1) <= 0:
             raise Refused("has weights that are not positive, or not one for each term")
+
+    def of(self, outputs: Matrix) -> Matrix:
+        """The terms of what moves the outputs."""
+        return outputs if self.rows is None else self.rows * outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +229,12 @@ class Linear:
                 raise Refused("has classes that are not of all units of an input, or of cells")
             self.places[held.start] = at, one
             at += len(one.numbers)
-        measured = [errors.rows for errors in (self.errors, *(errors for errors, *_ in self.accuracy))]
+        measured = [self.errors, *(errors for errors, *_ in self.accuracy)]
+        terms = {len(one.weights) if one.rows is None else one.rows.ncols() for one in measured}
         maps = [(self.target, self.inputs), *((one, prod(shape)) for _, shape, one in self.constants)]
         maps += [(one, len(copies) * (min(copies, default=1) > 0)) for _, one, copies in self.sites or ()]
         fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
-        if not fits or len(self.offset) != self.size or any(one.ncols() != self.size for one in measured):
+        if not fits or len(self.offset) != self.size or terms != {self.size}:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
 
     @property

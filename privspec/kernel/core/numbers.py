@@ -92,8 +92,3 @@ def gaussian_delta_up(epsilon: Fraction, mu_squared: Fraction) -> Fraction:
         if value < arb(2) ** -30000:
             return Fraction(1, 2**30000)
         return min(max(end(value.upper()), Fraction(0)), Fraction(1))
-
-
-def nearest_double(value: Fraction) -> float:
-    """The double that an exact figure is stated as."""
-    return value.numerator / value.denominator

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.composition import proves
-from privspec.kernel.core.numbers import exp_up, nearest_double
+from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
@@ -453,6 +453,6 @@ class VoteRules(Rules):
 def one_double(ends: Ends) -> Fraction:
     """The larger of two numbers that are stated as one double."""
     low, high = ends
-    if nearest_double(low) != nearest_double(high):
+    if float(low) != float(high):
         raise Refused("a loss is not known as closely as it is stated")
     return high

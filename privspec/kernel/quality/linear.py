@@ -20,7 +20,7 @@ from privspec.kernel.allowed import among, gauge, grams, hulls, largest_mu_squar
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import Moves, judge, let_through
-from privspec.kernel.core.numbers import fraction, nearest_double, rational, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
@@ -78,7 +78,8 @@ def averages(case: Case, block: Linear, found: Figures) -> None:
         most = Fraction(held.records) if held.cells and held.records is not None else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
     off = found.mean - block.target
-    moved = figures.moved_by(off, reach) + figures.moved_by(block.errors.rows * off, reach)
+    outputs, terms = figures.moved_by(off, reach), block.errors.of(off)
+    moved = outputs + (outputs if terms is off else figures.moved_by(terms, reach))
     share = _share(moved, found.spread + found.squares)
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.1e} standard deviations{counts}"
@@ -128,7 +129,7 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
     """What a plan says of correlated Gaussian noise, a K-norm vector, laws of steps, and shares of Laplace noise."""
-    outputs, spread = release.problem.released, list(map(nearest_double, found.spread))
+    outputs, spread = release.problem.released, list(map(float, found.spread))
     if release.noise.gaussian:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
     parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.ncols()}
@@ -157,7 +158,7 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     stated, laplace = beside([maps[name][0] for name in names]), release.noise.shape == "laplace"
     counts = [n for name in names for n in maps[name][1]]
     fits = len(values) == len(counts) and (not laplace or counts == [1] * noise.ncols())
-    if not fits or (laplace and values != list(map(nearest_double, release.noise.scales))):
+    if not fits or (laplace and values != list(map(float, release.noise.scales))):
         return False
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
     executed = figures.covariance(noise, found.variances)
@@ -224,11 +225,12 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
     differences, vectors, slack = others
     asked = priced_terms(block, shares, prices, pure)
-    errors, weights = asked.rows, asked.weights
-    image, sites = errors * block.target, block.sites or ()
+    errors, weights = asked.errors, asked.weights
+    image, sites = errors.of(block.target), block.sites or ()
     words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
-    needs, confined = [{i for i, v in enumerate(row) if v} for row in errors.tolist()], None
+    rows = range(block.size) if errors.rows is None else errors.rows.tolist()
+    needs, confined = [{i for i, v in enumerate(row) if v} if isinstance(row, list) else {row} for row in rows], None
     if scope.value in ("errors", "parties")[: 1 if pure else 2]:
         moved = weighed([sqrt_down(weight) for weight in weights], image)
     elif scope.value == "inputs":
@@ -238,7 +240,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     elif scope.value == "sites" and sites and not pure:
         words = (f"independent Gaussian noise at {listed([name for name, *_ in sites])}, unbiased",)
         maps = beside([one for _, one, _ in sites])
-        needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, errors * maps)
+        needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, errors.of(maps))
     elif scope.value == "messages" and frame.trust.means.alone and not pure:
         words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
         needs, confined = [set() for _ in range(block.inputs)], (moved, image)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx, fmpq_mat
+from flint import ctx, fmpq_mat, fmpz_mat
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end, fraction, rational
@@ -37,6 +37,8 @@ def identity(size: int) -> Matrix:
 
 def weighed(weights: list[Fraction], matrix: Matrix) -> Matrix:
     """Each row times its weight."""
+    if set(weights) == {1}:
+        return matrix
     rows = zip(map(rational, weights), matrix.tolist(), strict=True)
     return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
 
@@ -48,7 +50,8 @@ def times(matrix: Matrix, values: list[Fraction]) -> list[Fraction]:
 
 def moved_by(matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
     """How far each row moves where columns move by at most so much."""
-    return times(fmpq_mat(matrix.nrows(), matrix.ncols(), list(map(abs, matrix.entries()))), sizes)
+    whole, below = matrix.numer_denom()
+    return times(fmpq_mat(fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries())))) / below, sizes)
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
@@ -68,7 +71,9 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
 
 def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
     """For each row the expected square, when the columns are independent noise of these variances."""
-    return times(fmpq_mat(moves.nrows(), moves.ncols(), [v * v for v in moves.entries()]), variances)
+    whole, below = moves.numer_denom()
+    squares = fmpz_mat(moves.nrows(), moves.ncols(), [v * v for v in whole.entries()])
+    return times(fmpq_mat(squares) / below**2, variances)
 
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
@@ -111,16 +116,17 @@ class Figures:
             variances = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * rows
 
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
-            moved = errors.rows * noise
-            found = row_squares(moved, variances)
+            moved = errors.of(noise)
+            found = spread if errors.rows is None else row_squares(moved, variances)
             each = expected_sizes(release, moved, found) if errors.sizes else found
             return found, [w * one for w, one in zip(errors.weights, each, strict=True)]
 
+        spread = row_squares(noise, variances)
         own, terms = squares(block.errors)
         values = ((errors, sum(squares(errors)[1], NONE), chance) for errors, *_, chance in block.accuracy)
         lines = [
-            value if chance is None else size_up(release, errors, errors.rows * noise, value, chance)
+            value if chance is None else size_up(release, errors, errors.of(noise), value, chance)
             for errors, value, chance in values
         ]
-        value, spread = max(terms) if block.worst else sum(terms, NONE), row_squares(noise, variances)
+        value = max(terms) if block.worst else sum(terms, NONE)
         return cls(noise, noise * release.strategy, variances, spread, own, value, lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.kernel.core.case import Case
-from privspec.kernel.core.numbers import nearest_double
 
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]
@@ -22,7 +21,7 @@ def judge_loss(
 
     Args: classes, what the bound may be said to be about, and one of these, `noun`; words, expression, units and kind.
     """
-    rounded = nearest_double(exact)
+    rounded = float(exact)
     known = {"value": rounded, **dict(zip(SAID, words, strict=True))}
     low, gap, among = case.loss.stating(known, "lower_bound", "relative_gap", "among")
     case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
@@ -36,8 +35,8 @@ def judge_loss(
         return
     stated = Fraction(low.double())
     apart = (Fraction(rounded) - stated) / (Fraction(abs(rounded)) or 1)
-    gap.same(nearest_double(apart))
-    text = f"no {noun} has a loss below {min(float(stated), nearest_double(derived)):.8g} ({among.text()})"
+    gap.same(float(apart))
+    text = f"no {noun} has a loss below {min(float(stated), float(derived)):.8g} ({among.text()})"
     case.says("bound", stated <= derived and apart >= 0, text)
     holds = (case.status == "optimal") == (apart <= OPTIMAL_GAP)
     case.says("bound", holds, f"the loss is within {float(apart):.1e} of the bound: {case.status}")
@@ -45,7 +44,7 @@ def judge_loss(
 
 def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:
     """Each line with what it asks for at most, and what is: up to a share of it more; whether the plan states both."""
-    known = [{"line": n, "text": t, "value": nearest_double(v), "bound": nearest_double(b)} for n, t, b, v in found]
+    known = [{"line": n, "text": t, "value": float(v), "bound": float(b)} for n, t, b, v in found]
     case.accuracy.same(known if stated else [])
     for number, (line, _, limit, value) in enumerate(found):
         over = f", met to within {float(value / limit - 1):.0e} of it" if value > limit > 0 else ""

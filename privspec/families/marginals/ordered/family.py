@@ -16,7 +16,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.families.amounts import mu_up
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
-from privspec.kernel.core.numbers import nearest_double, sqrt_up
+from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import AMONG, NOTES, unit_of
@@ -183,7 +183,7 @@ class OrderedDecision:
 
     @cached_property
     def loss(self) -> float:
-        return nearest_double(self.executed.loss())
+        return float(self.executed.loss())
 
     @cached_property
     def lower_bound(self) -> float | None:

@@ -18,7 +18,6 @@ from privspec.families.document import STEP, float_down, plan_document, price, p
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.reading import Item, read
 from privspec.model.graph import Model
 from privspec.problem.cells import block_of
@@ -134,7 +133,7 @@ def _alternatives(system: System) -> Iterator[dict[str, Any]]:
     ratio, many = exp_down(system.epsilon, BITS), len(block.values)
     least = [1 / (ratio + many - 1)] * many
     cells = as_cells(block, exact_rows(block, least, system.epsilon))
-    name, loss = "k-randomised response of the nearest value", nearest_double(cells.loss())
+    name, loss = "k-randomised response of the nearest value", float(cells.loss())
     yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
 
 
@@ -155,7 +154,7 @@ class CellDecision:
 
     @property
     def loss(self) -> float:
-        return nearest_double(self.cells.loss())
+        return float(self.cells.loss())
 
     @property
     def lower_bound(self) -> float:
@@ -191,5 +190,5 @@ class CellDecision:
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
         line, epsilon = self.model.requirements[self.system.binding], self.system.epsilon
-        after = nearest_double(best(self.system.block, epsilon * STEP)[0].loss())
+        after = float(best(self.system.block, epsilon * STEP)[0].loss())
         return [price(line, after / self.loss - 1)]

@@ -17,7 +17,6 @@ from privspec.families.document import STEP, float_down, guarantee_head, plan_do
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.families.selection.scores.tables import listed
-from privspec.kernel.core.numbers import nearest_double
 from privspec.kernel.core.problem import Obligation, Share
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.selection import (
@@ -193,7 +192,7 @@ def attempts(system: System) -> Iterator[Tried]:
         found += [one for plain in some[:3] for one in expecting(system, plain)]
     tables = listed(system.block, system.lines, drops=system.drops)
     if tables is not None:
-        yield Tried(tables[0], nearest_double(tables[0].loss()), None, tables[1])
+        yield Tried(tables[0], float(tables[0].loss()), None, tables[1])
     yield from valued(system, found, exactly=tables is not None)
 
 
@@ -232,7 +231,7 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
             unit = 1 if one.target is None else one.target.share.denominator
             if one.base > 1:
                 value = block.cost.weight * block.groups * worst_ranks(one.family, one.base, block.size, unit)
-                yield Tried(one, nearest_double(value), None)
+                yield Tried(one, float(value), None)
         return
     drawn = simulated(block)
     prices = all_costs(block, drawn)
