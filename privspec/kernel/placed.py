@@ -68,7 +68,7 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     if any(copies != 1 for *_, some in block.sites for copies in some):
         raise Refused("numbers that are added up have no place of their own")
     noise = beside([one for _, one, _ in block.sites])
-    costs = _costs(block.errors, block.errors.rows * noise)
+    costs = _costs(block.errors, block.errors.of(noise))
     shows: dict[int, tuple[int, Fraction]] = {}
     for i in block.rows_of(asked.seen):
         used = [j for j in range(noise.ncols()) if noise[i, j]]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
+from flint import fmpq_mat
+
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix
 from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.numbers import exp_up, fraction
@@ -142,8 +144,8 @@ def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str,
         raise some.wrong("divide what neighbours move as a whole")
     own, paid = combined(found, shifts, *given)
     power, step = 1 if block.errors.sizes else 2, found.sensitivity / cells
-    terms = zip(block.errors.weights, block.errors.rows.tolist(), strict=True)
-    each = [w * abs(fraction(own) * step) ** power for w, (own,) in terms]
+    terms = zip(block.errors.weights, block.errors.of(fmpq_mat([[1]])).entries(), strict=True)
+    each = [w * abs(fraction(own) * step) ** power for w, own in terms]
     weight = max(each) if block.worst else sum(each, NONE)
     return weight * (least(own, power) - paid), (found.among,)
 

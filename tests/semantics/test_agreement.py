@@ -191,7 +191,8 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
     for world in meaning.worlds()[:12]:
         aims = plus(times(block.target, added_up(block, base(meaning, block, world))), block.offset.values())
         for error in (*eye(len(aims)), [Fraction(i) for i in range(len(aims))]):
-            terms = zip(block.errors.weights.values(), times(block.errors.rows, error), strict=True)
+            moved = error if block.errors.rows is None else times(block.errors.rows, error)
+            terms = zip(block.errors.weights.values(), moved, strict=True)
             assert cost(world, plus(aims, error)) == sum((w * r**2 for w, r in terms), ZERO)
         for site in block.sites or ():
             true = meaning.named(site.name, world)
