@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, comb
+from math import ceil, comb, floor
 
 from flint import arb, ctx
 
@@ -23,11 +23,17 @@ from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NOTE = "unknown-keys"
 MEASURE = "(epsilon, delta)-DP"
-CLASSES = ("", "all mechanisms that show only keys that occur")
+ALL = "all mechanisms that show only keys that occur"
+CLASSES = ("", ALL, f"{ALL}, with whole counts")
+CLAIMS = ("share", "scale", "middle", "bound")
 ERRORS, KINDS = ("missed", "absolute", "squared"), ("expected", "worst")
 WORDS = {"KeyBlock.error": ERRORS, "KeyBlock.kind": KINDS, "Accuracy.error": ERRORS, "Accuracy.kind": KINDS}
 UNITS = {"missed": "share of the keys", "absolute": "records", "squared": "squared records"}
 MOST_STEPS = 200_000
+MOST_ROWS = 2_000_000
+"""Multipliers of the rows of all counts beyond some."""
+GRAIN = 100
+"""Binary places of multipliers."""
 MOST_RECORDS = 1000
 """Records of one person."""
 PRECISION = 256
@@ -279,6 +285,87 @@ def least_loss(block: KeyBlock, epsilon: Fraction, delta: Fraction) -> Fraction:
     return block.averaged(block, [(1 - chance) * n**power for n, chance in enumerate(kept, 1)], Fraction(0))
 
 
+Rows = dict[tuple[int, int], int]
+"""Multipliers by a number of records n and an outcome, of the row between n and n + 1; 0 is the hidden outcome."""
+
+
+def _rows(block: KeyBlock, witness: Item) -> tuple[list[int], Rows, Rows]:
+    """The chances of 1, 2, ... records in whole numbers, and multipliers in units of 2^-100 of their sum."""
+    columns, near, last, *far, weights = witness.fields("columns", "near", "end", "up", "down", "weights")
+    if block.kind == "expected" and block.sizes is not None:
+        weights.same(None)
+        chances = block.sizes.rows[0]
+    else:
+        chances = [floor(Fraction(one.double()) * 2**60) for one in weights.items()]
+    whole, up, down = sum(chances) << GRAIN, Rows(), Rows()
+    if min(chances, default=-1) < 0 or not whole:
+        raise weights.wrong("are no weights of numbers of records")
+    for item in columns.items():
+        outcome, first, *sides = item.fields("outcome", "first", "up", "down")
+        o, start = outcome.integer(0, MOST_STEPS), first.integer(0, MOST_STEPS)
+        for rows, side in zip((up, down), sides, strict=True):
+            for n, one in enumerate(side.items(), start):
+                if (n, o) in rows:
+                    raise item.wrong("is about an outcome that another column is about")
+                rows[n, o] = floor(Fraction(one.double()) * whole)
+    start, end_ = near.integer(1, len(chances)), last.integer(1, len(chances))
+    shares = [[floor(Fraction(one.double()) * 2**GRAIN) for one in side.items()] for side in far]
+    reach = len(shares[0]) // 2
+    if max(end_ - start, 0) * len(shares[0]) > MOST_ROWS or {len(one) for one in shares} != {2 * reach + 1}:
+        raise witness.wrong("has more multipliers than are read, or others upwards than downwards")
+    for n in range(start, end_):
+        for rows, some in zip((up, down), shares, strict=True):
+            for k, share in enumerate(some, -reach):
+                if (n, n + k) in rows or n + k < 1:
+                    raise witness.wrong("has two multipliers of one row")
+                rows[n, n + k] = share * chances[n - 1]
+    return chances, up, down
+
+
+def free_near(count: int, own: set[int], top: int) -> list[int]:
+    """The nearest counts from 1 to `top`, below and above a number of records, that have no multipliers there."""
+    below = next((o for o in range(count, 0, -1) if o not in own), None)
+    above = next((o for o in range(count, top + 1) if o not in own), None)
+    return [o for o in (below, above) if o is not None]
+
+
+def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: Item) -> Fraction:
+    """What multipliers prove of every mechanism that shows only keys that occur, with whole counts.
+
+    With chances x of the outcomes of a key of n records, x[n + 1] <= R x[n] + s and x[n] <= R x[n + 1] + t for every
+    outcome, R = e^epsilon, the sums of s and of t at most delta each; with no record a key is hidden. For any
+    multipliers a row of n records costs at least the least, over all outcomes, of its error with what is left of them.
+    """
+    chances, up, down = _rows(block, witness)
+    if min([*up.values(), *down.values()], default=0) < 0 or any(
+        n == 0 < o and value for (n, o), value in down.items()
+    ):
+        raise witness.wrong("has a multiplier that is negative, or of a count of a key that no record has")
+    ratio, power = int(exp_up(epsilon) * 2**128), 2 if block.error == "squared" else 1
+    seen, most_up, most_down = dict[int, set[int]](), dict[int, int](), dict[int, int]()
+    for rows, most in ((up, most_up), (down, most_down)):
+        for (n, o), value in rows.items():
+            most[n] = max(most.get(n, 0), value)
+            for count in (n, n + 1):
+                seen.setdefault(count, set()).add(o)
+    total = (down.get((0, 0), 0) << 128) - ratio * up.get((0, 0), 0)
+    # what lies below 1 is hidden, and what lies above the largest outcome is that, with no larger error
+    top = max([len(chances), *seen, *(o for own in seen.values() for o in own)])
+    for n in range(1, top + 1):
+        chance, own = (chances[n - 1] if n <= len(chances) else 0) << GRAIN, seen.get(n, set())
+        free = (abs(n - o) for o in free_near(n, own, top))
+        left = [(chance * d**power) << 128 for d in (*free, *(() if 0 in own else (n,)))]
+        for o in own:
+            error = chance * (n if o == 0 else abs(n - o)) ** power
+            left.append(
+                ((error + up.get((n - 1, o), 0) + down.get((n, o), 0)) << 128)
+                - ratio * (up.get((n, o), 0) + down.get((n - 1, o), 0))
+            )
+        total += min(left)
+    spent = delta * (sum(most_up.values()) + sum(most_down.values()))
+    return block.weight * (Fraction(total, 2**128) - spent) / (sum(chances) << GRAIN)
+
+
 # --- plans ---------------------------------------------------------------------------------------------
 
 
@@ -296,9 +383,13 @@ class KeyRules(Rules):
         case.says("law", True, f"{text}: the chance to be shown grows with the count, from 0 at no record")
         guarantee = self._guarantee(case, keys)
         asked = guarantee.asked
-        derived = least_loss(block, asked["epsilon"], asked["delta"])
+        derived, proof = least_loss(block, asked["epsilon"], asked["delta"]), case.claims.fields(optional=CLAIMS)[-1]
+        if not proof.absent:
+            if not block.counts:
+                raise proof.wrong("is about counts, and none are released")
+            derived = max(derived, count_bound(block, asked["epsilon"], asked["delta"], proof))
         words = [block.expression, UNITS[block.error], block.kind]
-        judge_loss(case, keys.loss(), derived, CLASSES[1:], "such mechanism", words)
+        judge_loss(case, keys.loss(), derived, (CLASSES[1 + (not proof.absent)],), "such mechanism", words)
         lines = [(one.line, one.text, one.bound, keys.error(one)) for one in block.accuracy]
         judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
@@ -321,7 +412,7 @@ class KeyRules(Rules):
             raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
         said, moved = one.achieved, Moved.of(unit, data.kept)
         epsilon, delta = one.asked["epsilon"], one.asked["delta"]
-        share, scale, middle = case.claims.fields(optional=("share", "scale", "middle"))
+        share, scale, middle, _ = case.claims.fields(optional=CLAIMS)
         if share.absent:
             least = gaussian_delta(keys, moved, scale.exact(), middle.exact(), epsilon)
         else:

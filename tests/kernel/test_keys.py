@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
@@ -14,7 +15,7 @@ from scipy.optimize import linprog
 from privspec.families.keys.family import steps_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.keys import KeyBlock, Keys, best_kept, composed, read_keys
+from privspec.kernel.keys import KeyBlock, Keys, best_kept, composed, count_bound, read_keys
 from tests.plans import mutate, solved_text
 
 ALONE = "worst[ missed(shown, keys(people, by = {district}, at_least = 5)) ]"
@@ -103,6 +104,116 @@ def test_no_mechanism_shows_a_key_more_often(epsilon, delta):
     assert steps is not None
     reached = np.cumsum([step / 2**128 for step in steps])
     assert reached[: len(kept)] == pytest.approx([float(chance) for chance in kept[: len(reached)]], abs=1e-12)
+
+
+BOUNDED = """spec keys
+variables:
+  input people in table(district in unknown)
+  intermediate sizes
+  output shown
+background:
+  sizes = count(people, by = {{district}})
+  sizes ~ {law}
+loss: {loss}
+privacy:
+  shown is ({epsilon}, {delta})-DP wrt people, adding or removing one record
+"""
+
+
+def least_of_tables(chances, epsilon: float, delta: float, power: int) -> float:
+    """The optimum over all tables of chances by count, as a program of its own; outcome 0 is hidden."""
+    most, ratio = len(chances), exp(epsilon)
+    wide = most + 3
+    cells = (most + 1) * wide  # x, then s and t of each pair of neighbours
+    size = cells + 2 * most * wide
+    cost, rows, limits, sums, goals = np.zeros(size), [], [], [], []
+    bounds = [(0.0, None)] * size
+    for o in range(1, wide):
+        bounds[o] = (0.0, 0.0)
+    for n in range(most + 1):
+        one = np.zeros(size)
+        one[n * wide : (n + 1) * wide] = 1
+        sums.append(one)
+        goals.append(1.0)
+        for o in range(wide) if n else ():
+            cost[n * wide + o] = chances[n - 1] * (n if o == 0 else abs(n - o)) ** power
+    for n in range(most):
+        for side, (here, there) in enumerate(((n + 1, n), (n, n + 1))):
+            start = cells + (2 * n + side) * wide
+            for o in range(wide):
+                row = np.zeros(size)
+                row[here * wide + o], row[there * wide + o], row[start + o] = 1, -ratio, -1
+                rows.append(row)
+                limits.append(0.0)
+            total = np.zeros(size)
+            total[start : start + wide] = 1
+            rows.append(total)
+            limits.append(delta)
+    done = linprog(cost, np.array(rows), limits, np.array(sums), goals, bounds, method="highs")
+    return float(done.fun)
+
+
+@pytest.mark.parametrize(
+    ("law", "epsilon", "delta", "power"),
+    [("uniform(1, 6)", 1.0, 0.1, 1), ("categorical([5, 1, 1, 3])", 0.6, 0.05, 2), ("uniform(2, 7)", 2.0, 0.02, 1)],
+)
+def test_bounds_of_counts_are_the_optimum_of_all_tables(law, epsilon, delta, power):
+    loss = "E[ mean(|shown - sizes|) ]" if power == 1 else "E[ mean((shown - sizes)^2) ]"
+    found = solved_text(BOUNDED.format(law=law, loss=loss, epsilon=epsilon, delta=delta))
+    assert judge(Item(found, "plan")).ok
+    block = keys_of(found).block
+    assert block.sizes is not None
+    chances = [float(chance * block.sizes.unit) for chance in block.sizes.rows[0]]
+    best = least_of_tables(chances, epsilon, delta, power)
+    assert found["loss"]["lower_bound"] <= best + 1e-9 <= found["loss"]["value"] + 2e-9
+    assert found["loss"]["lower_bound"] == pytest.approx(best, rel=1e-6)
+    assert found["loss"]["among"].endswith("with whole counts")
+
+
+@pytest.mark.parametrize("loss", ["E[ mean(|shown - sizes|) ]", "worst[ mean(|shown - sizes|) ]"])
+def test_any_multipliers_are_a_bound(loss):
+    """Random ones prove less than the loss; those found prove most of it, beyond any number of records."""
+    found = solved_text(BOUNDED.format(law="geometric(0.05)", loss=loss, epsilon=1, delta="1e-3"))
+    keys, witness = keys_of(found), found["claims"]["bound"]
+    amounts = (keys.block, Fraction(1), Fraction("1e-3"))
+    value = found["loss"]["value"]
+    assert 0.85 * value < float(count_bound(*amounts, Item(witness, "bound"))) <= value
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        other = copy.deepcopy(witness)
+        for column in other["columns"]:
+            for side in ("up", "down"):
+                column[side] = [v * rng.uniform(0, 2) for v in column[side]]
+        other["up"] = [v * rng.uniform(0, 2) for v in other["up"]]
+        if other["weights"] is not None:
+            other["weights"] = [v * rng.uniform(0, 2) for v in other["weights"]]
+        assert float(count_bound(*amounts, Item(other, "bound"))) <= value
+
+
+def test_forged_bounds_are_refused():
+    found = solved_text(
+        BOUNDED.format(law="geometric(0.05)", loss="E[ mean(|shown - sizes|) ]", epsilon=1, delta="1e-3")
+    )
+    assert judge(Item(found, "plan")).ok
+    columns, at = found["claims"]["bound"]["columns"], ("claims", "bound")
+    place = next(i for i, one in enumerate(columns) if one["outcome"] and not one["first"])
+    negative = [-1.0, *columns[place]["up"][1:]]
+    for path, forged, words in (
+        ((*at, "columns", place, "up"), negative, "negative"),
+        ((*at, "columns", place, "down"), [1.0, *columns[place]["down"][1:]], "that no record has"),
+        ((*at, "columns"), [*columns, columns[0]], "another column is about"),
+        ((*at, "columns"), columns[: len(columns) // 2], "has a loss below"),
+        ((*at, "end"), 10**9, "in its range"),
+        ((*at, "near"), 1, "two multipliers of one row"),
+        ((*at, "up"), found["claims"]["bound"]["up"][1:], "more multipliers"),
+        ((*at, "weights"), [1.0], "is not what"),
+        (("claims",), {"share": "1"}, "is not what the bound is about"),
+        (("loss", "among"), "all mechanisms that show only keys that occur", "is not what the bound is about"),
+        (("loss", "lower_bound"), found["loss"]["value"], "has a loss below"),
+    ):
+        report = judge(Item(mutate(found, path, forged), "plan"))
+        assert not report.ok, path
+        assert words in said(report), (path, said(report))
 
 
 @pytest.mark.parametrize(("share", "delta", "moves"), [(0.5, 0.1, 2), (0.3, 0.0, 4), (1.0, 0.02, 3)])

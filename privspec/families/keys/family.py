@@ -40,7 +40,9 @@ from privspec.kernel.keys import (
     KeyBlock,
     Keys,
     Moved,
+    best_kept,
     composed,
+    count_bound,
     gaussian_delta,
     least_loss,
     unit_delta,
@@ -51,6 +53,7 @@ from privspec.model.values import show
 from privspec.problem.elaborate import kept_of, units_of
 from privspec.problem.form import Numbers, document
 from privspec.problem.keys import block_of
+from privspec.solvers.keys import solve
 
 BITS = 128
 """Binary places of the chances of thresholds."""
@@ -113,7 +116,10 @@ class UnknownKeys:
             return _conflict(system, found)
         rest = [one for one in found if one is not fits[0]]
         others = tuple(_alternatives(system, rest)) if settings.alternatives else ()
-        return KeyDecision(model, system, fits[0], others, perf_counter() - started)
+        # of several keys at once nothing more is proved than of one
+        alone = system.moved.records * system.moved.sides == 1
+        witness = _witness(system) if system.block.counts and alone else None
+        return KeyDecision(model, system, fits[0], witness, others, perf_counter() - started)
 
     def size(self, system: System) -> int:
         """A table of chances by count."""
@@ -131,6 +137,32 @@ def _nothing_shown(model: Model) -> Infeasible:
         f"write ({show(epsilon)}, 1e-6)-DP: a key may then be shown by chance 1e-6 too often", line.line
     )
     return Infeasible(reason, (conflict_line(model, line.span),), (change,))
+
+
+def _witness(system: System) -> dict[str, Any] | None:
+    """Multipliers that bound every mechanism with counts; None where there are none that prove more than is known."""
+    block, steps = system.block, len(best_kept(system.epsilon, system.delta, MOST_STEPS))
+    sizes = None
+    if block.kind == "expected" and block.sizes is not None:
+        sizes = np.array(block.sizes.rows[0], dtype=np.float64) * float(block.sizes.unit)
+    power = 2 if block.error == "squared" else 1
+    found = solve(float(system.epsilon), float(system.delta), sizes, power, steps)
+    if found is None:
+        return None
+    witness = {
+        "columns": [
+            {"outcome": outcome, "first": first, "up": up.tolist(), "down": down.tolist()}
+            for outcome, first, up, down in found.columns
+        ],
+        "near": found.near,
+        "end": found.end,
+        "up": found.far[0].tolist(),
+        "down": found.far[1].tolist(),
+        "weights": None if found.weights is None else found.weights.tolist(),
+    }
+    amounts = (system.epsilon, system.delta)
+    more = count_bound(block, *amounts, Item(witness, "bound")) > least_loss(block, *amounts)
+    return witness if more else None
 
 
 def _conflict(system: System, found: list[Found]) -> Infeasible:
@@ -229,7 +261,7 @@ class Found:
     name: str
     keys: Keys
     delta: Fraction
-    claims: dict[str, str]
+    claims: dict[str, Any]
     loss: Fraction
 
     def breaks(self) -> Iterator[tuple[Accuracy, Fraction]]:
@@ -357,6 +389,7 @@ class KeyDecision:
     model: Model
     system: System
     found: Found
+    witness: dict[str, Any] | None
     others: tuple[dict[str, Any], ...]
     seconds: float
 
@@ -376,7 +409,10 @@ class KeyDecision:
     @property
     def lower_bound(self) -> float:
         """No mechanism that shows only keys that occur has less."""
-        exact = least_loss(self.system.block, self.system.epsilon, self.system.delta)
+        block, amounts = self.system.block, (self.system.epsilon, self.system.delta)
+        exact = least_loss(block, *amounts)
+        if self.witness is not None:
+            exact = max(exact, count_bound(block, *amounts, Item(self.witness, "bound")))
         return min(float_down(exact), self.loss)
 
     def document(self) -> dict[str, Any]:
@@ -385,18 +421,26 @@ class KeyDecision:
         said = min(Fraction(decimal_up(self.found.delta)), self.system.delta)
         notes = [NOTE, "people"] if line.neighbours.by_id else [NOTE]
         table = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
+        among = CLASSES[1 + (self.witness is not None)]
         achieved = {"epsilon": show(self.system.epsilon), "delta": show(said)}
         return plan_document(
             self.model,
             {
-                **rated(self.model, self.loss, self.lower_bound, CLASSES[1], UNITS[block.error], block.kind),
+                **rated(
+                    self.model,
+                    self.loss,
+                    self.lower_bound,
+                    among,
+                    UNITS[block.error],
+                    block.kind,
+                ),
                 "alternatives": list(self.others),
                 "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
                 "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
                 "accuracy": accuracy_json(
                     (one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy
                 ),
-                "claims": self.found.claims,
+                "claims": self.found.claims | ({"bound": self.witness} if self.witness is not None else {}),
                 "remarks": {
                     "binding": self._price(),
                     "solver": {"name": "recursion over counts", "seconds": self.seconds},
