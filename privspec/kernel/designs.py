@@ -59,7 +59,7 @@ class Cut:
         one, square = (sum((size**power * p for size, p in over), Fraction(0)) for power in (1, 2))
         mean, total = self.people * one, Fraction(0)
         squared = self.people * (square - one**2) + mean**2
-        rows, at = (block.errors.rows * block.target).tolist(), block.places[held.start][0]
+        rows, at = block.errors.of(block.target).tolist(), block.places[held.start][0]
         cells = None if self.cells is None else _law(self.cells, "cells")
         if cells is not None and len(cells) != held.stop - held.start:
             raise Refused("has a law of other cells than those of its table")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, factorial, floor, prod
-from typing import ClassVar
 
 from flint import arb, ctx
 
@@ -407,8 +406,8 @@ class Listed:
     total: int
     drops: bool
 
-    family: ClassVar[str] = "table"
-    kept: ClassVar[None] = None
+    family = "table"
+    kept = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
