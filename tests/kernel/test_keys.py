@@ -209,11 +209,13 @@ def test_forged_bounds_are_refused():
         ((*at, "weights"), [1.0], "is not what"),
         (("claims",), {"share": "1"}, "is not what the bound is about"),
         (("loss", "among"), "all mechanisms that show only keys that occur", "is not what the bound is about"),
-        (("loss", "lower_bound"), found["loss"]["value"], "has a loss below"),
+        (("loss", "lower_bound"), found["loss"]["value"], "relative_gap is not what"),
     ):
         report = judge(Item(mutate(found, path, forged), "plan"))
         assert not report.ok, path
         assert words in said(report), (path, said(report))
+    best = mutate(mutate(found, ("loss", "lower_bound"), found["loss"]["value"]), ("loss", "relative_gap"), 0.0)
+    assert "has a loss below" in said(judge(Item(mutate(best, ("status",), "optimal"), "plan")))
 
 
 @pytest.mark.parametrize(("share", "delta", "moves"), [(0.5, 0.1, 2), (0.3, 0.0, 4), (1.0, 0.02, 3)])
