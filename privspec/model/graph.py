@@ -36,6 +36,7 @@ from privspec.model.requirements import (
     DataModel,
     IndependenceRequirement,
     MechanismConstraint,
+    RecordsLaw,
     Requirement,
     Trust,
 )
@@ -44,8 +45,6 @@ from privspec.model.values import Array, Value, as_float
 
 if TYPE_CHECKING:
     import networkx  # type: ignore[import-untyped]
-
-    from privspec.model.records import RecordsLaw
 
 
 COUNTS = ("count", "histogram", "marginals")

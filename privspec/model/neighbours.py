@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source, Span
-from privspec.kernel.participation import Kept
 from privspec.model.domains import (
     ENUMERATION_LIMIT,
     Ball,
@@ -32,6 +31,9 @@ from privspec.model.domains import (
 )
 from privspec.model.reports import Failure
 from privspec.model.values import Array, approximate
+
+if TYPE_CHECKING:
+    from privspec.kernel.participation import Kept
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -269,6 +271,8 @@ class ReplacingPerson(ReplacingRecord):
     @property
     def kept(self) -> Kept:
         """What is kept of a person's records before anything is counted."""
+        from privspec.kernel.participation import Kept  # specs are checked without what judges plans
+
         return Kept(self.person, self.group, self.per_cell)
 
 

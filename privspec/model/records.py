@@ -8,36 +8,24 @@ law; the numbers of their records are independent draws from the law.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
-from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Domain, Table
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure, Report
-from privspec.model.requirements import DataModel
+from privspec.model.requirements import DataModel, RecordsLaw
 
 MOST = 255
 """Records that a person may have under a law that does not say how many at most."""
 LISTED = 2**16
 """Records that a person may have under any law."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordsLaw:
-    """The chances (n,) that a person has 0, 1, 2, ... records in a table, and how many people there are."""
-
-    table: str
-    person: str
-    people: int
-    chances: tuple[Fraction, ...]
-    span: Span
 
 
 def set_laws_apart(spec: syntax.Spec) -> tuple[syntax.Spec, tuple[syntax.Relation, ...]]:

@@ -186,6 +186,17 @@ class DataModel:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsLaw:
+    """The chances (n,) that a person has 0, 1, 2, ... records in a table, and how many people there are."""
+
+    table: str
+    person: str
+    people: int
+    chances: tuple[Fraction, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Conditional:
     """The law of an entry given earlier ones: a row of chances for all their values, those of the last one fastest."""
 

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
-from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from privspec.core.diagnostics import DataError, PrivspecError, SpecError
 from privspec.core.rounding import show
-from privspec.kernel.core.reading import Item, Refused, read
 from privspec.language.spelling import spell
-from privspec.language.walk import names_used
 from privspec.model.alternatives import described, value_text
 from privspec.model.graph import Model, once
-from privspec.model.neighbours import InputBlock
-from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.model.targets import environment
-from privspec.problem.form import Numbers, document
-
-if TYPE_CHECKING:
-    from privspec.problem.types import Problem
+from privspec.problem.cuts import Cut, cut_of
 
 KEY = "design"
 """Where a plan says what else its spec leaves open."""
@@ -37,21 +27,6 @@ class OpenChoice:
     name: str
     values: tuple[str, ...]
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What is expected to be cut of people's records: `chances` (n,) that one has 0, 1, 2, ... of them in a table.
-
-    `people`: how many there are; `cells` (k,): the chances of the cells where a record lies, whoever's it is, or None
-    where all records count alike; `lost`: what that adds to the loss, exactly.
-    """
-
-    input: str
-    people: int
-    chances: Numbers
-    cells: Numbers | None
-    lost: Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,70 +120,6 @@ def _alternative(model: Model) -> Alternative:
         return Alternative(values, model.cost, problem, "", cut_of(model, problem))
     except Failure as failure:
         raise failure.of_spec(model.source) from failure
-
-
-def cut_of(model: Model, problem: Problem) -> Cut | None:
-    """What is cut of people's records, where a law says how many they have; None where none does, and none is needed.
-
-    Raises: Failure PS0531 where it is needed, because how many are kept is chosen, or does not say enough.
-    """
-    line = next((one for one in model.requirements if one.neighbours.by_id and _is_chosen(model, one)), None)
-    if line is None and not model.records:
-        return None
-    kept = {data.name for data in problem.data if data.kept is not None}
-    if len(model.records) != 1 or {one.table for one in model.records} != kept:
-        where, whose = (line.wrt[0], line.neighbours.unit_name) if line else (model.records[0].table, "person")
-        text = "what is cut is known of one table, of which only so many records of each person are kept, by one law"
-        hint = f"under background, one line: count({where}, by = {{{whose}}}) ~ poisson(4)"
-        raise Failure("PS0531", line.span if line else model.records[0].span, text, help=hint)
-    (law,), held = model.records, model.block(model.records[0].table)
-    found = Cut(law.table, law.people, numbers(law.chances), _cells(model, held), Fraction(0))
-    try:
-        return replace(found, lost=lost(found, problem))
-    except Refused as why:
-        columns = ", ".join(f"{law.table}.{name} ~ uniform" for name, _ in held.schema or ())
-        hint = f"say in which cells records lie, by uniform or categorical(weights): {columns}"
-        text = f"what is cut cannot be predicted: the plan {str(why).partition(' ')[2]}"
-        raise Failure("PS0531", law.span, text, help=None if found.cells else hint) from why
-
-
-def _is_chosen(model: Model, line: Requirement) -> bool:
-    """Whether the number of records in a line is one that is chosen."""
-    units = (
-        clause.unit
-        for one in model.spec.privacy
-        if one.span == line.span
-        for clause in one.clauses
-        if hasattr(clause, "unit")
-    )
-    return any(set(names_used(unit)) & set(model.chosen) for unit in units)
-
-
-def _cells(model: Model, held: InputBlock) -> Numbers | None:
-    """The chances of the cells in which a record of a table lies, where laws of all of its columns say so, exactly."""
-    laws = {one.subject.partition(".")[2]: one for one in model.models if one.subject.partition(".")[0] == held.name}
-    schema = held.schema or ()
-    if not {name for name, _ in schema} <= set(laws) or not held.whole:
-        return None
-    each = [law_of(laws[name], list(domain.elements()), environment(model)) for name, domain in schema]
-    return numbers([prod(some, start=Fraction(1)) for some in product(*each)])
-
-
-def numbers(values: Sequence[Fraction]) -> Numbers:
-    """A list of exact numbers."""
-    return Numbers.of(values, (len(values),))
-
-
-def lost(cut: Cut, problem: Problem) -> Fraction:
-    """What the cut adds to the loss, by the function with which the kernel judges it.
-
-    Raises: Refused where all that is said does not tell.
-    """
-    from privspec.kernel.designs import Cut as Judged  # reads every form of block
-
-    found = read(Judged, Item(document(cut), "cut"))
-    assert isinstance(found, Judged)
-    return found.derived(Item(document(problem), "problem"))
 
 
 def reason(error: PrivspecError) -> str:

@@ -27,6 +27,7 @@ from privspec.model.neighbours import (
 from privspec.model.observers import looks, units
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
+from privspec.problem.cuts import cut_of
 from privspec.problem.terms import factor_of, public_number
 from privspec.problem.types import (
     ELABORATOR,
@@ -53,8 +54,6 @@ def elaborate(model: Model) -> Problem:
 
     Raises: SpecError PS05xx for what no block can say.
     """
-    from privspec.problem.designs import cut_of
-
     try:
         found = Problem(
             format=FORMAT,
