@@ -406,8 +406,13 @@ class Listed:
     total: int
     drops: bool
 
-    family = "table"
-    kept = None
+    @property
+    def family(self) -> str:
+        return "table"
+
+    @property
+    def kept(self) -> None:
+        """All records count: how many there are is public."""
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from privspec.kernel.core.case import PLAN, Bound, Case, Rules
 from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_mu_up
 from privspec.kernel.core.numbers import sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
+from privspec.kernel.core.problem import Data, Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
@@ -63,6 +63,11 @@ class System:
 
 Judged = tuple[Case, object, PartOfSystem]
 """A part as a plan of its own, what it executes, and its problem."""
+
+
+def _whole_table(data: Data) -> Data:
+    """The same table, whichever of its columns are read: those stand in the block."""
+    return replace(data, domain="table") if data.domain.startswith("table(") else data
 
 
 class SystemRules(Rules):
@@ -156,7 +161,8 @@ class SystemRules(Rules):
         found = read(Case, Item(body | given, plan.place))
         assert isinstance(found, Case)
         found.exposures.same(None)
-        if not case.frame.trust.holds_part(found.frame.trust) or not set(found.frame.data) <= set(case.frame.data):
+        own, held = (set(map(_whole_table, frame.data)) for frame in (found.frame, case.frame))
+        if not case.frame.trust.holds_part(found.frame.trust) or not own <= held:
             raise part.problem.wrong("is about other data, or other trust, than the system")
         return found
 

@@ -117,6 +117,8 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
             case syntax.Call(function=function, arguments=(syntax.Name(id=name), *rest)) if name in tables:
                 asked[name] |= _columns(function, rest, tables[name])
                 alone[name] -= 1
+            case syntax.Attribute(base=syntax.Name(id=name)) if name in tables:
+                alone[name] -= 1  # the law of a column, which no question need look at
             case syntax.Name(id=name) if name in tables:
                 alone[name] += 1
     found = {}
@@ -129,11 +131,14 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
 def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, object]]) -> tuple[str, ...]:
     """The columns that a spec declares for a table and that are not among those read."""
     read = {name for name, _ in schema}
+    return tuple(name for name in declared_columns(spec, table) if name not in read)
+
+
+def declared_columns(spec: syntax.Spec, table: str) -> tuple[str, ...]:
+    """The columns that a spec declares for a table."""
     domains = (one.domain for one in spec.variables if one.target.name == table and one.domain is not None)
     calls = (node for domain in domains for node in walk(domain) if isinstance(node, syntax.Call) and _is_table(node))
-    return tuple(
-        one.name for call in calls for one in call.arguments if isinstance(one, syntax.Member) and one.name not in read
-    )
+    return tuple(one.name for call in calls for one in call.arguments if isinstance(one, syntax.Member))
 
 
 def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[str]:

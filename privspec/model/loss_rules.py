@@ -128,11 +128,13 @@ class LossReader:
         return subject.id
 
     def _column(self, expr: syntax.Attribute, name: str, table: Table) -> str | None:
-        """The law of a column is that of one record, the records being independent; read columns alone have one."""
-        if expr.name in table.names:
+        """The law of a column is that of one record, the records being independent; questions need not look at it."""
+        written = walk(self.definitions.domains[name]) if name in self.definitions.domains else ()
+        known = {*table.names, *(one.name for one in written if isinstance(one, syntax.Member))}
+        if expr.name in known:
             return f"{name}.{expr.name}"
-        hint = suggestion(expr.name, table.names) or f"questions look at {', '.join(table.names)}"
-        self.report.error("PS0407", expr.span, f"{name} has no column {expr.name} that is read", help=hint)
+        hint = suggestion(expr.name, known) or f"it has {', '.join(table.names)}"
+        self.report.error("PS0407", expr.span, f"{name} has no column {expr.name}", help=hint)
         return None
 
     def _known_distribution(self, name: str, given: int, span: Span) -> bool:

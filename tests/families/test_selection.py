@@ -22,9 +22,12 @@ from privspec.families.selection.scores.family import (
     meets,
     steps_at,
 )
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Item
 from privspec.kernel.selection import Drawn, Listed, Target, tables_of
 from privspec.model.lotteries import lottery_of
 from privspec.noise.samplers import SimulationRandomness
+from tests.plans import mutate
 
 RECORD = "adding or removing one record"
 
@@ -211,6 +214,19 @@ def test_several_selections_and_counts_share_one_budget():
     ).solve()
     assert plan.document["mechanism"]["family"] == "composite"
     assert plan.verify().ok
+
+
+def test_parts_read_the_columns_that_they_are_about():
+    """Of one table one part reads ages, the other one the sex; nothing of the size of all cells is built."""
+    plan = Problem(
+        "variables:\n  input people in table(age in 0..20, sex in {F, M}, pay in 0..5000, town in 0..900)\n"
+        "  output m in 0..20\n  output n\n"
+        "loss: worst[ rank_error(m, median(people.age)) ] + 0.001 * E[ (n - count(people, sex = F))^2 ]\n"
+        f"privacy: all outputs are 1-DP wrt people, {RECORD}\n"
+    ).solve()
+    assert plan.verify().ok
+    report = judge(Item(mutate(plan.document, ("problem", "data", 0, "name"), "others"), "plan"))
+    assert not report.ok
 
 
 @pytest.mark.parametrize(
