@@ -183,12 +183,12 @@ class _Program:
         one = None
         if self.sizes is None:
             one = np.array([[float(name[0] == "weight") for name in known]])
-        done = linprog(
+        done = linprog(  # type: ignore[call-overload]
             cost,
             A_ub=matrix,
-            b_ub=self.limits,
+            b_ub=np.array(self.limits),
             A_eq=one,
-            b_eq=None if one is None else [1.0],
+            b_eq=None if one is None else np.ones(1),
             bounds=np.stack([free, np.full(size, np.inf)], axis=1),
             method="highs",
         )
@@ -196,20 +196,20 @@ class _Program:
             return None
         found = np.maximum(done.x, 0.0)
 
-        def value(*name: object) -> float:
+        def chosen(*name: object) -> float:
             return float(found[known[name]]) if name in known else 0.0
 
         columns = []
         for outcome in range(shape.near + shape.reach + 1):
             counts = [n for n in range(shape.near) if ("up", n, outcome) in known]
             if counts:
-                places = range(counts[0], counts[-1] + 1)
-                up, down = (np.array([value(side, n, outcome) for n in places]) for side in ("up", "down"))
+                between = range(counts[0], counts[-1] + 1)
+                up, down = (np.array([chosen(side, n, outcome) for n in between]) for side in ("up", "down"))
                 columns.append((outcome, counts[0], up, down))
         far = tuple(
-            np.array([value(side, k) for k in range(-shape.reach, shape.reach + 1)]) for side in ("far up", "far down")
+            np.array([chosen(side, k) for k in range(-shape.reach, shape.reach + 1)]) for side in ("far up", "far down")
         )
         weights = None
         if self.sizes is None:
-            weights = np.array([value("weight", n) for n in range(1, shape.near + 1)])
+            weights = np.array([chosen("weight", n) for n in range(1, shape.near + 1)])
         return Multipliers(tuple(columns), shape.near, end, (far[0], far[1]), weights)

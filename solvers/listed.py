@@ -54,7 +54,7 @@ def solve(costs: Array, weights: Array | None, pairs: NDArray[np.intp], ratio: f
     whole = csr_array((np.ones(count), ones), shape=(many, count + worst))
     aim = np.append(np.zeros(count), 1.0) if weights is None else (weights[:, None] * costs).ravel()
     sides = aim, at_most, np.zeros(shape[0]), whole, np.ones(many)
-    found = linprog(*sides, bounds=(0, None), method="highs", options=EXACT)
+    found = linprog(*sides, bounds=(0, None), method="highs", options=EXACT)  # type: ignore[call-overload]
     if not found.success:
         raise SolverError(f"the program of laws was not solved: {found.message}")
     prices = np.maximum(-np.asarray(found.ineqlin.marginals), 0.0)

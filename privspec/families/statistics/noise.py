@@ -124,7 +124,7 @@ class AddedLaw(ABC):
 
     def pooled(self, total: Sequence[int], randomness: Randomness) -> NDArray[np.float64]:
         """The sum over all parties with noise, in data units."""
-        return self.each(np.array([total], dtype=object), randomness)[0]
+        return np.asarray(self.each(np.array([total], dtype=object), randomness)[0])
 
 
 def to_units(steps: Iterable[int]) -> NDArray[np.float64]:
@@ -154,7 +154,7 @@ class VectorNoise(AddedLaw):
     def each(self, statistics: NDArray[Any], randomness: Randomness) -> NDArray[np.float64]:
         scale, law = self.scale / GRID, VECTORS[self.norm]
         vectors = (law(statistics.shape[1], scale, randomness).nearest(row, Fraction(1)) for row in statistics.tolist())
-        return np.array([to_units(vector) for vector in vectors]).reshape(statistics.shape)
+        return np.asarray(np.array([to_units(vector) for vector in vectors]).reshape(statistics.shape))
 
 
 SHAPES: Mapping[str, Callable[[Noise, int], Law]] = {

@@ -229,8 +229,8 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     image, sites = errors.of(block.target), block.sites or ()
     words = _pure_words(block) if pure else ("Gaussian noise of any covariance, unbiased",)
     # what the rows of Z rest on, and how what they stand for moves; how confined noise reaches it, and the errors
-    rows = range(block.size) if errors.rows is None else errors.rows.tolist()
-    needs, confined = [{i for i, v in enumerate(row) if v} if isinstance(row, list) else {row} for row in rows], None
+    own, confined = [] if errors.rows is None else errors.rows.tolist(), None
+    needs = [{i for i, v in enumerate(row) if v} for row in own] or [{i} for i in range(block.size)]
     if scope.value in ("errors", "parties")[: 1 if pure else 2]:
         moved = weighed([sqrt_down(weight) for weight in weights], image)
     elif scope.value == "inputs":
