@@ -159,13 +159,13 @@ class Fit:
 
     def details(self) -> Iterator[str]:
         """What does not fit, with the words that are none and what may be meant: one line each."""
-        shown = self.found.most_common(SHOWN)
+        shown = _most_frequent(self.found)[:SHOWN]
         for text, count in shown:
             yield f"{count:,} of {self.rows:,} say {_shown(text)}: not {self._what}{self._meant(text)}"
         rest = self.unknown - sum(count for _, count in shown)
         if rest:
             yield f"{rest:,} of {self.rows:,} say other words: not {self._what}"
-        for reason, count in self.reasons.most_common():
+        for reason, count in _most_frequent(self.reasons):
             yield f"{count:,} of {self.rows:,} are not readable as numbers: {reason}"
         if self.missing:
             yield f"{self.missing:,} of {self.rows:,} are missing"
@@ -263,6 +263,11 @@ class Keeper:
                 lines.append(f"{_title(name, column)}: {fit.rows:,} values, {said}")
                 lines += [f"  {line}" for line in fit.details()]
         return lines
+
+
+def _most_frequent(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first; in the order of their texts where they are as frequent, whichever was read first."""
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
 
 def is_missing(cell: Any) -> bool:

@@ -40,6 +40,7 @@ from privspec.execute.sources import (
     plain_text,
     rows_of_text,
 )
+from privspec.execute.warehouse import in_spark
 
 if TYPE_CHECKING:
     import polars as pl
@@ -175,7 +176,8 @@ def digests(name: str, source: Any) -> frozenset[bytes]:
     """Digests by which the data of an input are the same: of a file's bytes, and of the table in file or memory.
 
     A table is known by its columns, whatever their names, order, library and format; a folder by each of its files; a
-    database also by its place, whatever was written to it since, so that all its tables are one data set.
+    database also by its place, whatever was written to it since, so that all its tables are one data set; a frame of
+    Spark by the files that it is read from.
     """
     found = []
     if isinstance(source, str | Path):
@@ -190,6 +192,10 @@ def digests(name: str, source: Any) -> frozenset[bytes]:
             source = place
         if place.stat().st_size > LARGEST:
             return frozenset(found)
+    if in_spark(source):
+        from privspec.execute.spark import whereabouts  # most data are not in Spark
+
+        return frozenset({hashlib.sha256(b"spark" + whereabouts(source).encode()).digest()})
     try:
         found += [_of_table(columns) for columns in _tables(name, source) if columns]
     except _NO_TABLE:

@@ -282,7 +282,9 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
             tests = (known < low, known > high, nonzero, nonzero & (known.abs() <= edge))
             found += [test.sum().alias(f"tally_{i}_{j}") for j, test in enumerate(tests)]
         elif one.values or not schema[one.name].is_numeric():
-            chosen.append(column.alias(f"key_{i}"))
+            # zero has one text, whichever of its two signs stands there
+            plain = pl.when(column == 0.0).then(0.0).otherwise(column) if schema[one.name].is_float() else column
+            chosen.append(plain.alias(f"key_{i}"))
         else:
             chosen.append(_key(one, column.cast(pl.Float64).fill_nan(None)).alias(f"key_{i}"))
     for j, some in enumerate(asked.sets):

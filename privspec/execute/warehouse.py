@@ -107,10 +107,19 @@ def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> 
     """
     if isinstance(source, Table):
         return _OfTable(name, source)
+    if in_spark(source):
+        from privspec.execute.spark import OfSpark  # most data are not in Spark
+
+        return OfSpark(name, source)
     files = source.files if isinstance(source, Folder) else (source,)
     if all(isinstance(file, Path) and file.suffix.lower() == ".parquet" for file in files):
         return _OfParquet(name, files)
     return _OfFrame(name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source))
+
+
+def in_spark(source: Any) -> bool:
+    """Whether it is a frame of Spark."""
+    return type(source).__module__.startswith("pyspark.")
 
 
 @dataclass(frozen=True)
@@ -174,7 +183,7 @@ class _OfParquet(Records):
         source = _parquet(files)
         try:
             return Select(select_of(asked, _kinds(self.name, database, source), source), source)
-        except _RowsNeededError:
+        except RowsNeededError:
             return None
 
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
@@ -280,7 +289,7 @@ class _OfTable(Records):
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
         try:
             query = select_of(asked, self.kinds, self.table.quoted)
-        except _RowsNeededError:
+        except RowsNeededError:
             for part in self.rows(asked.columns, asked.person):
                 yield from groups_of_frame(asked, part.lazy(), told)
             return
@@ -306,7 +315,7 @@ class _OfTable(Records):
     def select(self, asked: Statistic) -> list[Select]:
         try:
             return [Select(select_of(asked, self.kinds, self.table.quoted), self.table.quoted)]
-        except _RowsNeededError:
+        except RowsNeededError:
             why = "records are read person by person" if asked.person else "text stands where numbers are added up"
             rows = self._rows(asked.columns, asked.person)
             return [Select(f"-- {why}: all rows are read\n{rows}", self.table.quoted)]
@@ -372,7 +381,7 @@ EXACT_DIGITS = 15
 """Whole numbers of so many digits, and their quotient by a power of ten, are rounded once."""
 
 
-class _RowsNeededError(Exception):
+class RowsNeededError(Exception):
     """A column is of a kind of which the database gives rows."""
 
 
@@ -422,7 +431,9 @@ def _key(one: Attribute, kind: str) -> str:
         # by its signs, whatever order or case the table compares them by
         return f"CAST({quoted} AS VARCHAR) COLLATE C"
     if one.values or kind == "BOOLEAN":
-        return number if _DECIMAL.fullmatch(kind) or kind in ("FLOAT", "DOUBLE") else quoted
+        # zero has one text, whichever of its two signs stands there
+        zero = f"CASE WHEN {number} = 0e0 THEN 0e0 ELSE {number} END"
+        return zero if _DECIMAL.fullmatch(kind) or kind in ("FLOAT", "DOUBLE") else quoted
     if _WHOLE.fullmatch(kind):
         # `least` and `greatest` would take a number for what is missing
         low, high = (f"WHEN {quoted} {sign} THEN" for sign in (f"< {one.lower}", f"> {one.upper}"))
@@ -442,14 +453,15 @@ def _key(one: Attribute, kind: str) -> str:
     )
 
 
-def select_of(asked: Statistic, kinds: Mapping[str, str], source: str) -> str:
+def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: bool = False) -> str:
     """One SELECT that asks a statistic of a table: its rows are the groups, and all its numbers are whole.
 
+    Args: wide, whether long steps are added up as decimals: not every database has sums of more than 64 bits.
     Raises: DataError PS0803 if a column holds neither numbers nor words.
     """
     numbers, cells, found = list[str](), list[str](), ["count(*) AS records"]
     if asked.person is not None:
-        raise _RowsNeededError
+        raise RowsNeededError
     for one in asked.attributes:
         if not _is_text(kinds[one.name]) and _double(one.name, kinds[one.name]) is None:
             refuse_kind(one.name, asked.name)
@@ -461,7 +473,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str) -> str:
             continue
         number = _double(one.name, kind)
         if number is None:
-            raise _RowsNeededError
+            raise RowsNeededError
         low, high = one.ends
         steps = f"least(greatest(x_{i}, {_real(low)}), {_real(high)})"
         steps = f"({steps} - {_real(low)})" if low else steps
@@ -482,6 +494,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str) -> str:
         found += [f"sum(CAST({test} AS INTEGER)) AS tally_{i}_{j}" for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):
         least = f"steps_{some[0]}" if len(some) == 1 else f"least({', '.join(f'steps_{i}' for i in some)})"
+        least = f"CAST({least} AS DECIMAL(38, 0))" if wide and asked.steps >= 2**31 else least
         found.append(f"sum({least}) AS sum_{j}")
     keys = ", ".join(f"key_{i}" for i in range(len(asked.attributes)))
     return (
@@ -496,20 +509,25 @@ def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, to
         cursor = database.execute(query)
         names = [column[0] for column in cursor.description or ()]
         while rows := cursor.fetchmany(BATCH):
-            columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
-            tallies, sums = [], [list(columns[f"sum_{j}"]) for j in range(len(asked.sets))]
-            for i in asked.added:
-                known = [not none for none in columns[f"key_{i}"]]
-                counted = (columns.get(f"tally_{i}_{j}", ()) for j in range(4))
-                tallies.append(Tally(*(sum(n for n, there in zip(c, known, strict=False) if there) for c in counted)))
-                missing = sum(n for n, there in zip(columns["records"], known, strict=True) if not there)
-                if missing:
-                    told(i, None, missing)
-                    for some, column in zip(asked.sets, sums, strict=True):
-                        if i in some:
-                            column[:] = [n if there else 0 for n, there in zip(column, known, strict=True)]
-            keys = tuple(columns[f"key_{i}"] for i in range(len(asked.attributes)))
-            yield Groups(keys, columns["records"], tuple(sums), tuple(tallies))
+            yield groups_of_rows(asked, names, rows, told)
+
+
+def groups_of_rows(asked: Statistic, names: Sequence[str], rows: Sequence[Sequence[Any]], told: Told) -> Groups:
+    """Groups from rows that a SELECT of `select_of` gave: where a number is missing, it counts as no steps."""
+    columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
+    tallies, sums = [], [list(map(int, columns[f"sum_{j}"])) for j in range(len(asked.sets))]
+    for i in asked.added:
+        known = [not none for none in columns[f"key_{i}"]]
+        counted = (columns.get(f"tally_{i}_{j}", ()) for j in range(4))
+        tallies.append(Tally(*(sum(n for n, there in zip(c, known, strict=False) if there) for c in counted)))
+        missing = sum(n for n, there in zip(columns["records"], known, strict=True) if not there)
+        if missing:
+            told(i, None, missing)
+            for some, column in zip(asked.sets, sums, strict=True):
+                if i in some:
+                    column[:] = [n if there else 0 for n, there in zip(column, known, strict=True)]
+    keys = tuple(columns[f"key_{i}"] for i in range(len(asked.attributes)))
+    return Groups(keys, columns["records"], tuple(sums), tuple(tallies))
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privspec.api import Problem
-from privspec.core.diagnostics import DataError, UsageError
+from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import sources, statistic, warehouse
 from privspec.execute.data import Grid, count_cells, data_rules, located, read_inputs
 from privspec.execute.family import Circumstances
@@ -213,6 +213,14 @@ def test_words_are_compared_by_their_signs_whatever_the_table_says(tmp_path: Pat
             database.execute(f"CREATE MACRO {function}")
         database.execute("CREATE TYPE DOUBLE_ AS ENUM ('F')")
     assert sum(counted(located("people", f"{path}::t"), True)[0]) == 2 * STEPS
+
+
+def test_zero_has_one_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    columns = (("sex", ("-0.0", "0.0"), None, None, False),)
+    rows = [(zero, 1, 1.0, 1.0) for zero in (-0.0, 0.0, -0.0)]
+    for kind in ("DOUBLE", "FLOAT"):
+        for source in every_engine(monkeypatch, tmp_path, rows, (kind, "INTEGER", "DOUBLE", "DOUBLE")).values():
+            assert count_cells(table(True, columns, 1), source).tolist() == [0, 3]
 
 
 @pytest.mark.parametrize("drops", [True, False])
@@ -472,3 +480,70 @@ def test_what_rounding_to_steps_does_is_said(tmp_path: Path) -> None:
     rules = data_rules([table(True)], strict=False)
     assert f"people: a number counts in whole steps of 1/{STEPS} of its range, the nearest" in rules
     assert not any("steps" in rule for rule in data_rules([table(True, COLUMNS[:2], 1)], strict=False))
+
+
+HOURS = """variables:
+  input people in table(sex in {0, 1}, "hours-per-week" in [0, 98])
+  output worked
+loss: E[ ||worked - sum(people."hours-per-week", by = {sex})||^2 ]
+privacy: worked is (1, 1e-6)-DP wrt people, adding or removing one record
+"""
+
+
+@pytest.mark.slow
+def test_spark_agrees_to_the_last_digit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every kind of column that Spark has, with two threads; text where numbers are added up comes by rows."""
+    session = pytest.importorskip("pyspark.sql").SparkSession
+    spark = session.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    names = {"VARCHAR": "string", "INTEGER": "int", "UBIGINT": "decimal(20,0)"}
+    try:
+        for types in (
+            ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"),
+            ("VARCHAR", "DOUBLE", "DECIMAL(9, 3)", "BIGINT"),
+            ("DOUBLE", "DECIMAL(9, 3)", "DECIMAL(38, 20)", "FLOAT"),
+            ("BOOLEAN", "BIGINT", "BOOLEAN", "TINYINT"),
+            ("INTEGER", "VARCHAR", "VARCHAR", "DOUBLE"),
+        ):
+            rows = [tuple(row) for row in zip(*(many(kind) for kind in types), strict=True)]
+            kinds = [names.get(kind, kind.lower().replace(" ", "")) for kind in types]
+            schema = "sex {}, age {}, pay {}, hours {}".format(*kinds)
+            source = spark.createDataFrame(rows, schema)
+            for drops in (True, False):
+                counts, report = counted(source, drops)
+                assert counts == naively(rows, drops), types
+                assert sorted(report) == sorted(counted(of_table(tmp_path, rows, types), drops)[1])
+        wide = spark.createDataFrame([(1.0,)] * 5000, "pay double")
+        columns = (("pay", ("0", "1"), None, None, True),)
+        assert count_cells(table(True, columns, 2**52), wide).tolist() == [0, 5000 * 2**52]
+        pl.DataFrame({"sex": ["0", "1"] * 9, "hours-per-week": range(18)}).write_parquet(tmp_path / "p.parquet")
+        held = spark.read.parquet(str(tmp_path / "p.parquet"))
+        assert digests("people", held) == digests("people", held.filter("sex = '1'")) != digests("people", wide)
+        plan = Problem(HOURS).solve()
+        first = plan.run({"people": held}, tmp_path / "l.db", new_ledger=True)
+        assert first.private
+        with pytest.raises(BudgetError):
+            plan.run({"people": held.filter("sex = '1'")}, tmp_path / "other.db", new_ledger=True)
+        drawn = [plan.run({"people": s}, randomness=SimulationRandomness(1)) for s in (held, tmp_path / "p.parquet")]
+        assert np.array_equal(drawn[0].values["worked"], drawn[1].values["worked"])
+        with pytest.raises(DataError, match="of a kind that holds neither"):
+            count_cells(table(True, columns, 2**52), spark.sql("SELECT DATE'2020-01-01' AS pay"))
+    finally:
+        spark.stop()
+
+
+def many(kind: str) -> list[Any]:
+    """The odd values of a kind, over and over: 97 rows, in an order that differs from kind to kind."""
+    values = {
+        "DOUBLE": DOUBLES,
+        "FLOAT": [0.0, -0.0, 0.5, math.nan, math.inf, 59.75],
+        "VARCHAR": [*WORDS, *TEXTS],
+        "BOOLEAN": [True, False],
+        "TINYINT": [-128, 0, 59, 60, 61, 127],
+        "INTEGER": [v for v in WHOLES if abs(v) < 2**31],
+        "BIGINT": WHOLES,
+        "DECIMAL(9, 3)": [Decimal("0.001"), Decimal("2.000"), Decimal("-0.100"), Decimal("999.999"), Decimal("2.500")],
+        "DECIMAL(38, 20)": [Decimal("0.10000000000000000555"), Decimal("2"), Decimal("333.33333333333333333333")],
+    }[kind]
+    return [[None, *values][i * (3 + len(values)) % (len(values) + 1)] for i in range(97)]
