@@ -41,6 +41,11 @@ Completion of commands and options: eval "$(_PRIVSPEC_COMPLETE=bash_source privs
 PATH = click.Path(path_type=Path)
 
 
+def _examples(*lines: str) -> str:
+    """Commands below a help text, each in a line of its own that can be pasted; the tests run them."""
+    return "\n".join(("\b", "Examples:" if len(lines) > 1 else "Example:", *(f"  privspec {line}" for line in lines)))
+
+
 class Decorator(Protocol):
     """An argument or option that several commands share."""
 
@@ -60,7 +65,7 @@ constant_option: Decorator = click.option(
     "constants",
     multiple=True,
     metavar="NAME=FILE",
-    help="A public value without one in the spec (CSV or NPY).",
+    help="The value of a constant that the spec leaves open, from a CSV or NPY file; may be repeated.",
 )
 quiet_option: Decorator = click.option(
     "--quiet", "-q", is_flag=True, help="No progress, warnings or tables; errors only."
@@ -84,7 +89,11 @@ output_option: Decorator = click.option(
     "-o", "--output", type=PATH, metavar="FILE", callback=_to_file, help="Where to write; - for standard output."
 )
 plan_output_option: Decorator = click.option(
-    "-o", "--output", type=PATH, metavar="FILE", help="Where to write the plan; - for standard output."
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="FILE",
+    help="Where to write the plan (default: beside the spec); - for standard output.",
 )
 
 
@@ -278,7 +287,7 @@ def _warn(model: Model, quiet: bool) -> None:
 # --- commands -------------------------------------------------------------------------------------
 
 
-@app.command(epilog="Example: privspec check specs/prefix_sums.priv --graph prefix.svg")
+@app.command(epilog=_examples("check prefix_sums", "check mine.priv --graph mine.svg"))
 @spec_path
 @click.option("--graph", is_flag=True, help="Print the graph in words.")
 @click.option("--problem", is_flag=True, help="Print in full sentences what the spec means.")
@@ -297,7 +306,7 @@ def check(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Parse, resolve and type-check a spec; nothing is solved."""
+    """Say whether a spec is understood, and what it takes for granted; nothing is solved."""
     from privspec.pipeline import check as check_spec
 
     model = check_spec(_request(spec, sets, constants))
@@ -353,7 +362,7 @@ def _check_json(model: Model) -> dict[str, Any]:
     }
 
 
-@app.command(epilog="Example: privspec solve specs/prefix_sums.priv --set epsilon=0.5 -o half.plan.json")
+@app.command(epilog=_examples("solve prefix_sums", "solve mine.priv --set epsilon=0.5 -o half.plan.json"))
 @spec_path
 @set_option
 @constant_option
@@ -364,7 +373,7 @@ def _check_json(model: Model) -> dict[str, Any]:
     default="default",
     show_default=True,
     metavar="default|cvxpy",
-    help="default: special solvers; cvxpy: the plain program.",
+    help="default: solvers for each kind of problem; cvxpy: the convex program as it is written.",
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="When the solver gives up (exit 5).")
 @click.option("--dump", metavar="STAGE", help="Print a stage: tree, graph, problem, system, candidates, plan.")
@@ -380,7 +389,7 @@ def solve(
     dump: str | None,
     quiet: bool,
 ) -> int:
-    """Compile a spec, solve it to proven optimality, and write the verified plan."""
+    """Find the mechanism that loses least, prove how good it is, and write the plan, once it is verified."""
     from privspec.families.family import Settings
     from privspec.pipeline import STAGES
     from privspec.pipeline import solve as solve_spec
@@ -448,7 +457,9 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
     print(infeasible_text(plan.document), file=sys.stderr, end="")
 
 
-@app.command(epilog="Example: privspec explain prefix_sums.plan.json --for auditor -o report.html")
+@app.command(
+    epilog=_examples("explain prefix_sums.plan.json", "explain prefix_sums.plan.json --for auditor -o report.html")
+)
 @plan_path
 @click.option("--for", "reader", metavar="|".join(READERS), help="Who will read it; public if nothing is said.")
 @click.option(
@@ -460,7 +471,7 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
 )
 @output_option
 def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Path | None) -> None:
-    """Explain a plan: to the public, to an auditor, or to an engineer (.md, .html or .json by suffix of -o)."""
+    """Explain a plan to the public, to an auditor, or to an engineer (.md, .html or .json, by the suffix of -o)."""
     if reader is not None and reader not in READERS:
         raise UsageError.of("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}")
     form = "md" if output is None else output.suffix.lstrip(".").lower()
@@ -496,12 +507,12 @@ def _profile(plan: Path, profiles: Sequence[str], reader: str | None, form: str)
     return profile_text(_plan(plan), data)
 
 
-@app.command(epilog="Example: privspec verify prefix_sums.plan.json")
+@app.command(epilog=_examples("verify prefix_sums.plan.json"))
 @plan_path
 @json_option
 @quiet_option
 def verify(plan: Path, as_json: bool, quiet: bool) -> int:
-    """Re-check every claim of a plan with code that shares nothing with the compiler."""
+    """Derive every claim of a plan again, by code that shares nothing with the compiler and its solvers."""
     from privspec.plan import Plan
 
     report = Plan.read(plan).verify()
@@ -526,7 +537,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
     return FAILED
 
 
-@app.command(epilog="Example: privspec audit prefix_sums.plan.json --draws 50000")
+@app.command(epilog=_examples("audit prefix_sums.plan.json --draws 2000"))
 @plan_path
 @click.option("--draws", type=int, metavar="N", help="Releases of each data set at most (default: 20,000).")
 @click.option("--seconds", type=float, metavar="S", help="How long one line may take, about (default: 60).")
@@ -534,7 +545,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 @json_option
 @quiet_option
 def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None, as_json: bool, quiet: bool) -> int:
-    """Test from outside what a plan executes: how much its releases tell apart data that differ in one unit."""
+    """Test from outside what a plan executes: how well its releases tell apart data that differ in one unit."""
     from privspec.audit import DRAWS, PILOT, SECONDS
     from privspec.audit import audit as audit_plan
 
@@ -554,7 +565,7 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
     return FAILED
 
 
-@app.command(epilog="Example: privspec run shops.plan.json --input x=shops.csv --new-ledger -o release.json")
+@app.command(epilog=_examples("run prefix_sums.plan.json --input x=series.csv --new-ledger -o release.csv"))
 @plan_path
 @click.option(
     "--input",
@@ -607,7 +618,7 @@ def run(
     participation: Path | None,
     quiet: bool,
 ) -> None:
-    """Execute exactly that plan on data; the budget ledger is debited first."""
+    """Execute exactly this plan on data; the ledger of the data is debited first."""
     from privspec.execute.keeper import Keeper
     from privspec.noise.samplers import SimulationRandomness
 
@@ -673,8 +684,9 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 
 
 @app.command(
-    epilog="Examples: privspec data people.priv --input people=people.csv, or what a database is asked: "
-    "privspec data people.priv --input people=warehouse.duckdb::people --sql"
+    epilog=_examples(
+        "data prefix_sums --input x=series.csv", "data people.priv --input people=warehouse.duckdb::people --sql"
+    ),
 )
 @click.argument("document", type=PATH, metavar="SPEC|PLAN")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
@@ -710,7 +722,7 @@ def data(
     print(report_text(keeper, paths), file=sys.stderr, end="")
 
 
-@app.command(epilog="Example: privspec keys --party 3 -o three.key > three.json")
+@app.command(epilog=_examples("keys --party 3 -o three.key > three.json"))
 @click.option(
     "--party",
     required=True,
@@ -726,7 +738,7 @@ def keys(party: str, output: Path) -> None:
     print(f"the secret key is in {output}: it masks one message, and nobody else may have it", file=sys.stderr)
 
 
-@app.command("verify-draw", epilog="Example: privspec verify-draw transcript.json --plan vote.plan.json")
+@app.command("verify-draw", epilog=_examples("verify-draw transcript.json --plan vote.plan.json"))
 @click.argument("transcript", type=PATH, metavar="TRANSCRIPT")
 @click.option("--plan", type=PATH, metavar="PLAN", help="Also check that it is a draw of this plan.")
 @click.option("--keys", type=PATH, metavar="FILE", help="The public keys of the voters, from the voters: JSON by name.")
@@ -753,7 +765,12 @@ def verify_draw(
     return 0
 
 
-@app.command(epilog="Example: privspec aggregate survey.plan.json reports.csv -o shares.svg")
+@app.command(
+    epilog=_examples(
+        "aggregate frequency_survey.plan.json reports.csv",
+        "aggregate frequency_survey.plan.json reports.csv -o shares.svg",
+    )
+)
 @plan_path
 @click.argument("reports", nargs=-1, required=True, type=PATH, metavar="REPORTS...")
 @click.option(
@@ -764,7 +781,7 @@ def verify_draw(
     help="auto: the best in a simulation of the declared data model.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="Level of the intervals.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulation and the bootstrap.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation and of the bootstrap.")
 @output_option
 @mode_option
 @json_option
@@ -780,9 +797,9 @@ def aggregate(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """From local reports, one a row, back to the shares of the values behind them (.json, .csv or .svg by -o).
+    """Estimate the shares of the values behind local reports, one report a row (.json, .csv or .svg, by -o).
 
-    Where every party made a message with `run --party`, from these messages to the release.
+    Where every party made a message with `run --party`, make the release from these messages.
     """
     from privspec.aggregate import aggregate_json, aggregate_text, check_suffix, write_aggregate
     from privspec.core.files import refuse_overwriting
@@ -805,13 +822,17 @@ def aggregate(
         print(aggregate_text(shares, found.name), end="")
 
 
-@app.command(epilog="Example: privspec sweep specs/prefix_sums.priv --over epsilon=0.1:10:log:20 -o frontier.csv")
+@app.command(
+    epilog=_examples(
+        "sweep prefix_sums --over epsilon=0.1:10:log:5", "sweep prefix_sums --over epsilon=0.5,1,2 -o frontier.csv"
+    )
+)
 @spec_path
-@click.option("--over", required=True, metavar="NAME=LO:HI:log|lin:COUNT", help="The parameter and its values.")
+@click.option("--over", required=True, metavar="NAME=VALUES", help="As in epsilon=0.1:10:log:20 (or lin), or k=2,3,4.")
 @set_option
 @constant_option
 @output_option
-@click.option("--plot", type=PATH, metavar="FILE.svg", help="Where to draw the frontier.")
+@click.option("--plot", type=PATH, metavar="FILE.svg", help="Where to draw the plot.")
 @json_option
 @quiet_option
 def sweep(
@@ -824,7 +845,7 @@ def sweep(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Privacy against loss, over any parameter: a table (CSV or JSON) and a plot."""
+    """Show what more or less privacy costs: the loss for several values of a parameter, as a table and a plot."""
     from privspec.core.files import write_atomically
     from privspec.sweep import files_of, frontier_svg, parse_range, sweep_files, sweep_spec, table_csv, table_json
 
@@ -861,13 +882,13 @@ def _sweep_progress() -> Any:
     return show
 
 
-@app.command(epilog="Example: privspec diff old.plan.json new.plan.json")
+@app.command(epilog=_examples("diff prefix_sums.plan.json half.plan.json"))
 @click.argument("old", type=PATH, metavar="OLD")
 @click.argument("new", type=PATH, metavar="NEW")
 @json_option
 @quiet_option
 def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
-    """What changed between two specs or two plans, in privacy and in loss; exit 1 if anything did."""
+    """Say what changed between two specs or two plans, in privacy and in loss; exit 1 if anything did."""
     from privspec.diff import diff_json, diff_text, differences, read_side
 
     if (old.suffix == ".json") != (new.suffix == ".json"):
@@ -880,7 +901,7 @@ def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
     return 1 if changes else 0
 
 
-@app.command(epilog="Example: privspec templates prefix_sums -o mine.priv")
+@app.command(epilog=_examples("templates", "templates prefix_sums -o mine.priv"))
 @click.argument("name", required=False)
 @output_option
 @json_option
@@ -904,11 +925,11 @@ def templates(name: str | None, output: Path | None, as_json: bool) -> None:
         _note(f"written to {path}", False)
 
 
-@app.command(epilog="Example: privspec fmt mine.priv --check")
+@app.command(epilog=_examples("fmt mine.priv --check"))
 @spec_path
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 if the file would change.")
 def fmt(spec: Path, only_check: bool) -> int:
-    """Canonical formatting, in place; comments stay."""
+    """Write a spec in its canonical form, in place; comments stay."""
     from privspec.core.files import write_atomically
     from privspec.language.formatter import format_source
     from privspec.language.parser import read_source
@@ -925,16 +946,16 @@ def fmt(spec: Path, only_check: bool) -> int:
     return 0
 
 
-@app.command("explain-error", epilog="Example: privspec explain-error PS0207")
+@app.command("explain-error", epilog=_examples("explain-error PS0207"))
 @click.argument("code")
 def explain_error(code: str) -> None:
-    """The long form of a diagnostic."""
+    """Explain a message at length, by its code."""
     from privspec.core.catalogue import explain_code
 
     print(explain_code(code), end="")
 
 
-@app.command("help", epilog="Example: privspec help prefix_sums")
+@app.command("help", epilog=_examples("help tutorial", "help prefix_sums", "help zCDP"))
 @click.argument("topic", required=False)
 def show_help(topic: str | None) -> None:
     """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.
@@ -947,7 +968,7 @@ def show_help(topic: str | None) -> None:
     print(help_text(topic), end="")
 
 
-@app.command(epilog="Example: privspec lsp --grammar > priv.tmLanguage.json")
+@app.command(epilog=_examples("lsp --grammar > priv.tmLanguage.json"))
 @click.option("--grammar", is_flag=True, help="Print the TextMate grammar that colours .priv files, and stop.")
 def lsp(grammar: bool) -> None:
     """Serve an editor on standard input and output: errors and fixes, hover, completion, formatting.
@@ -973,7 +994,13 @@ def lsp(grammar: bool) -> None:
 # --- the ledger -----------------------------------------------------------------------------------
 
 
-@ledger_app.command("init", epilog="Example: privspec ledger init survey.db --limit 'epsilon=2 delta=1e-6'")
+@ledger_app.command(
+    "init",
+    epilog=_examples(
+        "ledger init people.ledger.db --limit 'epsilon=2 delta=1e-6'",
+        "ledger init people.ledger.db --raise --limit 'epsilon=3 delta=1e-6'",
+    ),
+)
 @ledger_path
 @click.option("--limit", "limits", multiple=True, metavar="'epsilon=2 delta=1e-6'", help="The budget; may be repeated.")
 @click.option("--raise", "change", is_flag=True, help="Change the limit of a ledger that exists, knowingly.")
@@ -984,16 +1011,18 @@ def ledger_init(database: Path, limits: Sequence[str], change: bool) -> None:
     print(create(database, limits, change=change).describe())
 
 
-@ledger_app.command("show")
+@ledger_app.command("show", epilog=_examples("ledger show series.ledger.db"))
 @ledger_path
 def ledger_show(database: Path) -> None:
-    """What was spent and what is left."""
+    """Show what was spent and what is left."""
     from privspec.execute.ledger import show
 
     print(show(database).describe())
 
 
-@ledger_app.command("verify", epilog="Example: privspec ledger verify people.ledger.db --against may.csv june.csv")
+@ledger_app.command(
+    "verify", epilog=_examples("ledger verify series.ledger.db", "ledger verify series.ledger.db --against release.csv")
+)
 @ledger_path
 @click.argument("releases", nargs=-1, type=PATH, metavar="[RELEASE...]")
 @click.option("--against", is_flag=True, help="Also find the entry that each of these releases names.")
@@ -1010,11 +1039,11 @@ def ledger_verify(database: Path, releases: tuple[Path, ...], against: bool) -> 
         print(f"{some} entered in it")
 
 
-@ledger_app.command("export")
+@ledger_app.command("export", epilog=_examples("ledger export series.ledger.db -o events.json"))
 @ledger_path
 @output_option
 def ledger_export(database: Path, output: Path | None) -> None:
-    """All events as JSON, the chain included."""
+    """Write all events as JSON, with the chain that holds them together."""
     from privspec.core.files import write_atomically
     from privspec.execute.ledger import export
 
