@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import acos, ceil, floor, pi, prod
+from math import acos, ceil, comb, floor, pi, prod
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ HISTOGRAM_LIMIT = 2**12
 """Values of an entry that are counted one by one."""
 ENTRIES_LIMIT = 2**26
 """Largest matrix that a constructor lays out."""
+MOST_TABLES = 100_000
+"""Marginals of so many attributes each that one call may ask for."""
 
 
 def vector(arguments: Arguments, position: int, function: str) -> int:
@@ -293,11 +295,11 @@ class _Selected:
         each = []
         for i in self.by:
             (values,) = cell_labels(self.table, (i,), self.kept).values()
-            low, high = np.triu_indices(len(values)) if i in self.ranges else (np.arange(len(values)),) * 2
-            words = (
-                {i: [f"{a}..{b}" for a, b in zip(values[low], values[high], strict=True)]} if i in self.ranges else {}
-            )
-            each.append(np.array(words.get(i, _upwards(values) if i in self.running else values), dtype=object))
+            if i in self.ranges:
+                ends = zip(*(values[at] for at in np.triu_indices(len(values))), strict=True)
+                each.append(np.array([f"{low}..{high}" for low, high in ends], dtype=object))
+            else:
+                each.append(_upwards(values) if i in self.running else values)
         grids = np.meshgrid(*each, indexing="ij")
         return {self.table.names[i]: grid.reshape(-1) for i, grid in zip(self.by, grids, strict=True)}
 
@@ -454,6 +456,8 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
         """The sets of so many attributes."""
         if not isinstance(value, Fraction) or value.denominator != 1 or not 0 <= value <= len(names):
             raise FunctionError(f"a table of {len(names)} attributes has no such marginals", place)
+        if comb(len(names), int(value)) > MOST_TABLES:
+            raise FunctionError(f"these are more than {MOST_TABLES:,} tables", place)
         yield from combinations(range(len(names)), int(value))
 
     for position, argument in enumerate(arguments.positional[1:], start=1):

@@ -29,6 +29,7 @@ from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.participation import notes_of, wrong_person
 from privspec.kernel.quality.stated import judge_loss
 
 AMONG = "Gaussian noise of any covariance, unbiased"
@@ -198,10 +199,35 @@ def read_residuals(block: Item, mechanism: Item) -> Residuals:
 
 
 def unit_of(obligation: Obligation | View, source: str) -> Unit:
-    """The unit that a line is about: records of the table `source`."""
+    """The unit that a line is about: records of the table `source`, or all that are kept of one person."""
     (unit, *more) = obligation.units
-    plain = unit.kind == "record" and unit.inputs == (source,) and unit.party is None and unit.apart is None
+    plain = (
+        (unit.kind == "record" or (unit.kind == "person" and unit.adding))
+        and unit.inputs == (source,)
+        and unit.party is None
+        and unit.apart is None
+    )
     if more or not plain:
+        raise Refused("is about other units than records of the table")
+    return unit
+
+
+def held_by(case: Case, source: str) -> None:
+    """One keeper holds the table; where records of each person are kept, every line is about one person."""
+    data, trust = case.frame.data, case.frame.trust
+    if [(one.name, one.party) for one in data] != [(source, None)] or trust.kind != "curator":
+        raise case.block.wrong("is about other data, or other trust, than the problem")
+    kept = data[0].kept
+    for asked in case.frame.obligations:
+        wrong = wrong_person([(unit.kind, unit.count) for unit in asked.units], [kept])
+        if wrong or (kept and kept.per_cell is not None):
+            raise case.block.wrong(wrong or "keeps records cell by cell")
+
+
+def seen_unit(case: Case, view: View, source: str) -> Unit:
+    """The unit of a view; refused for single records where which are kept depends on others."""
+    unit = unit_of(view, source)
+    if wrong_person([(unit.kind, unit.count)], [case.frame.data[0].kept]):
         raise Refused("is about other units than records of the table")
     return unit
 
@@ -326,10 +352,8 @@ class MarginalRules(Rules):
 
     def judge(self, case: Case) -> Residuals:
         executed = read_residuals(case.block, case.mechanism)
-        block, trust = executed.block, case.frame.trust
-        held = [(data.name, data.party, data.kept) for data in case.frame.data]
-        if held != [(block.source, None, None)] or trust.kind != "curator":
-            raise case.block.wrong("is about other data, or other trust, than the problem")
+        block = executed.block
+        held_by(case, block.source)
         rule = case.frame.data[0].rule
         for asked in case.frame.obligations:
             if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
@@ -363,7 +387,7 @@ class MarginalRules(Rules):
         block = executed.block
         tables = tuple(one for own in block.released if own.name in outputs for one in own.tables)
         try:
-            found = mu_squared(executed, block.parts_of(tables), unit_of(view, block.source))
+            found = mu_squared(executed, block.parts_of(tables), seen_unit(case, view, block.source))
         except Refused:
             return None
         return None if found is None else {"mu": sqrt_up(found, 100)}
@@ -372,8 +396,11 @@ class MarginalRules(Rules):
 def conclude(case: Case, guarantee: Guarantee, found: Fraction | None, parts: int) -> None:
     """The mu that a plan states covers the square that was found, and proves what is asked."""
     asked, said = guarantee.obligation, guarantee.achieved
-    group = ("group-privacy",) if asked.units[0].count > 1 else ()
-    if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
+    if (
+        guarantee.because != (*NOTES, *notes_of([(unit.kind, unit.count) for unit in asked.units]))
+        or set(said) != {"mu"}
+        or asked.measure.each
+    ):
         raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
     text = f"whoever sees {' and '.join(asked.seen)} sees the noisy parts of {parts} sets of columns and nothing else"
     case.says("view", True, text, guarantee.number)

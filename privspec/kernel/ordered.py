@@ -26,7 +26,7 @@ from privspec.kernel.core.linear import Matrix, dot, read_matrix
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Obligation, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.marginals import AMONG, PRECISION, ROUNDED, Subset, conclude, unit_of
+from privspec.kernel.marginals import AMONG, PRECISION, ROUNDED, Subset, conclude, held_by, seen_unit, unit_of
 from privspec.kernel.quality.stated import judge_loss
 
 MOST_CELLS, MOST_ENTRIES = 4096, 2**24
@@ -253,10 +253,8 @@ class OrderedRules(Rules):
 
     def judge(self, case: Case) -> Strategies:
         executed = read_strategies(case.block, case.mechanism)
-        block, trust = executed.block, case.frame.trust
-        held = [(data.name, data.party, data.kept) for data in case.frame.data]
-        if held != [(block.source, None, None)] or trust.kind != "curator":
-            raise case.block.wrong("is about other data, or other trust, than the problem")
+        block = executed.block
+        held_by(case, block.source)
         square = executed.mu_squared(set(block.subsets))
         for guarantee in read_guarantees(case.guarantees, case.frame):
             asked = guarantee.obligation
@@ -285,7 +283,7 @@ class OrderedRules(Rules):
         witness.same(None)
         assert isinstance(executed, Strategies)
         try:
-            unit = unit_of(view, executed.block.source)
+            unit = seen_unit(case, view, executed.block.source)
         except Refused:
             return None
         if not unit.adding:

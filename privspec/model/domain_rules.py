@@ -34,7 +34,7 @@ from privspec.model.values import show
 LARGEST_SIZE = 2**48
 """Largest extent of one axis or set; anything above is taken for a slip of the pen."""
 
-MOST_CELLS = 1000
+MOST_CELLS = 400
 """Binary digits of the number of cells of a table: what is not laid out has no other limit."""
 LARGEST_NUMBER = Fraction(2**1000)
 

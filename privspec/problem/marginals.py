@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import prod
 from typing import ClassVar
 
+from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Tables, Type
@@ -29,6 +30,10 @@ from privspec.problem.terms import public, public_number
 
 FROM = 1000
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
+LARGEST = Fraction(10) ** 50
+"""Weights and amounts beyond it, or below its inverse, are left to others to refuse."""
+MOST_RECORDS = 10**6
+"""Of one unit."""
 Subset = tuple[int, ...]
 
 
@@ -138,6 +143,8 @@ def _found(model: Model) -> MarginalBlock | None:
         if any(tally.running or tally.ranges for some in tallies for tally in some):
             return None
         tables = [tuple(tally.by for tally in some) for some in tallies]
+        if sum(2 ** len(own) for some in tables for own in some) > MOST_PAIRS:
+            return None
         released = tuple(Answers(o.name, o.type.shape, own) for o, own in zip(model.outputs, tables, strict=True))
     except (OtherFormError, Failure, KeyError):
         return None
@@ -172,7 +179,9 @@ def plain(model: Model) -> bool:
     if not isinstance(source.type.element, Tables) or source.type.shape or source.index:
         return False
     table = source.type.element.table
-    if any(isinstance(domain, Between) for _, domain in table.attributes) or table.cell_count < FROM:
+    if len(table.attributes) > MOST_COLUMNS:
+        return False
+    if any(isinstance(domain, Between) for _, domain in table.attributes) or not table.cell_count >= FROM:
         return False
     return all(_hides_all(model, line) for line in model.requirements)
 
@@ -180,10 +189,13 @@ def plain(model: Model) -> bool:
 def _hides_all(model: Model, line: Requirement) -> bool:
     """Whether a line is about all outputs, records of the table, and a measure that Gaussian noise may satisfy."""
     relation = line.neighbours
-    kept = isinstance(relation, ReplacingPerson) and (relation.by_id or relation.per_cell is not None)
-    about = isinstance(relation, ReplacingRecord) and not kept
-    about = about and set(model.exposed(line)) == {o.name for o in model.outputs}
-    return about and not isinstance(line.measure, Personalised) and line.measure.gaussian_mu_down() is not None
+    about = isinstance(relation, ReplacingRecord)
+    if isinstance(relation, ReplacingPerson):
+        # how many records a person has may change where they are replaced
+        about = relation.per_cell is None and (relation.adding or not relation.by_id)
+    about = about and set(model.exposed(line)) == {o.name for o in model.outputs} and relation.group <= MOST_RECORDS
+    mu = None if isinstance(line.measure, Personalised) else line.measure.gaussian_mu_down()
+    return about and mu is not None and 1 / LARGEST <= mu <= LARGEST
 
 
 Errors = list[tuple[str, int, Fraction]]
@@ -326,7 +338,7 @@ class Reader:
 
     def _weight(self, expr: syntax.Expr) -> Fraction:
         found = public_number(expr, self.model)
-        if found <= 0:
+        if not 1 / LARGEST <= found <= LARGEST:
             raise OtherFormError
         return found
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from contextlib import nullcontext
 from itertools import combinations
 from math import prod, sqrt
 from pathlib import Path
@@ -15,12 +17,15 @@ from privspec.solvers.marginals import least_worst
 from privspec.api import Problem
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
 from privspec.families.marginals.execution import centred, whole_part
+from privspec.kernel import judge
+from privspec.kernel.core.reading import Item
 from privspec.model.targets import labels_of
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import marginals
 from privspec.problem.marginals import reads
 from privspec.registry import family_of
 from tests.families.specs import model_of, spec
+from tests.plans import resign
 
 ADDING = "O is 1-GDP wrt t, adding or removing one record"
 DATA = Path("/work/shared/data")
@@ -86,6 +91,23 @@ def test_counts_of_a_large_table_are_found_by_their_form(source):
 @pytest.mark.parametrize("source", LEFT)
 def test_other_specs_are_left_to_others(source):
     assert not reads(model_of(source))
+
+
+def test_what_is_out_of_proportion_is_refused_by_a_line():
+    many = [2] * 40
+    for source, words in (
+        (text(many, "marginals(t, 20)"), "more than 100,000 tables"),
+        (text(many, "marginals(t, {" + ", ".join(f"c{i}" for i in range(40)) + "})"), "too much to compute with"),
+        (text([2**9] * 50, "marginals(t, 1)"), "more than 2\\^400 cells"),
+        (text(LARGE, privacy="O is 1e-60-GDP wrt t, adding or removing one record"), ""),
+        (text(LARGE, loss="1e150 * E[ ||O - y||^2 ]"), ""),
+    ):
+        model = None
+        with pytest.raises(Exception, match=words) if words else nullcontext():
+            model = model_of(source)
+            if words:
+                solve(source)
+        assert words or not reads(model)
 
 
 def test_without_the_numbers_of_cells_a_pure_line_is_refused_plainly():
@@ -303,3 +325,27 @@ def test_labels_say_totals_and_ranges():
     found = labels_of(model, "O", (12,))
     assert list(dict.fromkeys(found["c0"])) == ["0..0", "0..1", "0..2", "1..1", "1..2", "2..2"]
     assert found["c1"].tolist() == ["<= 0", "<= 1"] * 6
+
+
+# --- people of several records ---------------------------------------------------------------------
+
+
+def test_people_of_several_records_are_hidden_as_wholes(every_size):
+    source = text(
+        [3, 2],
+        "marginals(t, up_to = 2)",
+        privacy="O is 1-GDP wrt t, adding or removing one user with at most 3 records",
+    )
+    one, plan = solve(text([3, 2])), solve(source.replace("table(", "table(user in id, "))
+    assert plan["mechanism"]["family"] == "marginals"
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["value"] == pytest.approx(9 * one["loss"]["value"], rel=1e-9)
+    assert plan["guarantees"][0]["because"][-1] == "people"
+    rows = {"user": ["a"] * 9 + ["b", "c"], "c0": [0, 1, 2] * 3 + [0, 0], "c1": [0] * 11}
+    secret = mechanism_of(plan).read({"t": pl.DataFrame(rows)}, Circumstances())
+    assert int(secret.counts[()]) == 5
+    forged = copy.deepcopy(plan)
+    forged["problem"]["data"][0]["kept"] = None
+    assert not judge(Item(resign(forged), "plan")).ok
+    forged["problem"]["data"][0]["kept"] = plan["problem"]["data"][0]["kept"] | {"most": 9}
+    assert not judge(Item(resign(forged), "plan")).ok

@@ -26,6 +26,7 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import given_for
 from privspec.kernel.core.linear import Held
+from privspec.kernel.core.problem import Data, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import Marginals, Residuals, Subset, read_residuals
 from privspec.kernel.ordered import Ordered
@@ -49,11 +50,11 @@ def residuals_of_plan(plan: Plan) -> Residuals:
         return read_residuals(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
 
 
-def grid_of(block: Marginals | Ordered, *, drops: bool) -> Grid:
+def grid_of(block: Marginals | Ordered, said: Data) -> Grid:
     """The table as data are read into it."""
     size = prod(block.sizes)
     held = Held(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
-    return Grid(held, Fraction(1), drops)
+    return Grid(held, Fraction(1), said.rule == "drop", None, said.kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,8 @@ class TableMechanism(FamilyMechanism):
     @classmethod
     def of_plan(cls, plan: Plan) -> TableMechanism:
         executed = residuals_of_plan(plan)
-        (data,) = plan["problem"]["data"]
-        return cls(executed, grid_of(executed.block, drops=data["rule"] == "drop"))
+        (data,) = read_frame(Item(plan["problem"], "problem")).data
+        return cls(executed, grid_of(executed.block, data))
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
@@ -78,7 +79,7 @@ class TableMechanism(FamilyMechanism):
         block = read(Marginals, Item(document(block_of(model)), "block"))
         assert isinstance(block, Marginals)
         said = data_of(model, model.nodes[block.source])
-        counted(grid_of(block, drops=said.rule == "drop"), (), data, circumstances)
+        counted(grid_of(block, said), ((),), data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:

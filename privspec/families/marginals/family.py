@@ -33,6 +33,7 @@ from privspec.kernel.marginals import (
     unit_of,
     units_words,
 )
+from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.requirements import Requirement
@@ -260,7 +261,8 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
         ("equal noise on each cell of the whole table", float(max(weights @ (every / np.array(cells, dtype=float))))),
     ]
     for name, loss in sorted(found, key=lambda one: one[1]):
-        yield {"name": name, "loss": float(loss * factor), "admissible": True, "reason": reason}
+        if np.isfinite(loss * factor):
+            yield {"name": name, "loss": float(loss * factor), "admissible": True, "reason": reason}
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +323,7 @@ class Decided:
         )
 
     def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
-        group = ["group-privacy"] if unit_of(asked, self.system.block.source).count > 1 else []
+        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
         said = {"mu": decimal_up(_reached(self.executed, asked))}
         return guarantee_head(requirement, index) | {"achieved": said, "because": [*NOTES, *group]}
 

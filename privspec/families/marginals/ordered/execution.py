@@ -25,6 +25,7 @@ from privspec.execute.family import (
 )
 from privspec.families.marginals.execution import centred, counted, grid_of, whole_part
 from privspec.kernel.core.linear import Matrix
+from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import Subset
 from privspec.kernel.ordered import Ordered, Strategies, Table, read_strategies
@@ -51,9 +52,9 @@ class OrderedMechanism(FamilyMechanism):
     @classmethod
     def of_plan(cls, plan: Plan) -> OrderedMechanism:
         with readable_plan():
-            (block,), (data,) = plan["problem"]["blocks"], plan["problem"]["data"]
+            (block,), (data,) = plan["problem"]["blocks"], read_frame(Item(plan["problem"], "problem")).data
             executed = read_strategies(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-            return cls(executed, grid_of(executed.block, drops=data["rule"] == "drop"))
+            return cls(executed, grid_of(executed.block, data))
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
@@ -64,7 +65,7 @@ class OrderedMechanism(FamilyMechanism):
         block = read(Ordered, Item(document(block_of(model)), "block"))
         assert isinstance(block, Ordered)
         said = data_of(model, model.nodes[block.source])
-        counted(grid_of(block, drops=said.rule == "drop"), (), data, circumstances)
+        counted(grid_of(block, said), ((),), data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:

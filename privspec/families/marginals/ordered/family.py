@@ -22,6 +22,7 @@ from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import AMONG, NOTES, unit_of
 from privspec.kernel.ordered import Ordered, bound, read_strategies
 from privspec.kernel.ordered import Strategies as Executed
+from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.elaborate import elaborate
@@ -200,7 +201,7 @@ class OrderedDecision:
         for index, (requirement, asked) in enumerate(lines):
             count = unit_of(asked, block.source).count
             said = {"mu": decimal_up(sqrt_up(square * count**2, 100))}
-            because = [*NOTES, *(["group-privacy"] if count > 1 else [])]
+            because = [*NOTES, *notes_of([(unit.kind, unit.count) for unit in asked.units])]
             guarantees.append(guarantee_head(requirement, index) | {"achieved": said, "because": because})
         return plan_document(
             self.model,
