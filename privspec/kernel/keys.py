@@ -15,7 +15,7 @@ from math import ceil, comb, floor
 from flint import arb, ctx
 
 from privspec.kernel.core.case import Case, Rules
-from privspec.kernel.core.numbers import ball, end, exp_down, exp_up, gaussian_delta_up
+from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, exp_up, gaussian_delta_up
 from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.participation import Kept, wrong_person
@@ -220,12 +220,14 @@ def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) ->
 
     Each pair of laws is made of randomised response with a failure by post-processing (Kairouz, Oh & Viswanath 2015).
     """
-    low, high, limit = exp_down(share), exp_up(share), exp_down(epsilon)
-    ups, downs = ([Fraction(ratio**k) for k in range(moves + 1)] for ratio in (high, low))
-    pairs = zip(reversed(ups), downs, strict=True)
-    each = (comb(moves, k) * max(up - limit * down, Fraction(0)) for k, (up, down) in enumerate(pairs))
-    whole = sum(each, Fraction(0))
-    return min(1 - (1 - delta) ** moves * (1 - min(whole / (1 + low) ** moves, Fraction(1))), Fraction(1))
+    if share > LARGEST_LOG:
+        return Fraction(1)
+    with ctx.workprec(4 * PRECISION):
+        ratio, limit = ball(share).exp(), ball(epsilon).exp()
+        likely = [k for k in range(moves + 1) if share * (moves - 2 * k) > epsilon]
+        whole = sum((comb(moves, k) * (ratio ** (moves - k) - limit * ratio**k) for k in likely), arb(0))
+        found = 1 - (1 - ball(delta)) ** moves * (1 - whole / (1 + ratio) ** moves)
+        return min(max(end(found.upper()), Fraction(0)), Fraction(1))
 
 
 def unit_delta(keys: Keys, moved: Moved, share: Fraction, epsilon: Fraction) -> Fraction:

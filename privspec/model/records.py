@@ -65,6 +65,10 @@ def _read(
     table, law = domains.get(name), statement.right
     if not isinstance(table, Table) or person not in table.ids:
         text, hint = f"{name} has no column {person} that says whose a record is", f"table({person} in id, ...)"
+        if isinstance(table, Table) and person in table.names:
+            said = f"{spell(statement.left)}"
+            hint = f"a law of other counts has a name: `intermediate sizes`, `sizes = {said}`, `sizes ~ ...`"
+            raise Failure("PS0531", statement.left.span, text, help=hint)
         raise Failure("PS0531", statement.left.span, text, help=f"declare the column: {hint}")
     if not isinstance(law, syntax.Call):
         hint = f"as in {spell(statement.left)} ~ poisson(4), or ~ empirical(numbers)"

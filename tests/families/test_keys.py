@@ -164,6 +164,11 @@ REFUSED = [
     ),
     (spec(line="shown is (1, 1e-3)-DP wrt people, replacing everything"), "PS", ""),
     (spec(line="shown is (1e-6, 1e-12)-DP wrt people"), "PS0515", "thresholds"),
+    (
+        with_sizes("geometric(0.1)").replace("  sizes ~", f"  {COUNT} ~"),
+        "PS0531",
+        "no column district that says whose a record is",
+    ),
 ]
 
 
@@ -254,6 +259,23 @@ def test_every_engine_counts_the_same_keys(tmp_path):
         assert found[0]["café",] == twice  # its two ways of writing are one person's each time
         assert found[0]["x y",] == 3
         assert all(counts == found[0] for counts in found[1:])
+
+
+def test_a_release_of_nothing_is_one(tmp_path):
+    plan = solved_text(spec(line="shown is (1, 1e-9)-DP wrt people"))
+    for name in ("release.csv", "release.json", "release.parquet", "release.npy"):
+        run(plan, {"people": table_of("a")}, output=tmp_path / name, randomness=SimulationRandomness(1))
+    assert (tmp_path / "release.csv").read_text("utf-8").count("\n") == 1
+    assert json.loads((tmp_path / "release.json").read_text("utf-8"))["outputs"]["shown"]["values"] == []
+
+
+def test_many_records_of_a_person_are_quick():
+    text = SURE.replace("table(district", "table(person in id, district").replace(
+        "one record", "one person with at most 1000 records, at most 1 in one cell"
+    )
+    plan = solved_text(text.replace("(20, 0.5)", "(4, 1e-5)"))
+    assert set(plan["claims"]) == {"scale", "middle"}
+    assert Plan(plan).verify().ok
 
 
 def test_records_without_a_key_or_with_other_values_are_left_out():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, exp, floor, log, sqrt
+from math import ceil, exp, expm1, floor, log, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -59,12 +59,12 @@ BITS = 128
 """Binary places of the chances of thresholds."""
 SPARE = Fraction(1, 2**70)
 """By so much less than asked delta is taken, relatively: what rounding chances may bring is far below."""
-SPLITS = 32
+SPLITS, SOLVED = 32, 3
 PARTS = (0.3, 0.5, 0.7, 0.85, 0.95)
 """Parts of delta that are tried for Gaussian noise."""
 SLACK, BEYOND = 1e-9, 1e-3
 """What doubles may be off, relatively; the part of what is cut off of a Gaussian law that lies above."""
-"""Shares of epsilon that are tried where a unit moves several keys."""
+"""Shares of epsilon that are looked at where a unit moves several keys, and those of them that are solved."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -187,9 +187,8 @@ def steps_of(epsilon: Fraction, delta: Fraction) -> tuple[int, ...] | None:
     The chance to be shown at n + 1 records is min(R p + delta, 1 - (1 - p - delta) / R, 1) after p at n, R at most
     e^epsilon, rounded down. None where there would be too many thresholds.
     """
-    steep = exp(min(float(epsilon), 30.0)) - 1
-    if log(1 + steep / (2 * float(delta))) / float(epsilon) > MOST_STEPS:
-        return None  # without counting them: half of the thresholds are about so many
+    if half_of(epsilon, delta) > MOST_STEPS:
+        return None  # without counting them
     ratio, unit = exp_down(epsilon), 2**BITS
     # what rounding chances adds to the delta of their differences is less than this
     spare = delta - (delta * SPARE if delta > SPARE else 0)
@@ -201,6 +200,11 @@ def steps_of(epsilon: Fraction, delta: Fraction) -> tuple[int, ...] | None:
         after = min(ratio * before + spare, 1 - (1 - before - spare) / ratio, Fraction(1))
         kept.append(int(after * unit))
     return tuple(after - before for before, after in pairwise(kept))
+
+
+def half_of(epsilon: Fraction, delta: Fraction) -> float:
+    """About how many records a key has that is shown as often as not."""
+    return log(1 + expm1(min(float(epsilon), 30.0)) / (2 * float(delta))) / float(epsilon)
 
 
 def as_keys(block: KeyBlock, steps: tuple[int, ...]) -> Keys:
@@ -286,9 +290,9 @@ def _composed(system: System) -> Iterator[Found]:
     if moves > 1 and moved.each == 1:
         # more than an even share of epsilon is paid for by delta
         shares += [epsilon / moves * Fraction(round(moves ** (k / SPLITS) * 2**20), 2**20) for k in range(1, SPLITS)]
-    for share in shares:
-        delta = room_of(system, share)
-        steps = steps_of(share, delta) if delta > 0 else None
+    known = [(half_of(share, delta), share, delta) for share in shares if (delta := room_of(system, share)) > 0]
+    for _, share, delta in sorted(known)[:SOLVED]:
+        steps = steps_of(share, delta)
         if steps is not None:
             keys = as_keys(system.block, steps)
             least = unit_delta(keys, moved, share, epsilon)
