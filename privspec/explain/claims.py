@@ -17,12 +17,16 @@ from privspec.stated import Guarantee, parse_exact
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Which two data sets must look alike, as the plan words it ("replacing one entry")."""
+    """Which two data sets must look alike, as the plan words it ("replacing one entry").
+
+    `kept`: of one person who may have any number of records, so many are counted.
+    """
 
     text: str
     adds: bool
     unit: str | None
     group: int
+    kept: int | None = None
 
     @property
     def single(self) -> bool:
@@ -36,7 +40,7 @@ class Relation:
             return f"the data differ as the guarantee says ({self.text})"
         if self.unit == "everything":
             return "other data stand in the place of all of yours"
-        stands = _STAND_INS.get(self.unit, f"another {self.unit} stands")
+        stands = _STAND_INS.get(self.unit if self.kept is None else "record", f"another {self.unit} stands")
         return "" if self.adds else f"{stands} in the place of yours"
 
     @property
@@ -54,15 +58,20 @@ _STAND_INS = {
 _RELATION = re.compile(
     r"(?P<how>replacing|adding or removing) "
     r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+)(?:, (?:at least|exactly) \d+ apart)?"
-    r"|one \w+ with at most (?P<own>\d+) (?P<held>\w+)(?:, at most \d+ in one cell)?)"
+    r"|one (?P<whose>\w+) with at most (?P<own>\d+) (?P<held>\w+)(?:, at most \d+ in one cell)?)"
 )
 
 
-def relation(text: str) -> Relation:
-    """The relation behind the words of a plan; unknown words are kept and explained as they stand."""
+def relation(text: str, *, counted: bool = False) -> Relation:
+    """The relation behind the words of a plan; unknown words are kept and explained as they stand.
+
+    `counted`: where they are about one person with so many records, no more of that person's are counted.
+    """
     match = _RELATION.fullmatch(text.strip())
     if match is None:
         return Relation(text, adds=False, unit=None, group=1)
+    if counted and match["own"]:
+        return Relation(text, match["how"] != "replacing", match["whose"], 1, int(match["own"]))
     held = match["many"] or match["held"] or ""
     many, group = "entry" if held == "entries" else held.removesuffix("s"), int(match["k"] or match["own"] or 1)
     return Relation(text, match["how"] != "replacing", match["one"] or match["all"] or many, group)
@@ -122,6 +131,8 @@ class Claim:
         if self.local or self.by_distance:
             return "one report" if self.local else "one value"
         many = f", up to {self.relation.group} at once" if self.relation.group > 1 else ""
+        if self.relation.kept is not None:
+            many = f", of whom at most {self.relation.kept} record{'s' * (self.relation.kept > 1)} count"
         return f"{self.relation.unit or self.relation.text}{many}"
 
     @property
@@ -266,7 +277,7 @@ def claim(guarantee: Guarantee) -> Claim:
     bare = Claim(
         outputs=guarantee.outputs,
         wrt=guarantee.wrt,
-        relation=relation(guarantee.neighbours),
+        relation=relation(guarantee.neighbours, counted="people" in guarantee.because),
         observer=guarantee.observer,
         line=SpecLine(guarantee.line, guarantee.text),
         variant=measure,

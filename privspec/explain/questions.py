@@ -186,6 +186,9 @@ def took_part(relation: Relation) -> Question:
     held = "are yours" if relation.unit in ("entry", "record") else "act as one, like a family"
     together = f"If {{}} {relation.plural} {held}" if relation.single else ""
     many = f" This holds for up to {relation.group} {relation.plural} at once." if relation.group > 1 else ""
+    if relation.kept is not None:
+        counted = "one of them is" if relation.kept == 1 else f"{relation.kept} of them are"
+        many = f" However many records you have, at most {counted} counted, drawn at random."
     know = f"They know everybody else's data {_MEANS}"
     if relation.adds:
         return Question(
@@ -202,6 +205,7 @@ def took_part(relation: Relation) -> Question:
             together=together,
         )
     meant = _ANSWER.get(relation.unit or "", f"all data of one {relation.unit}")
+    meant = meant if relation.kept is None else "all records about you"
     compared = f"Your answer means {meant}, compared with any other answer.{many}"
     if relation.unit is None:
         compared = f"The page compares the data with others that differ as the guarantee says ({relation.text})."

@@ -300,7 +300,7 @@ def _everything(
     found = {
         entry.input: _bound(entry)
         for entry in plan.exposures
-        if relation(entry.neighbours) == claim.relation and released <= set(entry.outputs)
+        if entry.neighbours == claim.relation.text and released <= set(entry.outputs)
     }
     curves = [curve for name in claim.wrt if (curve := found.get(name)) is not None]
     return min(curves, key=lambda curve: curve.equal_error()) if len(curves) == len(claim.wrt) else None
@@ -358,9 +358,9 @@ def _template(entry: Seen, stated: Sequence[Claim], where: Context) -> Claim:
     """A claim about what an observer sees that says nothing yet; of two values nearby any two remain."""
     moved = relation(entry.neighbours)
     bare = Claim(entry.outputs, entry.wrt, moved, entry.observer, where.line_of(entry.input))
-    like = next((line for line in stated if entry.input in line.wrt and line.relation == moved), None)
+    like = next((line for line in stated if entry.input in line.wrt and line.relation.text == moved.text), None)
     if like is None:
         return replace(bare, local=where.trust == "nobody")
     local = like.local or like.by_distance
-    kept = replace(bare, line=like.line, notes=like.notes, delta=like.delta)
+    kept = replace(bare, relation=like.relation, line=like.line, notes=like.notes, delta=like.delta)
     return replace(kept, requirement=like.requirement, local=local)

@@ -295,7 +295,9 @@ def _counted(model: Model, block: InputBlock) -> Assumption:
         f"Records of {block.name} are counted by their declared attributes; one that does not fit is handled "
         "by a public rule that looks at that record alone (the release states it)."
     )
-    if left := unread_columns(model.spec, block.name, block.schema or ()):
+    lines = [one.neighbours for one in model.requirements if block.name in one.wrt]
+    whose = {one.person for one in lines if isinstance(one, ReplacingPerson) and one.by_id}
+    if left := [one for one in unread_columns(model.spec, block.name, block.schema or ()) if one not in whose]:
         text += f" No question is about {listing(left)}, which {'is' if len(left) == 1 else 'are'} not read."
     return _said(text, "proved", line=_line(model, block.span.start))
 

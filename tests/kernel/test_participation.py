@@ -196,7 +196,7 @@ def test_one_person_with_several_records() -> None:
     (said,) = [own for own in one["assumptions"] if "nothing says whose a record is" in own["text"]]
     assert said["status"] == "assumed"
     page = Problem(PERSON.replace("UNIT", "one person with at most 5 records"), {}).solve().explain("public")
-    assert "It holds for up to 5 records at once." in page
+    assert "holds for up to 5 records at once." in page
 
 
 @pytest.mark.parametrize(
