@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -224,7 +224,10 @@ class Plan:
         found = _VERIFIED.get(self._fingerprint)
         if found is None:
             return Judgement()
-        return Judgement(tuple((c.name, c.text) for c in found.claims if c.holds), found.told)
+        from datetime import date
+
+        claims = tuple((c.name, c.text) for c in found.claims if c.holds)
+        return Judgement(claims, found.told, _kernel_version(), date.today().isoformat())
 
     def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
@@ -379,6 +382,22 @@ class Plan:
 
         plan = self.verified()
         return plan_html(plan.document, plan.model(), plan._judgement)
+
+
+def _kernel_version() -> str:
+    """The version of this package, and a digest of the kernel's own source."""
+    from importlib.resources import files
+
+    from privspec import __version__
+
+    def texts(folder: Any) -> Iterator[str]:
+        for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+            if entry.is_dir() and entry.name != "__pycache__":
+                yield from texts(entry)
+            elif entry.name.endswith(".py"):
+                yield entry.read_text("utf-8")
+
+    return f"{__version__}, source {_sha256(''.join(texts(files('privspec.kernel'))))[:16]}"
 
 
 def _sha256(text: str) -> str:

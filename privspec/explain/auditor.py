@@ -6,6 +6,7 @@ And the page for engineers: sites, variances, solver, gap, alternatives, prices,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from shlex import quote
 
 from privspec.explain import plots
@@ -88,25 +89,56 @@ def auditor_page(facts: Facts) -> Document:
     )
 
 
+MOST_LISTED = 5
+"""Promises and assumptions that the page to sign lists; the others follow below it."""
+
+
 def sign_blocks(facts: Facts) -> tuple[Block, ...]:
-    """One page: what is released, under which promises, how well it is known, what is assumed, and who signs."""
-    weakest, loss, unknown = facts.weakest, facts.loss, "none is known"
-    odds = unknown if weakest is None or weakest.shown is None else weakest.shown.odds.pair
-    promises = "; ".join(fact.claim.sentence for fact in facts.claims) or "none"
-    derived = ", ".join(sorted(facts.judgement.derived)) or "nothing"
-    assumed_ = sum(1 for s in facts.assumptions if s.status in (Status.ASSUMED, Status.ASSERTED))
-    rows = (
-        ("Released", listing(sorted(facts.mechanism.released))),
-        ("Promised", promises),
-        ("Derived again by the kernel for this page", derived),
-        ("Odds of the best observer, at worst", odds),
-        ("Loss", "none" if loss is None else f"{loss.value} {loss.units}".strip()),
-        ("Assumptions taken or asserted", f"{assumed_}, listed below"),
-        ("Plan fingerprint (SHA-256)", facts.digest),
-    )
-    lines = ("Controller", "Author of the spec", "Auditor", "Place and date")
-    block = "\n".join(f"{line + ':':<20} {'_' * 40}" for line in lines)
-    return table("What is signed", "Item | Value", rows), Listing("Signatures", block)
+    """One page: what is released, under which promises, who proved what and when, what is assumed, and who signs."""
+    weakest, judgement, unknown = facts.weakest, facts.judgement, "none is known"
+    odds = unknown if weakest is None or weakest.shown is None else weakest.question.odds(weakest.shown.odds)
+    taken = list(dict.fromkeys(s.text for s in facts.assumptions if s.status in (Status.ASSUMED, Status.ASSERTED)))
+    label, error = facts.mechanism.error(facts)
+    names = [f"{name} (“{words}”)" if words else name for name, words in _called(facts)]
+    derived = f"{len(judgement.claims)} claims: {', '.join(sorted(judgement.derived))}"
+    bare = listing(list(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))))
+    rows = [
+        ("What is published", listing(names)),
+        ("Promise", _first([fact.claim.sentence for fact in facts.claims]) or "none"),
+        *([("Not protected", bare)] if bare else []),
+        ("Derived by the kernel", derived if judgement.claims else "nothing, for this page"),
+        ("Kernel and date", f"{judgement.kernel or 'unknown'}, {judgement.on or 'no date'}"),
+        ("Assumed", _first(taken) or "nothing beyond what the last sections list"),
+        ("What can be told", odds),
+        (label, error or "none is known"),
+        ("How near to the best", _near(facts)),
+        ("Plan (SHA-256)", facts.digest),
+        ("Spec (SHA-256)", facts.spec_sha256),
+    ]
+    who = ((role, "", "", "") for role in ("Controller", "Author of the spec", "Auditor"))
+    signed = replace(table("Signatures", "Role | Name | Place and date | Signature", who), fields=True)
+    return table("What is signed", "Item | Value", rows), signed
+
+
+def _near(facts: Facts) -> str:
+    """How much less any other mechanism can lose, in a line."""
+    loss = facts.loss
+    if loss is None or loss.gap is None:
+        return f"{facts.status}; it is not proved that no other has less loss"
+    known = "derived by the kernel" if facts.bound_certified else "not derived by the kernel"
+    return f"{facts.status}; a relative gap of at most {loss.gap} to the least loss of those considered, {known}"
+
+
+def _called(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The outputs with the labels that the spec gives them."""
+    labels = {} if facts.model is None else facts.model.labels
+    return ((name, labels.get(name, "")) for name in sorted(facts.mechanism.released))
+
+
+def _first(found: list[str]) -> str:
+    """The first few sentences, and how many more there are."""
+    more = f"; and {len(found) - MOST_LISTED} more, below" if len(found) > MOST_LISTED else ""
+    return "; ".join(text.removesuffix(".") for text in found[:MOST_LISTED]) + more
 
 
 def legend() -> Table:

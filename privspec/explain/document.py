@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
+from importlib.resources import files
 from typing import ClassVar, TypeAlias
 
 
@@ -146,6 +147,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
     label: bool = False
+    fields: bool = False
+    """Whether its cells are to be filled in by hand."""
 
 
 def table(caption: str, header: str | Iterable[str], rows: Iterable[Iterable[object]], *numeric: int) -> Table:
@@ -213,7 +216,22 @@ class Listing:
     text: str
 
 
-Block: TypeAlias = Paragraph | Points | Table | Plot | Picture | IconArray | Listing
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """The proof notes that a page names, in the order in which it does, each in full behind a fold."""
+
+    kind: ClassVar = "notes"
+    notes: tuple[str, ...]
+
+
+def note_text(name: str) -> tuple[str, str]:
+    """The title of a note, and what stands below it."""
+    text = files("privspec.noise.notes").joinpath(f"{name}.md").read_text("utf-8")
+    title, _, rest = text.partition("\n")
+    return title.removeprefix("# ").strip(), rest.strip()
+
+
+Block: TypeAlias = Notes | Paragraph | Points | Table | Plot | Picture | IconArray | Listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +260,15 @@ class Document:
     sections: tuple[Section, ...]
     footer: str = ""
     lang: str = "en-GB"
+
+    def with_notes(self) -> Document:
+        """The page, and at its end the notes that its sentences rest on; the same page where it names no sources."""
+        blocks = (block for section in self.sections for block in section.blocks)
+        said = (s for block in blocks if isinstance(block, Paragraph | Points) for s in block.sentences)
+        names = tuple(dict.fromkeys(b.name for sentence in said for b in sentence.because if isinstance(b, Note)))
+        if not names or not self.shows_basis:
+            return self
+        return replace(self, sections=(*self.sections, Section("Proof notes", (Notes(names),))))
 
     def judged(self, derived: frozenset[str]) -> Document:
         """The page with the status that each sentence has where the kernel derived claims of these names."""

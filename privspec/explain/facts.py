@@ -189,10 +189,15 @@ class Frontier:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the kernel derived again of a plan, by name and in words, and what the plan has to keep, in sentences."""
+    """What the kernel derived again of a plan, by name and in words, and what the plan has to keep, in sentences.
+
+    `kernel` is its version, `on` the day (YYYY-MM-DD).
+    """
 
     claims: tuple[tuple[str, str], ...] = ()
     told: tuple[str, ...] = ()
+    kernel: str = ""
+    on: str = ""
 
     @property
     def derived(self) -> frozenset[str]:
@@ -200,7 +205,7 @@ class Judgement:
         return frozenset(name for name, _ in self.claims)
 
     def to_json(self) -> dict[str, object]:
-        return {"claims": self.derived}
+        return {"claims": self.derived, "kernel": self.kernel, "on": self.on}
 
 
 @dataclass(frozen=True, slots=True)

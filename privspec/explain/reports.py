@@ -25,6 +25,8 @@ from privspec.explain.document import (
     IconArray,
     IconRow,
     Listing,
+    Note,
+    Notes,
     Paragraph,
     Picture,
     Plot,
@@ -32,6 +34,7 @@ from privspec.explain.document import (
     Sentence,
     SpecLine,
     Table,
+    note_text,
     reported,
     sections,
     table,
@@ -105,6 +108,11 @@ def _block_markdown(block: Block, shows_basis: bool) -> str:
         case IconArray(caption, rows):
             drawn = "\n\n".join("\n".join((row.label, *icon_lines(row))) for row in rows)
             return f"```text\n{drawn}\n```\n\n*{escape(caption)}*"
+        case Notes(names):
+            head = (
+                "*In full in the HTML form of this page, and in the folder `privspec/noise/notes` of the package*\n\n"
+            )
+            return head + "\n".join(f"- note {name}: {escape(note_text(name)[0])}" for name in names)
         case Listing(caption, text):
             fence = "```" if "```" not in text else "````"
             head = f"*{escape(caption)}*\n\n" if caption else ""
@@ -147,7 +155,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals.update(prose=_prose, source=_source, svg=_svg, data_uri=_data_uri, icon_svg=icon_svg)
+    made.globals.update(note=_note, prose=_prose, source=_source, svg=_svg, data_uri=_data_uri, icon_svg=icon_svg)
     return made
 
 
@@ -164,10 +172,44 @@ def _prose(text: str) -> Markup:
     return Markup("").join(marked)
 
 
-def _source(because: Because) -> Markup:
-    """A source in words; a spec line shows its text to who hovers or listens."""
+_INLINE = re.compile(r"\*\*(.+?)\*\*|`([^`]+)`", re.DOTALL)
+
+
+def _note(name: str) -> tuple[str, Markup]:
+    """The title of a note, and its text: paragraphs, lists and formulas, as they are written."""
     from markupsafe import Markup, escape
 
+    def inline(text: str) -> Markup:
+        found, at = Markup(""), 0
+        for match in _INLINE.finditer(text):
+            tag = "strong" if match[1] else "code"
+            found += escape(text[at : match.start()]) + Markup(f"<{tag}>{{}}</{tag}>").format(match[1] or match[2])
+            at = match.end()
+        return found + escape(text[at:])
+
+    title, rest = note_text(name)
+    made = Markup("")
+    for part in re.split(r"\n\s*\n", rest):
+        if part.startswith(("    ", "|", "```")):
+            made += Markup("<pre>{}</pre>\n").format(part)
+        elif part.startswith(("- ", "1. ")):
+            items = re.split(r"\n(?=- |\d+\. )", part)
+            made += Markup("<ul>{}</ul>\n").format(
+                Markup("").join(
+                    Markup("<li>{}</li>").format(inline(re.sub(r"^(- |\d+\. )", "", item))) for item in items
+                )
+            )
+        else:
+            made += Markup("<p>{}</p>\n").format(inline(part.removeprefix("## ")))
+    return title, made
+
+
+def _source(because: Because) -> Markup:
+    """A source in words; a spec line shows its text to who hovers or listens, a note is a step away where it stands."""
+    from markupsafe import Markup, escape
+
+    if isinstance(because, Note):
+        return Markup('<a href="#note-{}">{}</a>').format(because.name, str(because))
     if isinstance(because, SpecLine) and because.text:
         return Markup('<span title="{}">{}</span>').format(because.text, str(because))
     return escape(str(because))
@@ -240,7 +282,7 @@ def plain(value: Any) -> Any:
 
 def _block_json(block: Block) -> dict[str, Any]:
     """The block but for its drawings and its looks."""
-    names = ("sentences", "name", "alt", "caption", "header", "rows", "text")
+    names = ("sentences", "name", "alt", "caption", "header", "rows", "text", "notes")
     found = {name: plain(getattr(block, name)) for name in names if hasattr(block, name)}
     return {"kind": block.kind, **found, **({"table": _block_json(block.twin)} if isinstance(block, Plot) else {})}
 
@@ -313,7 +355,7 @@ def explain(
         found = facts(plan, model, judgement)
         document = page(found) if found.status != "infeasible" else infeasible_page(Stated.of(plan), found, reader)
         document = with_design(document, found.design)
-        document = document.judged(found.judgement.derived)
+        document = document.judged(found.judgement.derived).with_notes()
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError.of("PS0711", f"this plan cannot be read: {error}") from error
     return writer(document, found)

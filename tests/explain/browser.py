@@ -98,10 +98,11 @@ class Browser:
             raise RuntimeError(str(found["exceptionDetails"]))
         return found["result"].get("value")
 
-    def press(self, key: str, code: int) -> None:
-        """Press and release a key."""
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+    def press(self, key: str, code: int, text: str = "") -> None:
+        """Press and release a key, which writes this text."""
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
     def pdf(self) -> bytes:
         """The page printed on A4."""

@@ -18,7 +18,9 @@ from tests.plans import solved_text
 
 Plan = dict[str, Any]
 CLAIMS = ("bound", "choices", "exposure", "fairness", "law", "loss", "privacy", "sites", "unbiased")
-JUDGED = Judgement(tuple((name, "as derived") for name in CLAIMS))
+JUDGED = Judgement(
+    tuple((name, "as derived") for name in CLAIMS), kernel="0.1.0, source 0123456789abcdef", on="2026-11-30"
+)
 PREFIX_SUMS = '''spec prefix_sums
 """64 running totals of a secret series in [0, 1]^64"""
 parameters:

@@ -153,6 +153,22 @@ def test_sections_follow_the_guideline(name: str) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("name", ["prefix_sums", "council_seat"])
+def test_the_auditors_page_can_be_signed(name: str) -> None:
+    """First a page with who proved what, when and of which texts, and room to sign; every note named is in the page."""
+    first = page(name, "auditor").split("## ")[1]
+    for part in ("Kernel and date", "0.1.0, source 0123456789abcdef, 2026-11-30", "Plan (SHA-256)", "Spec (SHA-256)"):
+        assert part in first
+    assert "| Auditor |  |  |  |" in first
+    html = page(name, "auditor", "html")
+    linked = set(re.findall(r'<a href="#note-([^"]+)"', html))
+    assert linked
+    assert linked == set(re.findall(r'<div id="note-([^"]+)"', html))
+    for note in linked:
+        words = (NOTES / f"{note}.md").read_text("utf-8").split("**Statement")[0].split("\n", 1)[0].removeprefix("# ")
+        assert words.replace('"', "&#34;").replace("'", "&#39;") in html
+
+
 @pytest.mark.parametrize("reader", READERS)
 def test_a_guarantee_without_odds_says_what_cannot_be_explained(reader: str) -> None:
     found = plan("histogram")
