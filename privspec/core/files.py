@@ -179,8 +179,11 @@ def refuse_overwriting(outputs: Iterable[Path], kept: Mapping[str, object]) -> N
     """
     for output in outputs:
         for what, other in kept.items():
-            if isinstance(other, str | Path) and same_file(output, Path(other)):
-                message = f"{output} would take the place of {what}"
+            if not isinstance(other, str | Path):
+                continue
+            among = Path(other).is_dir() and Path(other).resolve() in output.resolve().parents
+            if among or same_file(output, Path(other)):
+                message = f"{output} would {'stand among' if among else 'take the place of'} {what}"
                 hint = "choose another place with -o"
                 raise UsageError.of("PS0832", message, "nothing was drawn and nothing was spent", help=hint)
 

@@ -39,7 +39,8 @@ VIEW = "privspec_records"
 
 def whereabouts(frame: DataFrame) -> str:
     """The files that a frame is read from, whatever is chosen of them; without files, how it is made."""
-    return "\n".join(sorted(frame.inputFiles())) or str(frame.semanticHash())
+    files: list[str] = sorted(frame.inputFiles())
+    return "\n".join(files) or str(frame.semanticHash())
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class OfSpark(Records):
 
         text = select_of(asked, self.kinds, _HERE, wide=True)
         plain = Select(text, _HERE).on(VIEW)
-        return sqlglot.transpile(plain, "duckdb", "spark")[0].replace(f"`{VIEW}`", f"{{{VIEW}}}")
+        text = str(sqlglot.transpile(plain, "duckdb", "spark")[0])
+        return text.replace(f"`{VIEW}`", f"{{{VIEW}}}")
 
     def _rows(self, names: Sequence[str]) -> Iterator[Mapping[str, list[Any]]]:
         """Its rows, some after others, each cell as it would stand in memory."""

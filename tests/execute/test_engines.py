@@ -41,6 +41,12 @@ COLUMNS = (
     ("hours", ("0", "60"), None, None, True),
 )
 STEPS = 2**30
+HOURS = """variables:
+  input people in table(sex in {0, 1}, "hours-per-week" in [0, 98])
+  output worked
+loss: E[ ||worked - sum(people."hours-per-week", by = {sex})||^2 ]
+privacy: worked is (1, 1e-6)-DP wrt people, adding or removing one record
+"""
 PLACES = count()
 
 
@@ -196,6 +202,20 @@ def test_engines_agree_to_the_last_digit(
         assert sorted(report) == sorted(reports["database"]), name
 
 
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(*[KINDS["VARCHAR"]] * 4), min_size=1, max_size=24), st.booleans())
+def test_text_is_read_alike_from_files_and_databases(
+    tmp_path: Path, rows: list[tuple[str | None, ...]], drops: bool
+) -> None:
+    path = tmp_path / f"{next(PLACES)}.csv"
+    frame = pl.DataFrame(rows, schema={name: pl.String for name, *_ in COLUMNS}, orient="row")
+    frame.write_csv(path, quote_style="always")
+    expected = naively(rows, drops)
+    found = [path, frame, frame.to_dict(as_series=False), of_table(tmp_path, rows, ("VARCHAR",) * 4)]
+    for source in found:
+        assert counted(source, drops)[0] == expected
+
+
 def test_a_record_that_is_missing_is_left_out_and_not_counted_below(tmp_path: Path) -> None:
     """The least of a number and nothing is the number, in most databases."""
     rows = [("F", None, 1.0, 1.0), ("F", 1, None, 1.0), (None, 1, 1.0, 1.0), ("F", 1, 1.0, math.nan)]
@@ -307,6 +327,19 @@ def test_folders_hold_parquet_and_nothing_else(tmp_path: Path) -> None:
     assert "d.parquet of the folder for people has no column pay" in refused(tmp_path)
     (tmp_path / "d.parquet").rename(tmp_path / "d.csv")
     assert "holds d.csv beside Parquet" in refused(tmp_path)
+
+
+def test_a_release_does_not_stand_among_the_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It would be read as data by the next run."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "people"
+    folder.mkdir()
+    pl.DataFrame({"sex": ["0", "1"], "hours-per-week": [1, 2]}).write_parquet(folder / "a.parquet")
+    plan = Problem(HOURS).solve()
+    with pytest.raises(UsageError, match="would stand among the data for people"):
+        plan.run({"people": folder}, output=folder / "release.parquet", new_ledger=True)
+    plan.run({"people": folder}, output=tmp_path / "release.parquet", new_ledger=True)
+    assert (tmp_path / "people.ledger.db").is_file()
 
 
 def test_the_number_of_records_is_public_where_the_spec_has_it(tmp_path: Path) -> None:
@@ -480,14 +513,6 @@ def test_what_rounding_to_steps_does_is_said(tmp_path: Path) -> None:
     rules = data_rules([table(True)], strict=False)
     assert f"people: a number counts in whole steps of 1/{STEPS} of its range, the nearest" in rules
     assert not any("steps" in rule for rule in data_rules([table(True, COLUMNS[:2], 1)], strict=False))
-
-
-HOURS = """variables:
-  input people in table(sex in {0, 1}, "hours-per-week" in [0, 98])
-  output worked
-loss: E[ ||worked - sum(people."hours-per-week", by = {sex})||^2 ]
-privacy: worked is (1, 1e-6)-DP wrt people, adding or removing one record
-"""
 
 
 @pytest.mark.slow
