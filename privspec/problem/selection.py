@@ -139,7 +139,7 @@ class Selection:
             f"{self.column} ({ends})."
         ]
         if self.numbers:
-            found.append(f"Each record is read at the nearest of these values of {self.column}, the higher of two as near.")
+            found.append(f"Each {self.column} is read at the nearest of these values, the higher of two as near.")
         for one in self.where:
             kept = ", ".join(one.values[i] for i in one.kept[:8]) + (", ..." if len(one.kept) > 8 else "")
             found.append(f"Only records count whose {one.column} is one of: {kept}.")
