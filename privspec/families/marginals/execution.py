@@ -26,10 +26,11 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import given_for
 from privspec.kernel.core.linear import Held
-from privspec.kernel.core.problem import Data, read_frame
+from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import Marginals, Residuals, Subset, read_residuals
 from privspec.kernel.ordered import Ordered
+from privspec.kernel.participation import Kept
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
@@ -50,11 +51,11 @@ def residuals_of_plan(plan: Plan) -> Residuals:
         return read_residuals(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
 
 
-def grid_of(block: Marginals | Ordered, said: Data) -> Grid:
+def grid_of(block: Marginals | Ordered, rule: str, kept: Kept | None) -> Grid:
     """The table as data are read into it."""
     size = prod(block.sizes)
     held = Held(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
-    return Grid(held, Fraction(1), said.rule == "drop", None, said.kept)
+    return Grid(held, Fraction(1), rule == "drop", None, kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class TableMechanism(FamilyMechanism):
     def of_plan(cls, plan: Plan) -> TableMechanism:
         executed = residuals_of_plan(plan)
         (data,) = read_frame(Item(plan["problem"], "problem")).data
-        return cls(executed, grid_of(executed.block, data))
+        return cls(executed, grid_of(executed.block, data.rule, data.kept))
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
@@ -79,7 +80,7 @@ class TableMechanism(FamilyMechanism):
         block = read(Marginals, Item(document(block_of(model)), "block"))
         assert isinstance(block, Marginals)
         said = data_of(model, model.nodes[block.source])
-        counted(grid_of(block, said), ((),), data, circumstances)
+        counted(grid_of(block, said.rule, said.kept), ((),), data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class OrderedMechanism(FamilyMechanism):
         with readable_plan():
             (block,), (data,) = plan["problem"]["blocks"], read_frame(Item(plan["problem"], "problem")).data
             executed = read_strategies(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-            return cls(executed, grid_of(executed.block, data))
+            return cls(executed, grid_of(executed.block, data.rule, data.kept))
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
@@ -65,7 +65,7 @@ class OrderedMechanism(FamilyMechanism):
         block = read(Ordered, Item(document(block_of(model)), "block"))
         assert isinstance(block, Ordered)
         said = data_of(model, model.nodes[block.source])
-        counted(grid_of(block, said), ((),), data, circumstances)
+        counted(grid_of(block, said.rule, said.kept), ((),), data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:
