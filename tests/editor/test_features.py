@@ -140,7 +140,7 @@ def test_hover_says_what_a_name_is() -> None:
     assert "Sensitivity: when one of 8 entries moves by 1" in at("prefix_sums")
     assert at("epsilon = 1").startswith("**epsilon**: public parameter\n\n- 1\n")
     assert "(epsilon, delta)-DP" in hover(looked, TABLE.index("-DP") + 2) or ""
-    assert "largest over all data" in at("loss:").replace("\n", " ")
+    assert "smaller is better" in at("loss:")
     assert "adding or removing one record" in at("adding")
     assert "at distance d" in (hover(seen(TABLE.replace("-DP", "-metric-DP")), TABLE.index("-DP") + 3) or "")
     assert hover(looked, TABLE.index("= 1")) is None
