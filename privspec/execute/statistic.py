@@ -72,7 +72,7 @@ class Attribute:
     def factor(self, steps: int) -> float:
         """Steps per unit of numbers that are added up."""
         low, high = map(Fraction, self.values)
-        return float(steps / (high - low))
+        return float(min(steps / (high - low), Fraction(2) ** 1000))
 
     def steps(self, value: Any, steps: int) -> int:
         """What a number counts as; none for what is no number."""

@@ -7,8 +7,8 @@ sums of pay, clipped to [0, 200000], by sex and district. `plain` is a Python pr
 doubles; `run` is `privspec run` from the command line, with everything that it does: it reads and verifies the plan,
 has the sums made in whole steps with what does not fit counted for the keeper, recognises the file, debits the ledger,
 draws the noise and writes the release. Seconds are wall-clock of whole processes, and processor seconds of them (the
-fairer figures on a busy machine); `asked` are wall-clock seconds of the query alone, and of `Plan.run` of a plan that
-was read and verified. All are the least of some in turn; memory is the most that a process held.
+fairer figures on a busy machine); `asked` are both of the query alone, and of `Plan.run` of a plan that was read and
+verified. All are the least of some in turn; memory is the most that a process held.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ database = duckdb.connect()
 database.execute("SET enable_progress_bar = false")
 import sys, time
 database.execute("SET threads = {threads}; SET memory_limit = '{memory}'")
-begin = time.perf_counter()
+begin = time.perf_counter(), time.process_time()
 print(database.execute('''SELECT sex, district, count(*), sum(least(greatest(pay, 0), 200000))
   FROM '{path}' GROUP BY sex, district''').fetchall(), file=sys.stderr)
-print(time.perf_counter() - begin)
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 """
 CALL = """import duckdb, sys, time
 from pathlib import Path
 from privspec.plan import Plan
 plan = Plan.read(Path("people.plan.json"))
 assert plan.verify().ok
-begin = time.perf_counter()
+begin = time.perf_counter(), time.process_time()
 plan.run({{"people": "{path}"}}, "{ledger}", "release.csv", new_ledger=True)
-print(time.perf_counter() - begin)
+print(time.perf_counter() - begin[0], time.process_time() - begin[1])
 """
 
 
@@ -66,7 +66,8 @@ def measured(command: list[str], folder: Path) -> tuple[float, ...]:
     if status:
         raise SystemExit(f"{command} failed")
     took = time.perf_counter() - begin
-    return took, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, float(read.read_text() or "nan")
+    asked = [float(text) for text in read.read_text().split()]
+    return took, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, *asked
 
 
 def compare(rows: int, threads: int, memory: str, repeat: int) -> str:
@@ -95,10 +96,10 @@ def compare(rows: int, threads: int, memory: str, repeat: int) -> str:
             call = CALL.format(path=path, ledger=folder / f"{turn}.call.db")
             found["call"].append(measured([sys.executable, "-c", call], folder))
         size = path.stat().st_size / 1e6
-    least = {side: [min(one[j] for one in each) for j in range(4)] for side, each in found.items()}
-    pairs = [(least["plain"][0], least["run"][0]), (least["plain"][1], least["run"][1])]
-    pairs.append((least["plain"][3], least["call"][3]))
-    figures = " ".join(f"{plain:8.2f} {ours:8.2f} {ours / plain:6.2f}" for plain, ours in pairs)
+    least = {side: [min(figures) for figures in zip(*each, strict=True)] for side, each in found.items()}
+    pairs = [(least["plain"][j], least["run"][j]) for j in (0, 1)]
+    pairs += [(least["plain"][j], least["call"][j]) for j in (3, 4)]
+    figures = " ".join(f"{plain:12.2f} {ours:10.2f} {ours / plain:6.2f}" for plain, ours in pairs)
     held = " ".join(f"{max(one[2] for one in found[side]):8.0f}" for side in ("plain", "run"))
     return f"{rows:12,} {size:8.0f} {figures} {held}"
 
@@ -110,7 +111,7 @@ if __name__ == "__main__":
     parser.add_argument("--memory", default="4GB")
     parser.add_argument("--repeat", type=int, default=3)
     given = parser.parse_args()
-    heads = [f"{'plain ' + what:>8} {'run ' + what:>8} {'times':>6}" for what in ("s", "cpu", "asked")]
+    heads = [f"{'plain ' + what:>12} {'run ' + what:>10} {'times':>6}" for what in ("s", "cpu", "asked", "a. cpu")]
     print(f"{'rows':>12} {'file MB':>8} {' '.join(heads)} {'plain MB':>8} {'run MB':>8}")
     for text in given.rows.split(","):
         print(compare(int(float(text)), given.threads, given.memory, given.repeat), flush=True)

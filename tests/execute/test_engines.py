@@ -256,6 +256,16 @@ def bare(report: list[str]) -> list[str]:
     return [re.sub("word .*:", "", line) for line in report]
 
 
+def test_narrow_ranges_overflow_nowhere(tmp_path: Path) -> None:
+    columns = (("pay", ("0", "1e-320"), None, None, True), ("hours", ("1", "1.00000000000000000001"), None, None, True))
+    frame = pl.DataFrame({"pay": [0.0, 5.0, -5.0], "hours": [0.0, 1.0, math.inf]})
+    frame.write_parquet(tmp_path / "p.parquet")
+    found = [count_cells(table(True, columns, 2**52), source) for source in (frame, tmp_path / "p.parquet")]
+    assert found[0].tolist() == found[1].tolist()
+    assert found[0].sum() == 3 * 2**52
+    assert (found[0] >= 0).all()
+
+
 def test_groups_come_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = [(f"word {i}", i % 5, str(i), i / 3) for i in range(1000)] + [("F", 1, " 2 ", 3.0)] * 5
     whole, report = counted(of_table(tmp_path, rows, ("VARCHAR", "INTEGER", "VARCHAR", "DOUBLE")), True)
