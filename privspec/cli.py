@@ -28,7 +28,7 @@ FAILED = 7
 INTERRUPTED = 130
 STANDARD = "-"
 """Standard input, or output, in place of a file."""
-READERS = ("public", "auditor", "engineer")
+READERS = ("public", "auditor", "engineer", "register")
 Command = TypeVar("Command", bound=Callable[..., object])
 HELP = {"help_option_names": ["-h", "--help"]}
 CODES = """\b
@@ -471,10 +471,15 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
 )
 @output_option
 def explain(plan: Path, reader: str | None, profiles: Sequence[str], output: Path | None) -> None:
-    """Explain a plan to the public, to an auditor, or to an engineer (.md, .html or .json, by the suffix of -o)."""
+    """Explain a plan to the public, to an auditor, or to an engineer (.md, .html or .json, by the suffix of -o).
+
+    `--for register` writes a draft entry of the register of deployments of differential privacy, as JSON.
+    """
     if reader is not None and reader not in READERS:
         raise UsageError.of("PS0721", f"there is no reader {reader}", help=f"use {', '.join(READERS)}")
     form = "md" if output is None else output.suffix.lstrip(".").lower()
+    if reader == "register" and (profiles or (output is not None and form != "json")):
+        raise UsageError.of("PS0721", "an entry of the register is written as .json, from a plan alone")
     if form not in ("md", "html", "json"):
         raise UsageError.of("PS0721", f"no explanation is written as .{form}", help="use .md, .html or .json")
     text = _profile(plan, profiles, reader, form) if profiles else _plan(plan).explain(reader or "public", form)

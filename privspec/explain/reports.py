@@ -46,6 +46,7 @@ from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
 from privspec.explain.quantities import LOSS_DIGITS, known
 from privspec.explain.reading import facts
+from privspec.explain.register import register_text
 from privspec.explain.summary import brief_rows, status_words
 from privspec.stated import Stated
 
@@ -325,6 +326,8 @@ def _upper(text: str) -> str:
 
 FORMAT = "privspec-explanation/1.0"
 
+REGISTER = "register"
+"""Not a reader but the register of deployments, for which there is one form, JSON."""
 READERS: Mapping[str, Callable[[Facts], Document]] = {
     "public": public_page,
     "auditor": auditor_page,
@@ -341,10 +344,12 @@ def explain(
 ) -> str:
     """The explanation of a plan.
 
-    Args: reader "public", "auditor" or "engineer"; format "md", "html" or "json"; the plan's model if any; what the
-        kernel derived again in this run.
+    Args: reader "public", "auditor" or "engineer", or "register" for an entry of the register of deployments, always
+        JSON; format "md", "html" or "json"; the plan's model if any; what the kernel derived again in this run.
     Raises: UsageError for another reader or format, or a plan that is not of the form `privspec-plan/2.0`.
     """
+    if reader == REGISTER:
+        return register_text(facts(plan, model, judgement))
     page = READERS.get(reader)
     writer = _WRITERS.get(format)
     if page is None:
