@@ -142,6 +142,27 @@ def test_what_is_drawn_has_the_law_that_is_judged(loss, model, table):
     assert chisquare(observed, np.array(expected) * sum(observed) / sum(expected)).pvalue > 1e-4
 
 
+def test_errors_of_exact_draws_agree_with_the_loss_that_is_predicted():
+    """100 tables drawn from the law by other code, ten exact draws at each: within five standard errors."""
+    problem = spec(
+        "E[ |m - quantile(people.age, 0.9, sex = F)| ]",
+        table="table(age in 0..20, sex in {F, M})^80",
+        model="people.age ~ binomial(20, 0.4)\n  people.sex ~ categorical([0.5, 0.5])",
+        privacy=f"m is 0.3-DP wrt people, {RECORD}",
+    )
+    plan = problem.solve()
+    random, errors = np.random.default_rng(11), []
+    for seed in range(100):
+        ages = random.binomial(20, 0.4, 80)
+        sexes = random.choice(["F", "M"], 80)
+        data = {"people": {"age": ages.tolist(), "sex": sexes.tolist()}}
+        drawn = simulate(plan.document, 10, seed, base=data)[:, 0]
+        women = np.sort(ages[sexes == "F"])
+        errors.append(np.mean(np.abs(drawn - women[max(-(-9 * len(women) // 10), 1) - 1])))
+    apart = np.std(errors) / np.sqrt(len(errors)) + plan.document["loss"]["standard_error"]
+    assert abs(np.mean(errors) - plan.loss.value) < 5 * apart
+
+
 def written(tmp_path, header, rows):
     path = tmp_path / "people.csv"
     with path.open("w", newline="") as stream:
