@@ -19,6 +19,8 @@ Move = dict[int, int]
 SQUARES: dict[Gram, int] = {}
 SQUARINGS, DIGITS = 40, 106
 """Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
+CLOSE = 1 + Fraction(1, 10**9)
+"""Factor up to which a bound is not made better by a largest eigenvalue, which takes long to bound."""
 LISTED = 4096
 """What a person may change is listed up to so many moves."""
 
@@ -116,4 +118,7 @@ def largest_form(gram: Gram, rooms: list[Room], shape: str) -> Fraction:
     rows = [[[Fraction(sign * v) for v in row] for sign in signs] for row in gram]
     tops = largest([sum(map(largest, both), Fraction(0)) for both in rows])
     square = sum((most // each) * each**2 + (most % each) ** 2 for _, most, each in rooms)
-    return len(signs) * min(tops, eigenvalue(gram) * square)
+    # no eigenvalue is above the largest sum of a row, and the largest is not below an entry of the diagonal
+    found = min(tops, Fraction(max(sum(map(abs, row)) for row in gram)) * square)
+    least = max(row[i] for i, row in enumerate(gram)) * square
+    return len(signs) * (found if found <= least * CLOSE else min(found, eigenvalue(gram) * square))
