@@ -479,6 +479,8 @@ class _Builder:
         """An output that is computed from others; None after telling what is wrong with it."""
         expr, within, span = written
         domain = None if within is None else self.report.told(lambda: read_domain(within, self.environment))
+        if within is None:
+            domain = self._of_a_mean(expr)
         inner = domain.base if isinstance(domain, Power) else domain
         if inner is not None and not isinstance(inner, Interval | IntegerRange | Grid):
             hint = f"as in output {name} in [0, 1] = ..., or in 0..1000 for whole numbers"
@@ -505,6 +507,27 @@ class _Builder:
         label = next((one.label for one in self.spec.variables if one.target.name == name), None)
         line = self.source.position(span.start)[0]
         return Computed(name, expr, sources, inner, kind, line, label, labels, said, maps)
+
+    def _of_a_mean(self, expr: syntax.Expr) -> Interval | None:
+        """The range of a column where an output is its noisy sum over the noisy number of the same records."""
+        targets = self.definitions.targets
+        match expr:
+            case syntax.Binary(op="/", left=syntax.Name(id=above), right=syntax.Name(id=below)):
+                pass
+            case _:
+                return None
+        match targets.get(above), targets.get(below):
+            case (
+                syntax.Counting(
+                    function="sum", arguments=(syntax.Name() as table, syntax.SetOf(items=(column,)), *settings)
+                ),
+                syntax.Call(function="count" | "histogram", arguments=(syntax.Name() as other, *same)),
+            ) if table == other and settings == same and isinstance(column, syntax.String):
+                declared = self.domains.get(table.id)
+                found = dict(declared.attributes).get(column.value) if isinstance(declared, Table) else None
+                low, high = (None, None) if found is None else found.bounds
+                return None if low is None or high is None else Interval(low, high)
+        return None
 
     def _with_maps(self, expr: syntax.Expr, sources: tuple[str, ...]) -> tuple[syntax.Expr, tuple[str, ...]]:
         """An expression whose calls about released answers have the map of each behind it, in one order for all."""

@@ -221,3 +221,25 @@ def test_consistent_answers_are_nearer_where_cells_are_empty() -> None:
 def _deviations(plan: Plan) -> Any:
     noise = mechanism_of(plan.document).errors(2000, 5)
     return [(node, noise[node.name]) for node in plan.model().outputs]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "moved"),
+    [
+        ("sum(people.pay)", "count(people)", True),
+        ("sum(people.pay, sex = F, by = {age})", "count(people, by = {age}, sex = F)", True),
+        ("sum(people.pay, by = {age})", "histogram(people, by = {age})", True),
+        ("sum(people.pay, sex = F)", "count(people)", False),
+        ("sum(people.age * people.pay)", "count(people)", False),
+    ],
+)
+def test_a_sum_over_the_count_of_the_same_records_lies_in_the_range_of_the_column(
+    above: str, below: str, moved: bool
+) -> None:
+    text = (
+        f"variables:\n  input people in {TABLE}\n  output S\n  output N\n  output m = S / N\n"
+        f"loss: E[ ||S - {above}||^2 ] + E[ ||N - {below}||^2 ]\n"
+        "privacy: all outputs are 1-DP wrt people, adding or removing one record\n"
+    )
+    (one,) = Problem(text).check().computed
+    assert one.text == "S / max(N, 1)" + ", moved into [0, 100]" * moved
