@@ -349,3 +349,16 @@ def test_people_of_several_records_are_hidden_as_wholes(every_size):
     assert not judge(Item(resign(forged), "plan")).ok
     forged["problem"]["data"][0]["kept"] = plan["problem"]["data"][0]["kept"] | {"most": 9}
     assert not judge(Item(resign(forged), "plan")).ok
+
+
+@pytest.mark.slow
+def test_counts_of_a_large_table_share_a_line_with_a_median() -> None:
+    """Their noise is Gaussian: no share of pure epsilon is asked of them."""
+    plan = Problem(
+        "variables:\n  input people in table(a in 0..99, b in 0..99, c in 0..9)^1000\n  output n\n  output q in 0..9\n"
+        "background: people.c ~ binomial(9, 0.4)\n"
+        "loss: E[ ||n - marginals(people, {a}, {b})||^2 ] + E[ |q - median(people.c)| ]\n"
+        "privacy: all outputs are (1, 1e-6)-DP wrt people, adding or removing one record\n"
+    ).solve()
+    assert plan.verify().ok
+    assert plan.document["mechanism"]["family"] == "composite"

@@ -86,7 +86,9 @@ class Limit:
 
 
 class TableCounts:
-    """Takes counts of one large table by some of its columns."""
+    """Takes counts of one large table by some of its columns; `spends`: its noise is Gaussian, also as a part."""
+
+    spends = ("GDP",)
 
     def lower(self, model: Model) -> System:
         """The problem, and its one block."""
