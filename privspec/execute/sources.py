@@ -27,6 +27,7 @@ from numbers import Number
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,9 +208,13 @@ class Unordered(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Folder(Unordered):
-    """The Parquet files of a folder and of the folders in it."""
+    """The Parquet files of a folder and of the folders in it.
+
+    A folder that writers of tables call `district=north` says the cells of a column that its files do not have.
+    """
 
     files: tuple[Path, ...]
+    root: Path = Path()
 
     @classmethod
     def of(cls, name: str, path: Path) -> Folder:
@@ -219,12 +224,31 @@ class Folder(Unordered):
         if others or not files:
             said = f"holds {others[0].name} beside Parquet" if others else "holds no Parquet file"
             refuse("PS0802", f"the folder for {name} {said}: {path}", help="a folder of data is one of Parquet files")
-        return cls(files)
+        return cls(files, path)
+
+    def said(self, file: Path) -> dict[str, str | None]:
+        """The cells that the names of a file's folders say, by column; None where they say that there is nothing."""
+        parts = file.relative_to(self.root).parts[:-1] if file.is_relative_to(self.root) else ()
+        found = (part.split("=", 1) for part in parts if "=" in part)
+        return {unquote(key): None if text == NOTHING else unquote(text) for key, text in found}
 
     def frame(self, name: str) -> pl.LazyFrame:
         import polars as pl
 
-        return pl.scan_parquet(list(self.files), glob=False, hive_partitioning=False)
+        return pl.concat([parquet_frame([file], self.said(file)) for file in self.files], how="diagonal")
+
+
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
+
+
+def parquet_frame(files: Sequence[Path], said: Mapping[str, str | None]) -> pl.LazyFrame:
+    """Files of one schema, with the cells that their folders say where they have no such column."""
+    import polars as pl
+
+    frame = pl.scan_parquet(list(files), glob=False, hive_partitioning=False)
+    own = frame.collect_schema().names()
+    more = {key: pl.lit(text, dtype=pl.String) for key, text in said.items() if key not in own}
+    return frame.with_columns(**more) if more else frame
 
 
 def files_of(path: Path) -> tuple[Path, ...]:

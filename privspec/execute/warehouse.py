@@ -31,6 +31,7 @@ from privspec.execute.sources import (
     column_names,
     is_text,
     load_frame,
+    parquet_frame,
     refuse_kind,
     unreadable_said,
 )
@@ -111,9 +112,10 @@ def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> 
         from privspec.execute.spark import OfSpark  # most data are not in Spark
 
         return OfSpark(name, source)
-    files = source.files if isinstance(source, Folder) else (source,)
-    if all(isinstance(file, Path) and file.suffix.lower() == ".parquet" for file in files):
-        return _OfParquet(name, files)
+    if isinstance(source, Path) and source.suffix.lower() == ".parquet":
+        source = Folder((source,), source.parent)
+    if isinstance(source, Folder):
+        return _OfParquet(name, source)
     return _OfFrame(name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source))
 
 
@@ -144,17 +146,17 @@ class _OfParquet(Records):
     """Files of Parquet; those whose columns are of other kinds are asked by themselves."""
 
     name: str
-    files: tuple[Path, ...]
+    folder: Folder
 
     @cached_property
     def schemas(self) -> Mapping[Path, Mapping[str, Any]]:
+        """The columns of each file, with what its folders say, and their kinds."""
+        files, said = self.folder.files, self.folder.said
         with connection(self.name) as database:
-            if database is not None and all(_asks(file) for file in self.files):
-                return {file: _kinds(self.name, database, _parquet([file])) for file in self.files}
-        import polars as pl
-
+            if database is not None and all(_asks(file) for file in files):
+                return {file: _kinds(self.name, database, _parquet([file], said(file))) for file in files}
         with unreadable_said(self.name):
-            return {file: pl.scan_parquet(file, glob=False).collect_schema() for file in self.files}
+            return {file: parquet_frame([file], said(file)).collect_schema() for file in files}
 
     @cached_property
     def names(self) -> list[str]:
@@ -163,7 +165,7 @@ class _OfParquet(Records):
         return [name for name in first if all(name in other for other in others)]
 
     def check(self, names: Sequence[str]) -> None:
-        if len(self.files) > 1:
+        if len(self.folder.files) > 1:
             for file, schema in self.schemas.items():
                 lacking = [name for name in names if name not in schema]
                 if lacking and len(lacking) < len(names):
@@ -173,14 +175,16 @@ class _OfParquet(Records):
     def _alike(self, asked: Statistic) -> list[list[Path]]:
         wanted, found = asked.columns, dict[tuple[Any, ...], list[Path]]()
         for file, schema in self.schemas.items():
-            found.setdefault(tuple(schema[name] for name in wanted), []).append(file)
+            said = self.folder.said(file)
+            key = tuple((schema[name], said.get(name, name)) for name in wanted)
+            found.setdefault(key, []).append(file)
         return list(found.values())
 
     def _pushed(self, asked: Statistic, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> Select | None:
         """The SELECT over some files; None where it has to be rows."""
         if not all(map(_asks, files)):
             return None
-        source = _parquet(files)
+        source = _parquet(files, self.folder.said(files[0]))
         try:
             return Select(select_of(asked, _kinds(self.name, database, source), source), source)
         except RowsNeededError:
@@ -194,7 +198,9 @@ class _OfParquet(Records):
                     assert database is not None
                     yield from _asked(asked, database, query.text, told)
                     continue
-                yield from groups_of_frame(asked, Folder(tuple(files)).frame(self.name), told)
+                with unreadable_said(self.name):
+                    frame = parquet_frame(files, self.folder.said(files[0]))
+                yield from groups_of_frame(asked, frame, told)
 
     def select(self, asked: Statistic) -> list[Select]:
         with connection(self.name) as database:
@@ -210,8 +216,16 @@ def _asks(file: Path) -> bool:
     return not set(str(file)) & set("*?[{")
 
 
-def _parquet(files: Sequence[Path]) -> str:
-    return f"read_parquet([{', '.join(_text(str(file)) for file in files)}], hive_partitioning = false)"
+def _parquet(files: Sequence[Path], said: Mapping[str, str | None]) -> str:
+    """Files as DuckDB reads them, with the cells that their folders say where they have no such column."""
+    found = f"read_parquet([{', '.join(_text(str(file)) for file in files)}], hive_partitioning = false)"
+    if not said:
+        return found
+    cells = (
+        f"CAST({'NULL' if text is None else _text(text)} AS VARCHAR) AS {_name(key)}" for key, text in said.items()
+    )
+    # of columns that are there twice the first counts
+    return f"(SELECT * FROM {found} CROSS JOIN (SELECT {', '.join(cells)}))"
 
 
 # --- databases ------------------------------------------------------------------------------------

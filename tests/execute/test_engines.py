@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from privspec.api import Problem
+from privspec.api import Problem, load
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import sources, statistic, warehouse
 from privspec.execute.data import Grid, count_cells, data_rules, located, read_inputs
@@ -31,6 +31,7 @@ from privspec.kernel.core.linear import Held
 from privspec.kernel.participation import Kept
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
+from privspec.profiles import fit_of_spec
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -337,6 +338,41 @@ def test_folders_hold_parquet_and_nothing_else(tmp_path: Path) -> None:
     assert "d.parquet of the folder for people has no column pay" in refused(tmp_path)
     (tmp_path / "d.parquet").rename(tmp_path / "d.csv")
     assert "holds d.csv beside Parquet" in refused(tmp_path)
+
+
+def test_folders_may_say_a_column(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As writers of partitioned tables leave it; a column of the file itself counts before what its folder says."""
+    rows = [("F", 1, 2.0, 3.0), ("M", 2, 1.0, None), (None, 1, 2.0, 3.0), ("a b/%", 1, 2.0, 3.0)] * 3
+    stored = of_table(tmp_path, rows, ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
+    with duckdb.connect(stored.path, read_only=True) as database:
+        database.execute(f"COPY t TO '{tmp_path}/parts' (FORMAT parquet, PARTITION_BY (sex, age))")
+    folder = located("people", tmp_path / "parts")
+    for drops in (True, False):
+        expected = counted(stored, drops)
+        assert counted(folder, drops) == expected
+        assert expected[0] == naively(rows, drops)
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "duckdb", None)
+            assert counted(folder, drops) == expected
+        assert counted(folder.frame("people"), drops)[0] == expected[0]
+    own = tmp_path / "own" / "sex=M"
+    own.mkdir(parents=True)
+    pl.DataFrame({"sex": ["F"], "age": [1], "pay": [2.0], "hours": [3.0]}).write_parquet(own / "a.parquet")
+    assert counted(located("people", tmp_path / "own"), True)[0] == naively([("F", 1, 2.0, 3.0)], True)
+
+
+def test_databases_are_read_where_no_table_is_counted(tmp_path: Path) -> None:
+    """Reports, ballots: whatever is asked of all rows in any order."""
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute(
+            "CREATE TABLE answers AS SELECT ['car', 'train', 'boat'][1 + i % 3] AS answer FROM range(30) r(i)"
+        )
+        database.execute("CREATE TABLE ballots AS SELECT 'north' AS vote FROM range(100000)")
+    keeper = fit_of_spec(load("frequency_survey").check(), {"answer": f"{path}::answers"})
+    assert "answer: 30 values, 10 do not fit" in " ".join(keeper.report())
+    keeper = fit_of_spec(load("dp_random_dictatorship_compulsory").check(), {"vote": f"{path}::ballots"})
+    assert "vote: 100,000 values, all fit" in keeper.report()
 
 
 def test_a_release_does_not_stand_among_the_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
