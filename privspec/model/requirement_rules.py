@@ -408,6 +408,11 @@ class RequirementReader:
         self, line: syntax.Requirement, relation: nb.NeighbourRelation | None, wrt: tuple[str, ...]
     ) -> None:
         """A record of several inputs is one of any of them: nothing says which records are the same person's."""
+        whose = next((block for name in wrt if (block := self.blocks.get(name)) and block.ids), None)
+        if whose is not None and relation is not None and relation.unit == "record" and not relation.by_id:
+            message = f"{whose.name} says whose a record is, and this line hides {relation.unit_name}s, not people"
+            hint = f"to hide all that one {whose.ids[0]} has: one {whose.ids[0]} with at most 5 records"
+            self.report.warn("PS0342", line.span, message, label="single records", help=hint)
         joint = isinstance(relation, nb.ReplacingPerson) and relation.by_id
         if len(wrt) > 1 and not joint and isinstance(relation, nb.ReplacingEntry | nb.ReplacingRecord):
             message = f"this is about one {relation.unit} of {listing(wrt, 'or')}, not about one of each at once"

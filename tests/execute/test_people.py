@@ -218,6 +218,16 @@ def test_pages_say_that_only_so_many_records_count() -> None:
     )
 
 
+def test_a_line_about_records_of_a_table_with_ids_is_warned_about() -> None:
+    """It solves as asked: without ids, every record is its own unit, and none is left out."""
+    text = SPEC.replace("one person with at most 2 records", "one record")
+    problem = Problem(text, {})
+    assert [one.code for one in problem.check().warnings] == ["PS0342"]
+    plan = problem.solve()
+    data = {"person": ["ann"] * 5, "kind": ["a"] * 5, "spent": ["1"] * 5}
+    assert np.abs(plan.run({"visits": data}, randomness=SimulationRandomness(1)).values["O"] - [5, 0, 0]).max() < 0.5
+
+
 TWO = """\
 variables:
   input people in table(person in id, age in 0..1)
