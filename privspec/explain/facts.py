@@ -205,7 +205,7 @@ class Judgement:
         return frozenset(name for name, _ in self.claims)
 
     def to_json(self) -> dict[str, object]:
-        return {"claims": self.derived, "kernel": self.kernel, "on": self.on}
+        return {"claims": self.derived, "count": len(self.claims), "kernel": self.kernel, "on": self.on}
 
 
 @dataclass(frozen=True, slots=True)

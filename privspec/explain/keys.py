@@ -96,7 +96,7 @@ class KeyFact(MechanismFact):
             text = f"Of all of them{least}, {self._share()} are not listed{'' if self.averaged else ', at worst'}."
         said.append(proved(text, because, Judged("loss")))
         if self.averaged:
-            said.append(assumed("Averages are over sizes as likely as the spec takes them to be.", because))
+            said.append(assumed("Averages weigh sizes as their author expects them.", because))
         return tuple(said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:

@@ -34,9 +34,12 @@ class SiteFact:
 
 
 def noise_plot(known: Sequence[SiteFact]) -> Plot | None:
-    """The standard deviation of the noise at every site by position (in groups where there are many)."""
+    """The standard deviation of the noise at every site by position (in groups where there are many).
+
+    Nothing where there is one number alone: the table says it.
+    """
     sites = [s for s in known if s.deviations][:MOST_PANELS]
-    if not sites:
+    if sum(len(s.deviations) for s in sites) < 2:
         return None
     panels, rows = [], []
     for site in sites:

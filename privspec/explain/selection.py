@@ -111,13 +111,17 @@ class SelectionFact(MechanismFact):
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        cost, off = self.block.cost, self.off
+        cost, off, unit = self.block.cost, self.off, facts.unit(self.block.output)
         text = f"What is published is {self.sought}{self.among}, or a value near it: chance decides, which is what "
         text += "protects each person."
+        kind = "typically" if cost.power == 2 else "on average"
         size = {
             "ranks": f"At worst the published value is on average {off} records away from the true one.",
             "mismatch": f"Another value than the true one is published with a chance of about {off}.",
-        }.get(cost.form, f"The published value is {'typically' if cost.power == 2 else 'on average'} about {off} off.")
+        }.get(
+            cost.form,
+            f"The published value is {'typically' if cost.power == 2 else 'on average'} about {off}{unit} off.",
+        )
         if cost.form == "ranks" and self.block.score.share is None:
             size = f"At worst the published value has on average {off} records fewer than the most frequent one."
         if self.block.by:
@@ -127,7 +131,7 @@ class SelectionFact(MechanismFact):
             return (*found, proved(size, facts.context.loss_because, Judged("loss")))
         return (
             *found,
-            assumed(f"{size} This was simulated for data as the spec expects them.", facts.context.loss_because),
+            assumed(f"{size} This was simulated for data as their author expects them.", facts.context.loss_because),
         )
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def test_well_formed_and_accessible(pages: dict[str, str]) -> None:
         assert sum(t == "table" for t, _ in tags) == sum(t == "caption" for t, _ in tags)
         ids = Counter(a["id"] for _, a in tags if a.get("id"))
         assert not [i for i, n in ids.items() if n > 1], name
-        labelled = [a for t, a in tags if a.get("role") in ("img", "region")]
+        labelled = [a for t, a in tags if a.get("role") in ("img", "group")]
         assert labelled
         assert all(a.get("aria-label") for a in labelled)
         for reference in re.findall(r"url\(#([^)]+)\)", text) + re.findall(r'href="#([^"]+)"', text):
