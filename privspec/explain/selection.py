@@ -118,10 +118,7 @@ class SelectionFact(MechanismFact):
         size = {
             "ranks": f"At worst the published value is on average {off} records away from the true one.",
             "mismatch": f"Another value than the true one is published with a chance of about {off}.",
-        }.get(
-            cost.form,
-            f"The published value is {'typically' if cost.power == 2 else 'on average'} about {off}{unit} off.",
-        )
+        }.get(cost.form, f"The published value is {kind} about {off}{unit} off.")
         if cost.form == "ranks" and self.block.score.share is None:
             size = f"At worst the published value has on average {off} records fewer than the most frequent one."
         if self.block.by:
