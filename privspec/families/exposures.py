@@ -15,7 +15,7 @@ from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Release, chosen_rows
 from privspec.kernel.core.problem import View
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.forms import FORMS
+from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.linear_figures import doubles
 from privspec.problem.designs import inside
 from privspec.problem.form import Numbers
@@ -37,7 +37,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     assert isinstance(case, Case)
     if not case.frame.views:
         return []
-    rules = FORMS[case.block.form(*FORMS)]
+    rules = rules_of(case.block.form(*HOMES))
     executed = rules.judge(case)
     found = []
     for view in case.frame.views:

@@ -12,7 +12,6 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy.optimize import nnls
 
 from privspec.language import syntax
 from privspec.model.domains import Anything, Between, Numbers, Type
@@ -216,6 +215,8 @@ def nearest(place: int, answers: Sequence[Array], maps: Sequence[Array]) -> Arra
     Its cells are multiples of 2^-20: where answers are sums of cells, sums of them are equal as doubles.
     Args: answers, each (m,); maps, each (m, cells), from the cells of a table.
     """
+    from scipy.optimize import nnls  # half a second to load
+
     every = np.vstack(maps)
     cells, _ = nnls(every, np.concatenate([one.ravel() for one in answers]), maxiter=30 * every.shape[1])
     found: Array = maps[place] @ (np.rint(cells * CELL_STEPS) / CELL_STEPS)

@@ -10,7 +10,7 @@ from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import fraction
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, canonical, read
-from privspec.kernel.forms import FORMS
+from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.quality.tables import Lagrangian
 from privspec.kernel.quality.tables_forms import Task
@@ -45,7 +45,7 @@ class Cut:
         weights m of cells, so that its expected square is E[C] (sum p m^2 - (sum p m)^2) + E[C^2] (sum p m)^2.
         """
         frame = read_frame(problem)
-        if frame.blocks[0].form(*FORMS) != Linear.FORM:
+        if frame.blocks[0].form(*HOMES) != Linear.FORM:
             raise Refused("predicts what is cut of answers that are no sums")
         block = read_linear(frame.blocks[0], frame)
         kept = next((one.kept for one in frame.data if one.name == self.input), None)
@@ -175,7 +175,7 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
             figures.append(_without_plan(case, design, one, came))
             continue
         alone = _case(case, design, one, came, chosen=i == number)
-        found = FORMS[alone.block.form(*FORMS)].judge(alone)
+        found = rules_of(alone.block.form(*HOMES)).judge(alone)
         if i == number:
             own, executed = alone, found
             case.found += alone.found
@@ -228,7 +228,7 @@ def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
         return None
     frame = read_frame(problem)
     block = frame.blocks[0]
-    form = block.form(*FORMS)
+    form = block.form(*HOMES)
     if form == Linear.FORM:
         return cost if min(read_linear(block, frame).errors.weights, default=0) >= 0 else None
     if form != Task.FORM:

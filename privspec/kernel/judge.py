@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
-from privspec.kernel.designs import judge_design
-from privspec.kernel.forms import FORMS
+from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.report import Claim, Report
-from privspec.kernel.systems import outputs_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
 
@@ -53,12 +51,15 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     case.says("integrity", True, "every key is known and the digest fits")
-    rules, own = FORMS[case.block.form(*FORMS)], case
-    if any(data.asserted for data in case.frame.data) and case.block.form(*FORMS) not in ("linear", "priced"):
+    form, own = case.block.form(*HOMES), case
+    rules = rules_of(form)
+    if any(data.asserted for data in case.frame.data) and form not in ("linear", "priced"):
         raise case.problem.wrong("asserts how a function moves, which such a block does not look at")
     if design is None:
         executed = rules.judge(case)
     else:
+        from privspec.kernel.designs import judge_design
+
         own, executed = judge_design(case, design)
     rules.judge_exposures(own, executed)
     _computed(own)
@@ -68,8 +69,12 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
 
 def _computed(case: Case) -> None:
     """Outputs that are computed from released ones have names of their own, and sources that are released."""
+    if case.frame.computed is None:
+        return
+    from privspec.kernel.systems import outputs_of
+
     known = set(outputs_of(case))
-    for item in case.frame.computed.items() if case.frame.computed else ():
+    for item in case.frame.computed.items():
         one = read(Computed, item)
         assert isinstance(one, Computed)
         if (

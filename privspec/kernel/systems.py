@@ -10,6 +10,7 @@ from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_
 from privspec.kernel.core.numbers import sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Data, Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
@@ -71,10 +72,7 @@ def _whole_table(data: Data) -> Data:
 
 
 class SystemRules(Rules):
-    """How plans of systems are judged; `forms`: the rules of the parts."""
-
-    def __init__(self, forms: dict[str, Rules]) -> None:
-        self.forms = dict(forms)
+    """How plans of systems are judged."""
 
     def judge(self, case: Case) -> object:
         """Every part, then what they spend together of each line, then the sum of their losses."""
@@ -104,7 +102,7 @@ class SystemRules(Rules):
         found = list[Judged]()
         for part, plan in self._plans(case, system):
             own = self._case(case, part, plan)
-            found.append((own, self.forms[own.block.form(*self.forms)].judge(own), part))
+            found.append((own, rules_of(own.block.form(*PARTS)).judge(own), part))
         return found
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from privspec.kernel.forms import FORMS
+from privspec.kernel.forms import HOMES
 from privspec.kernel.judge import judge
 from privspec.plan import Plan
 from tests.plans import SMALL, Document, Path, get, mutate, places, solved, solved_text, without
@@ -82,7 +82,7 @@ def still_true(document: Document, done: str, path: Path, text: str) -> bool:
 
 def surprises(document: Document, most: int, seed: int = 0) -> list[str]:
     """Mutations of a plan that are accepted although they may not be."""
-    if document["problem"]["blocks"][0]["form"] not in FORMS:
+    if document["problem"]["blocks"][0]["form"] not in HOMES:
         pytest.skip("its form has no rules yet")
     assert not judge(json.dumps(document)).failed
     return [
@@ -142,7 +142,7 @@ def test_changed_plans_of_every_form_of_the_language_are_refused(spec: str) -> N
 @pytest.mark.parametrize("name", ["prefix_sums", "counting_query", "borda_lottery"])
 def test_a_problem_of_another_spec_is_refused(name: str) -> None:
     document = solved(name)
-    if document["problem"]["blocks"][0]["form"] not in FORMS:
+    if document["problem"]["blocks"][0]["form"] not in HOMES:
         pytest.skip("its form has no rules yet")
     dice = random.Random(1)
     paths = [path for path, value in places(trimmed(document["problem"])) if others(value)]

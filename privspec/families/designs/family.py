@@ -21,7 +21,7 @@ from privspec.families.infeasible import Infeasible
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
-from privspec.kernel.forms import FORMS
+from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.model.alternatives import Design as OpenChoices
 from privspec.model.alternatives import described
@@ -236,7 +236,7 @@ def _confirmed(document: dict[str, Any]) -> dict[str, Any]:
     try:
         case = read(Case, Item(document, "plan"))
         assert isinstance(case, Case)
-        FORMS[case.block.form(*FORMS)].judge(case)
+        rules_of(case.block.form(*HOMES)).judge(case)
         failed = {claim.name for claim in case.found if not claim.holds}
     except Refused:
         return document

@@ -16,7 +16,6 @@ from privspec.families.document import float_down
 from privspec.families.systems.splits import Curve, Lines, Split, corners, directed, minimised, rounded_down
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.forms import FORMS
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.splits import Known, TableCurve
 from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
@@ -126,9 +125,8 @@ def judged(document: Mapping[str, Any]) -> tuple[Case, list[Judged]]:
 
     Raises: Refused where one cannot be read.
     """
-    case, rules = read(Case, Item(document, "plan")), FORMS["system"]
+    case, rules = read(Case, Item(document, "plan")), SystemRules()
     assert isinstance(case, Case)
-    assert isinstance(rules, SystemRules)
     return case, rules.parts(case, read_system(case))
 
 
