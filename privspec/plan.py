@@ -388,8 +388,6 @@ def _kernel_version() -> str:
     """The version of this package, and a digest of the kernel's own source."""
     from importlib.resources import files
 
-    from privspec import __version__
-
     def texts(folder: Any) -> Iterator[str]:
         for entry in sorted(folder.iterdir(), key=lambda one: one.name):
             if entry.is_dir() and entry.name != "__pycache__":
@@ -397,7 +395,7 @@ def _kernel_version() -> str:
             elif entry.name.endswith(".py"):
                 yield entry.read_text("utf-8")
 
-    return f"{__version__}, source {_sha256(''.join(texts(files('privspec.kernel'))))[:16]}"
+    return f"{sys.modules['privspec'].__version__}, source {_sha256(''.join(texts(files('privspec.kernel'))))[:16]}"
 
 
 def _sha256(text: str) -> str:

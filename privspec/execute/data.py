@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, Integers, integers
+from privspec.execute.engines import records_of
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import (
     CLIP_RULE,
@@ -35,7 +36,7 @@ from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, place_on_disk
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
-from privspec.execute.warehouse import DATABASES, Records, Table, records_of
+from privspec.execute.warehouse import DATABASES, Records, Table
 from privspec.kernel.core.linear import Alike, Held
 from privspec.kernel.participation import Kept
 

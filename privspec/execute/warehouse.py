@@ -29,8 +29,6 @@ from privspec.execute.sources import (
     Folder,
     Unordered,
     column_names,
-    is_text,
-    load_frame,
     parquet_frame,
     refuse_kind,
     unreadable_said,
@@ -100,32 +98,15 @@ class Records(ABC):
         )
 
 
-def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> Records:
-    """The records of a path, a table of a database, a folder or a frame.
-
-    Args: columns, the names of a text file that has no header, in their order.
-    Raises: DataError (PS0803).
-    """
-    if isinstance(source, Table):
-        return _OfTable(name, source)
-    if in_spark(source):
-        from privspec.execute.spark import OfSpark  # most data are not in Spark
-
-        return OfSpark(name, source)
-    if isinstance(source, Path) and source.suffix.lower() == ".parquet":
-        source = Folder((source,), source.parent)
-    if isinstance(source, Folder):
-        return _OfParquet(name, source)
-    return _OfFrame(name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source))
-
-
 def in_spark(source: Any) -> bool:
     """Whether it is a frame of Spark."""
     return type(source).__module__.startswith("pyspark.")
 
 
 @dataclass(frozen=True)
-class _OfFrame(Records):
+class OfFrame(Records):
+    """A frame that is read whole."""
+
     name: str
     frame: pl.LazyFrame
     public: bool
@@ -142,7 +123,7 @@ class _OfFrame(Records):
 
 
 @dataclass(frozen=True)
-class _OfParquet(Records):
+class OfParquet(Records):
     """Files of Parquet; those whose columns are of other kinds are asked by themselves."""
 
     name: str
@@ -280,13 +261,15 @@ class Table(Unordered):
         """All of its rows: for what is no statistic of a table."""
         import polars as pl
 
-        records = _OfTable(name, self)
+        records = OfTable(name, self)
         parts = list(records.rows(records.names))
         return (pl.concat(parts) if parts else pl.DataFrame({one: [] for one in records.names})).lazy()
 
 
 @dataclass(frozen=True)
-class _OfTable(Records):
+class OfTable(Records):
+    """A table of a database, opened to be read alone."""
+
     name: str
     table: Table
 

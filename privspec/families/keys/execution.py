@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privspec.execute.data import located
 from privspec.execute.drawing import RowLaw
+from privspec.execute.engines import records_of
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -34,7 +35,6 @@ from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, 
 from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.sources import is_frame, load_json
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
-from privspec.execute.warehouse import records_of
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
