@@ -64,7 +64,7 @@ def test_lines_are_about_what_it_comes_from() -> None:
 
 def test_a_definition_in_the_background_is_the_same() -> None:
     there = load(spec("share", background="share = S / N"))
-    assert [one.text for one in there.computed] == ["S / max(N, 1)"]
+    assert [one.text for one in there.computed] == ["S / max(N, 1), moved into [0, 9]"]
     assert elaborate(there).blocks == elaborate(load(spec("share = S / N"))).blocks
 
 
