@@ -472,8 +472,10 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: 
         if number is None:
             raise RowsNeededError
         low, high = one.ends
-        steps = f"least(greatest(x_{i}, {_real(low)}), {_real(high)})"
-        steps = f"({steps} - {_real(low)})" if low else steps
+        # a third cheaper than `least` and `greatest`
+        below, above = (f"WHEN x_{i} {sign} {_real(end)} THEN {_real(end)}" for sign, end in (("<", low), (">", high)))
+        steps = f"CASE {below} {above} ELSE x_{i} END"
+        steps = f"({steps} - {_real(low)})" if low else f"({steps})"
         steps = f"floor({steps} * {_real(one.factor(asked.steps))} + 0.5e0)"
         if floor((high - low) * one.factor(asked.steps) + 0.5) > asked.steps:
             steps = f"least({steps}, {_real(asked.steps)})"
@@ -512,7 +514,7 @@ def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, to
 def groups_of_rows(asked: Statistic, names: Sequence[str], rows: Sequence[Sequence[Any]], told: Told) -> Groups:
     """Groups from rows that a SELECT of `select_of` gave: where a number is missing, it counts as no steps."""
     columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
-    tallies, sums = [], [list(map(int, columns[f"sum_{j}"])) for j in range(len(asked.sets))]
+    tallies, sums = [], [[int(n or 0) for n in columns[f"sum_{j}"]] for j in range(len(asked.sets))]
     for i in asked.added:
         known = [not none for none in columns[f"key_{i}"]]
         counted = (columns.get(f"tally_{i}_{j}", ()) for j in range(4))
