@@ -91,8 +91,8 @@ class Release:
             >>> from privspec import load
             >>> plan = load("prefix_sums").solve(n=4)
             >>> release = plan.run({"x": [0.5, 0.25, 1, 0]}, ledger="rows.ledger.db", new_ledger=True)
-            >>> release.table().dtype.names[:3], len(release.table())
-            (('output', 'index', 'value'), 4)
+            >>> "value" in release.table().dtype.names, len(release.table())
+            (True, 4)
 
         One row a number: output, labels, value, standard_deviation; or one row a report. Every row says whether it is
         private, which event and head of the ledger paid for it, and which plan made it.
