@@ -510,6 +510,7 @@ class Mechanism(Part):
     centre: int = 0
 
     parts: tuple[Any, ...] = ()
+    scales: tuple[Fraction, ...] = ()
     subsets: tuple[Any, ...] = ()
     deviations: tuple[Fraction, ...] = ()
     grid: str = ""

@@ -13,8 +13,9 @@ from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
 from privspec.explain.facts import executed, run_command
 from privspec.explain.quantities import Quantity, count, rounded
+from privspec.kernel.chains import variance
 from privspec.kernel.core.reading import Item
-from privspec.kernel.marginals import Marginals, Subset, read_residuals
+from privspec.kernel.marginals import Marginals, Separate, Subset, read_executed, read_residuals
 from privspec.kernel.ordered import Ordered, read_strategies
 from privspec.stated import Executed, Noise, Stated
 
@@ -71,6 +72,8 @@ class TableNoise(AdditiveNoise):
         return ()
 
     def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+        if self.shape == "laplace":
+            return None
         return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
@@ -86,6 +89,10 @@ class TableNoise(AdditiveNoise):
         return None, ""
 
     def drawn(self, facts: Facts) -> str:
+        if self.shape == "laplace":
+            tables = count(sum(int(one.tables.value) for one in self.asked))
+            answers = count(sum(int(one.numbers.value) for one in self.asked))
+            return f"Laplace noise on each of the {answers} answers of {tables} tables{facts.context.place}"
         parts = sum(int(one.tables.value) for one in self.parts)
         tables = sum(int(one.tables.value) for one in self.asked)
         answers = count(sum(n for n, _ in self.spread))
@@ -100,6 +107,8 @@ class TableNoise(AdditiveNoise):
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         goes = proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)
+        if self.shape == "laplace":
+            return [goes]
         how = (
             "A table is the sum of the parts of all sets of its columns, each spread evenly over its other columns: "
             "what two tables share is drawn once."
@@ -116,10 +125,13 @@ class TableNoise(AdditiveNoise):
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         rows = [
-            ("Noise", "gaussian"),
+            ("Noise", self.shape),
             ("Columns of the table", str(self.columns)),
             *((f"Sets of {one.columns} columns", f"{one.tables}, {one.numbers} noisy numbers") for one in self.parts),
-            ("Lattice of the noisy parts", f"{self.grid} of the deviation of each number"),
+            (
+                "Lattice of the noisy parts",
+                f"{self.grid} of the deviation of each number" if self.shape == "gaussian" else self.grid,
+            ),
             ("Grid of the outputs", self.output_grid),
             *((f"Input {one.name}", f"{one.size} {one.layout}, {one.limits}") for one in self.inputs),
         ]
@@ -141,7 +153,9 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    done = read_residuals(*_executed(plan, ("subsets", "deviations")))
+    if plan.mechanism.family == "laplace":
+        return _separate(plan, where)
+    done = read_residuals(*_executed(plan, ("subsets", "deviations"), ("grid", "output_grid")))
     known, sizes = done.block, done.block.sizes
     variances = {own: float(done.variance(own)) for own in dict.fromkeys(known.tables)}
 
@@ -161,7 +175,7 @@ def ordered_noise(plan: Stated, where: Context) -> TableNoise:
     """
     from privspec.families.marginals.ordered.execution import variances  # few plans have columns in order
 
-    done = read_strategies(*_executed(plan, ("parts",)))
+    done = read_strategies(*_executed(plan, ("parts",), ("grid", "output_grid")))
     known, at = done.block, 0
     values, outputs, asked = variances(done).tolist(), dict[str, list[Spread]](), []
     for one in known.released:
@@ -176,10 +190,25 @@ def ordered_noise(plan: Stated, where: Context) -> TableNoise:
     return _noise(plan, where, known, outputs, drawn, asked)
 
 
-def _executed(plan: Stated, keys: tuple[str, ...]) -> tuple[Item, Item]:
+def _separate(plan: Stated, where: Context) -> TableNoise:
+    """The mechanism of a plan of such tables with Laplace noise on each count."""
+    done = read_executed(*_executed(plan, ("scales",)))
+    assert isinstance(done, Separate)
+    known, at, outputs, asked = done.block, 0, dict[str, list[Spread]](), []
+    for one in known.released:
+        outputs[one.name] = []
+        for own in one.tables:
+            found = [(prod(known.sizes[i] for i in own), float(variance(done.scales[at])))]
+            at += 1
+            outputs[one.name].append(found)
+            asked.append((len(own), found))
+    return _noise(plan, where, known, outputs, asked, asked)
+
+
+def _executed(plan: Stated, keys: tuple[str, ...], grids: tuple[str, ...] = ()) -> tuple[Item, Item]:
     """The block and the mechanism of a plan, as the kernel reads them."""
     (block,), said = plan.problem.blocks, plan.mechanism
-    stated: dict[str, Any] = {"family": said.family, "grid": said.grid, "output_grid": said.output_grid}
+    stated: dict[str, Any] = {"family": said.family, **{key: getattr(said, key) for key in grids}}
     for key in keys:
         values = getattr(said, key)
         stated[key] = [str(one) if isinstance(one, Fraction) else one for one in values]
@@ -207,9 +236,9 @@ def _noise(
         inputs=(InputFact(known.source, cells, "counts of cells", names, clipped=False, line=line),),
         outputs=tuple(_output(name, [one for own in tables for one in own]) for name, tables in outputs.items()),
         sites=(),
-        shape="gaussian",
-        grid=said.grid,
-        output_grid=said.output_grid,
+        shape="laplace" if said.family == "laplace" else "gaussian",
+        grid=said.grid or "1",
+        output_grid=said.output_grid or "1",
         rounding="strategy",
         strategy=(),
         shares=None,

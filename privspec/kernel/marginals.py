@@ -23,6 +23,7 @@ from math import comb, lcm, prod
 from flint import arb, ctx, fmpq
 
 from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.chains import FINEST, variance
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import READERS as LINEAR
@@ -33,6 +34,8 @@ from privspec.kernel.participation import notes_of, wrong_person
 from privspec.kernel.quality.stated import judge_loss
 
 AMONG = "Gaussian noise of any covariance, unbiased"
+PURE = "additive noise of the same pure epsilon, unbiased"
+LAPLACE = ("laplace", "discrete-laplace", "post-processing")
 NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "marginals")
 PRECISION = 160
 MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
@@ -195,6 +198,49 @@ def read_residuals(block: Item, mechanism: Item) -> Residuals:
     return Residuals(found, dict(zip(found.subsets, sizes, strict=True)), *steps)
 
 
+@dataclass(frozen=True, slots=True)
+class Separate:
+    """What is executed instead: each table by itself, with discrete Laplace noise of a scale on each of its counts."""
+
+    block: Marginals
+    scales: tuple[Fraction, ...]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.block.released)
+
+    def epsilon(self, seen: tuple[str, ...], unit: Unit) -> Fraction:
+        """What the tables of some outputs let through: a record counts in one number of each, or moves to another."""
+        found, at = Fraction(0), 0
+        for one in self.block.released:
+            for own in one.tables:
+                moves = 1 if unit.adding else 2 * any(self.block.sizes[i] > 1 for i in own)
+                found += moves * unit.count / self.scales[at] if one.name in seen else 0
+                at += 1
+        return found
+
+    def losses(self) -> list[Fraction]:
+        """Every term of the loss; the loss is the largest."""
+        each = {scale: variance(scale) for scale in self.scales}
+        sizes = [prod(self.block.sizes[i] for i in own) for own in self.block.tables]
+        return [sum((w * sizes[t] * each[self.scales[t]] for t, w in term), Fraction(0)) for term in self.block.terms]
+
+
+def read_executed(block: Item, mechanism: Item) -> Residuals | Separate:
+    """What a plan executes for a block, of either kind."""
+    if not isinstance(mechanism.value, dict) or mechanism.value.get("family") != "laplace":
+        return read_residuals(block, mechanism)
+    found = read(Marginals, block)
+    assert isinstance(found, Marginals)
+    family, listed = mechanism.fields("family", "scales")
+    if found.families and not {"laplace", "geometric"} & set(found.families):
+        raise family.wrong("is not a family of noise that the problem allows")
+    scales = tuple(one.exact() for one in listed.items(len(found.tables)))
+    if min(scales) < FINEST:
+        raise listed.wrong("are not scales of noise")
+    return Separate(found, scales)
+
+
 # --- what a record tells ---------------------------------------------------------------------------------
 
 
@@ -350,8 +396,8 @@ def units_words(block: Marginals) -> str:
 class MarginalRules(Rules):
     """How plans about tables of counts are judged."""
 
-    def judge(self, case: Case) -> Residuals:
-        executed = read_residuals(case.block, case.mechanism)
+    def judge(self, case: Case) -> Residuals | Separate:
+        executed = read_executed(case.block, case.mechanism)
         block = executed.block
         held_by(case, block.source)
         rule = case.frame.data[0].rule
@@ -361,28 +407,38 @@ class MarginalRules(Rules):
             if rule == "drop" and not unit_of(asked, block.source).adding:
                 raise case.block.wrong("replaces records of a table whose rule leaves records out")
         for guarantee in read_guarantees(case.guarantees, case.frame):
-            square = mu_squared(executed, block.subsets, unit_of(guarantee.obligation, block.source))
-            conclude(case, guarantee, square, len(block.subsets))
-        _rounding(case, executed)
+            unit = unit_of(guarantee.obligation, block.source)
+            if isinstance(executed, Separate):
+                _conclude_pure(case, guarantee, executed.epsilon(executed.outputs, unit))
+            else:
+                conclude(case, guarantee, mu_squared(executed, block.subsets, unit), len(block.subsets))
         text = "each table is the sum of its parts, each of which averages to what the records say"
+        if isinstance(executed, Separate):
+            case.says("rounding", True, "counts and their noise are whole numbers: nothing is rounded")
+            text = "each count has noise that averages to 0"
+        else:
+            _rounding(case, executed)
         case.says("unbiased", True, text)
         (witness,) = case.claims.fields("bound")
-        exact, kind = max(losses(executed)), "worst" if block.worst else "expected"
-        low = None if witness.absent else bound(case.frame.obligations, block, witness)
-        judge_loss(
-            case,
-            exact,
-            low,
-            (AMONG,) if low is not None else ("",),
-            "such noise",
-            [block.loss, units_words(block), kind],
-        )
+        pure, kind = isinstance(executed, Separate), "worst" if block.worst else "expected"
+        exact = max(executed.losses() if isinstance(executed, Separate) else losses(executed))
+        low = None if witness.absent else bound(case.frame.obligations, block, witness, pure=pure)
+        words = [block.loss, units_words(block), kind]
+        judge_loss(case, exact, low, ((PURE if pure else AMONG),) if low is not None else ("",), "such noise", words)
         case.accuracy.same([])
         case.fairness.same(None)
         return executed
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)
+        if isinstance(executed, Separate):
+            try:
+                return {
+                    "epsilon": executed.epsilon(outputs, seen_unit(case, view, executed.block.source)),
+                    "delta": Fraction(0),
+                }
+            except Refused:
+                return None
         assert isinstance(executed, Residuals)
         block = executed.block
         tables = tuple(one for own in block.released if own.name in outputs for one in own.tables)
@@ -412,6 +468,22 @@ def conclude(case: Case, guarantee: Guarantee, found: Fraction | None, parts: in
     case.says("privacy", holds, text, guarantee.number)
 
 
+def _conclude_pure(case: Case, guarantee: Guarantee, found: Fraction) -> None:
+    """The epsilon that a plan states covers the one that was found, and proves what is asked."""
+    asked, said = guarantee.obligation, guarantee.achieved
+    notes = (*LAPLACE, *notes_of([(unit.kind, unit.count) for unit in asked.units]))
+    if guarantee.because != notes or set(said) != {"epsilon"} or asked.measure.each:
+        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+    case.says(
+        "view", True, f"whoever sees {' and '.join(asked.seen)} sees noisy counts, each by itself", guarantee.number
+    )
+    holds = found <= said["epsilon"] and proves(asked.measure.name, guarantee.asked, said)
+    tail = "gives" if holds else f"does not give, with the {float(said['epsilon']):.8g} that is stated,"
+    figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: epsilon is {float(found):.8g} at most, which {tail}"
+    case.says("privacy", holds, f"{text} {asked.measure.name} with {figures}", guarantee.number)
+
+
 def _rounding(case: Case, executed: Residuals) -> None:
     """Rounding to grids moves no number by more than a share of its deviation, one without noise by next to none."""
     worst = max(executed.moves(table) ** 2 / (executed.variance(table) or 1) for table in executed.block.tables)
@@ -419,10 +491,11 @@ def _rounding(case: Case, executed: Residuals) -> None:
     case.says("rounding", worst <= ROUNDED**2, text)
 
 
-def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:
-    """At most the loss of all Gaussian noise, from shares of the terms of the loss and of what a record may do.
+def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item, *, pure: bool = False) -> Fraction:
+    """At most the loss of all Gaussian noise, or of all that is `pure` as the epsilon of the lines.
 
-    A line has one mass where records come and go, else a mass for each set of columns that two cells differ in.
+    The witness: shares of the terms of the loss and of what a record may do. A line has one mass where records come and
+    go, else a mass for each set of columns that two cells differ in.
     """
     shares, lines = witness.fields("terms", "lines")
     weights = [one.exact(0) for one in shares.items(len(block.terms))]
@@ -447,7 +520,7 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) 
             for own in block.subsets:
                 q = block.share(own) if unit.adding else block.moved(own, moved)
                 known[own] += size * unit.count**2 * q
-            total += size * largest_mu_squared(asked.measure, False, Item(mu.value, mu.place))
+            total += size * largest_mu_squared(asked.measure, pure, Item(mu.value, mu.place))
         if not listed:
             mu.same(None)
     if not total:

@@ -281,10 +281,13 @@ def _linear(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 def _marginals(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     for block in model.blocks:
         yield _counted(model, block)
-    yield from _drawn("rounded-gaussian")
+    separate = plan["mechanism"]["family"] == "laplace"
+    yield from _drawn("discrete-laplace" if separate else "rounded-gaussian")
     if plan["claims"].get("bound") is not None:
         text = "The optimum is relative to unbiased noise of the kinds that the plan names."
         yield _said(text, "proved", claim="bound")
+    if separate:
+        return
     text = "Tables are put together from the noisy parts of their sets of columns, which costs no privacy."
     yield _said(text, "proved", note="post-processing")
 

@@ -32,6 +32,7 @@ FROM = 1000
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
 LARGEST = Fraction(10) ** 50
 """Weights and amounts beyond it, or below its inverse, are left to others to refuse."""
+LARGEST_EPSILON = 100
 MOST_RECORDS = 10**6
 """Of one unit."""
 Subset = tuple[int, ...]
@@ -173,7 +174,7 @@ def plain(model: Model) -> bool:
         return False
     if model.open or model.parties or model.components or model.through or model.noise_at is not None:
         return False
-    if model.accuracy or model.fairness or model.constraints or not set(model.families) <= {"gaussian"}:
+    if model.accuracy or model.fairness or model.constraints or not (gaussian(model) or separate(model)):
         return False
     (source,) = model.inputs
     if not isinstance(source.type.element, Tables) or source.type.shape or source.index:
@@ -194,8 +195,20 @@ def _hides_all(model: Model, line: Requirement) -> bool:
         # how many records a person has may change where they are replaced
         about = relation.per_cell is None and (relation.adding or not relation.by_id)
     about = about and set(model.exposed(line)) == {o.name for o in model.outputs} and relation.group <= MOST_RECORDS
-    mu = None if isinstance(line.measure, Personalised) else line.measure.gaussian_mu_down()
-    return about and mu is not None and 1 / LARGEST <= mu <= LARGEST
+    return about and not isinstance(line.measure, Personalised)
+
+
+def gaussian(model: Model) -> bool:
+    """Whether noise may be Gaussian, and all lines allow a mu that is in proportion."""
+    mus = [line.measure.gaussian_mu_down() for line in model.requirements]
+    return set(model.families) <= {"gaussian"} and all(mu and 1 / LARGEST <= mu <= LARGEST for mu in mus)
+
+
+def separate(model: Model) -> bool:
+    """Whether noise may be Laplace noise on each count, and all lines follow from an epsilon in proportion."""
+    amounts = [line.measure.pure_epsilon for line in model.requirements]
+    known = all(epsilon and 1 / LARGEST <= epsilon <= LARGEST_EPSILON for epsilon in amounts)
+    return known and (not model.families or bool(set(model.families) & {"laplace", "geometric"}))
 
 
 Errors = list[tuple[str, int, Fraction]]

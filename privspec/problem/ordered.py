@@ -16,7 +16,7 @@ from privspec.model.library import Tally
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.problem.linear import Column, _column
-from privspec.problem.marginals import OtherFormError, Reader, plain, size_of, summed
+from privspec.problem.marginals import OtherFormError, Reader, gaussian, plain, size_of, summed
 
 MOST_CELLS = 512
 """Of the columns in order together: strategies for more of them are not looked for."""
@@ -113,7 +113,7 @@ def difference_of(_model: Model, _moved: Requirement) -> None:
 
 @once
 def _found(model: Model) -> OrderedBlock | None:
-    if not plain(model) or not all(line.neighbours.adding for line in model.requirements):
+    if not plain(model) or not gaussian(model) or not all(line.neighbours.adding for line in model.requirements):
         return None
     (block,) = model.blocks
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from contextlib import nullcontext
+from fractions import Fraction
 from itertools import combinations
 from math import prod, sqrt
 from pathlib import Path
@@ -25,7 +26,7 @@ from privspec.problem import marginals
 from privspec.problem.marginals import reads
 from privspec.registry import family_of
 from tests.families.specs import model_of, spec
-from tests.plans import resign
+from tests.plans import mutate, resign
 
 ADDING = "O is 1-GDP wrt t, adding or removing one record"
 DATA = Path("/work/shared/data")
@@ -68,12 +69,13 @@ TAKEN = [
 ]
 LEFT = [
     text([5, 4]),
-    text(LARGE, privacy="O is 1-DP wrt t, adding or removing one record"),
+    text(LARGE, privacy="O is 0-DP wrt t, adding or removing one record").replace("0-DP", "101-DP"),
     text(LARGE, "histogram(t, c1 in 0..2)"),
     text(LARGE, "marginals(t, up_to = 2, cumulative = {c0})"),
     text(LARGE, "2 * marginals(t, up_to = 2)"),
     text(LARGE, "marginals(t, up_to = 2) + marginals(t, up_to = 2)"),
-    text(LARGE, options="noise family laplace"),
+    text(LARGE, options="noise family knorm"),
+    text(LARGE, options="noise family laplace", privacy="O is 1-zCDP wrt t, adding or removing one record"),
     text(LARGE, options="noise at t"),
     text(LARGE, options="trust nobody"),
     text(LARGE, loss="E[ ||O - y||_1 ]"),
@@ -110,9 +112,58 @@ def test_what_is_out_of_proportion_is_refused_by_a_line():
         assert words or not reads(model)
 
 
-def test_without_the_numbers_of_cells_a_pure_line_is_refused_plainly():
-    with pytest.raises(Exception, match="too much to compute with"):
-        solve(text(ADULT, privacy="O is 1-DP wrt t, adding or removing one record"))
+def test_one_table_of_large_noise_gets_laplace_noise():
+    """Gaussian noise hides a record in many tables; in few of them Laplace noise is less."""
+    line = "O is (1, 1e-6)-DP wrt t, adding or removing one record"
+    few, many = (solve(text(ADULT, asked, privacy=line)) for asked in ("marginals(t, {c0, c2})", "marginals(t, 2)"))
+    assert (few["mechanism"]["family"], many["mechanism"]["family"]) == ("laplace", "marginals")
+    assert few["status"] == "feasible"
+    assert few["loss"]["lower_bound"] < few["loss"]["value"] < few["alternatives"][0]["loss"]
+    gaussian = solve(text(ADULT, "marginals(t, {c0, c2})", privacy=line, options="noise family gaussian"))
+    assert gaussian["loss"]["value"] in [one["loss"] for one in few["alternatives"]]
+
+
+@pytest.mark.parametrize("unit", ["adding or removing one record", "replacing up to 2 records"])
+def test_pure_epsilon_is_shared_by_the_tables(every_size, unit):
+    sizes = [3, 2, 4]
+    plan = solve(text(sizes, "marginals(t, up_to = 2)", privacy=f"O is 0.7-DP wrt t, {unit}"))
+    mechanism, rows = mechanism_of(plan), rows_of(sizes, 40)
+    each = 1 if unit.startswith("adding") else 4
+    assert sum(each / b for b in mechanism.executed.scales) <= Fraction(7, 10)
+    assert float(sum(each / b for b in mechanism.executed.scales)) == pytest.approx(0.7, rel=1e-9)
+    exact = truth(sizes, rows, mechanism.executed.block.tables)
+    secret = mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
+    spread = secret.deviations()["O"]
+    assert (spread**2).sum() == pytest.approx(plan["loss"]["value"], rel=1e-4)
+    for approximate, size in ((False, 200), (True, 600)):
+        found = mechanism.simulate(Simulation(size, 5, {"t": pl.DataFrame(rows)}, approximate)) - exact
+        assert (found == np.rint(found)).all()
+        # squares of Laplace numbers have a variance of five times the square of their mean
+        assert np.abs((found**2).mean(axis=0) / spread**2 - 1).max() < 6 * sqrt(5 / size)
+        assert np.abs(found.mean(axis=0) / spread).max() < 5.5 / sqrt(size)
+
+
+LAPLACE = [
+    (("mechanism", "scales", 0), "1", "which does not give"),
+    (("mechanism", "scales", 0), "0", "are not scales of noise"),
+    (("mechanism", "scales"), [], "0 entries in place of 6"),
+    (("mechanism", "grid"), "1", "not known"),
+    (("guarantees", 0, "achieved", "epsilon"), "1/2", "with the 0.5 that is stated"),
+    (("guarantees", 0, "because"), ["laplace"], "rests on notes"),
+    (("problem", "blocks", 0, "families"), ["gaussian"], "is not a family of noise that the problem allows"),
+    (("problem", "obligations", 0, "units", 0, "count"), 2, "rests on notes"),
+    (("loss", "among"), "Gaussian noise of any covariance, unbiased", "is not what the bound is about"),
+    (("loss", "value"), 1.0, "is not what"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), LAPLACE, ids=lambda value: str(value)[:44])
+def test_forged_scales_are_refused(every_size, path, value, words):
+    plan = solve(text([3, 2, 4], "marginals(t, up_to = 2)", privacy="O is 1-DP wrt t, adding or removing one record"))
+    assert judge(Item(plan, "plan")).ok
+    report = judge(Item(mutate(plan, path, value), "plan"))
+    assert not report.ok
+    assert words in " ".join(claim.text for claim in report.claims if not claim.holds)
 
 
 # --- the optimum ----------------------------------------------------------------------------------

@@ -25,13 +25,15 @@ from privspec.execute.family import (
     refuse_unknown,
 )
 from privspec.execute.keeper import given_for
+from privspec.kernel.chains import variance
 from privspec.kernel.core.linear import Held
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.marginals import Marginals, Residuals, Subset, read_residuals
+from privspec.kernel.marginals import Marginals, Residuals, Separate, Subset, read_executed
 from privspec.kernel.ordered import Ordered
 from privspec.kernel.participation import Kept
 from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
@@ -44,11 +46,11 @@ ROOM = 2**62
 """Whole numbers below it are computed with in 64 bits."""
 
 
-def residuals_of_plan(plan: Plan) -> Residuals:
+def executed_of_plan(plan: Plan) -> Residuals | Separate:
     """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
     with readable_plan():
         (block,) = plan["problem"]["blocks"]
-        return read_residuals(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
+        return read_executed(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
 
 
 def grid_of(block: Marginals | Ordered, rule: str, kept: Kept | None) -> Grid:
@@ -62,12 +64,12 @@ def grid_of(block: Marginals | Ordered, rule: str, kept: Kept | None) -> Grid:
 class TableMechanism(FamilyMechanism):
     """Noise is added to the part of each set of columns; tables are sums of these."""
 
-    executed: Residuals
+    executed: Residuals | Separate
     grid: Grid
 
     @classmethod
     def of_plan(cls, plan: Plan) -> TableMechanism:
-        executed = residuals_of_plan(plan)
+        executed = executed_of_plan(plan)
         (data,) = read_frame(Item(plan["problem"], "problem")).data
         return cls(executed, grid_of(executed.block, data.rule, data.kept))
 
@@ -91,20 +93,31 @@ class TableMechanism(FamilyMechanism):
 
         Raises: DataError PS0801 to PS0809.
         """
-        subsets = self.executed.block.subsets
-        counts = counted(self.grid, subsets, data, circumstances)
-        rules = data_rules((self.grid,), circumstances.strict)
-        return TableSecret(self.executed, dict(zip(subsets, counts, strict=True)), rules)
+        counts = counted(self.grid, self.counted, data, circumstances)
+        return self._secret(
+            dict(zip(self.counted, counts, strict=True)), data_rules((self.grid,), circumstances.strict)
+        )
+
+    @property
+    def counted(self) -> tuple[Subset, ...]:
+        """The sets of columns by which records are counted."""
+        block = self.executed.block
+        return tuple(dict.fromkeys(block.tables)) if isinstance(self.executed, Separate) else block.subsets
+
+    def _secret(self, counts: Counts, rules: tuple[str, ...]) -> TableSecret | SeparateSecret:
+        if isinstance(self.executed, Separate):
+            return SeparateSecret(self.executed, counts, rules)
+        return TableSecret(self.executed, counts, rules)
 
     def simulate(self, asked: Simulation) -> Array:
         """Draws at the given data; at an empty table otherwise."""
         data, block = asked.data, self.executed.block
-        sizes = {own: tuple(block.sizes[i] for i in own) for own in block.subsets}
+        sizes = {own: tuple(block.sizes[i] for i in own) for own in self.counted}
         counts: Counts = {own: np.zeros(shape, dtype=np.int64) for own, shape in sizes.items()}
         if data is not None:
-            found = counted(self.grid, block.subsets, data, Circumstances())
-            counts = dict(zip(block.subsets, found, strict=True))
-        secret = TableSecret(self.executed, counts, ())
+            found = counted(self.grid, self.counted, data, Circumstances())
+            counts = dict(zip(self.counted, found, strict=True))
+        secret = self._secret(counts, ())
         if asked.approximate:
             generator = np.random.default_rng(asked.seed)
             return np.stack([secret.approximate(generator) for _ in range(asked.repetitions)])
@@ -158,20 +171,10 @@ class TableSecret(Secret):
     rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        values, at, outputs = self.numbers(randomness), 0, dict[str, NDArray[Any]]()
-        for one in self.executed.block.released:
-            size = self.executed.block.numbers(one)
-            outputs[one.name] = values[at : at + size].reshape(one.shape)
-            at += size
-        return Drawn(outputs, str(self.executed.output_grid))
+        return Drawn(_split(self.executed.block, self.numbers(randomness)), str(self.executed.output_grid))
 
     def deviations(self) -> Mapping[str, Array]:
-        executed, found = self.executed, dict[str, Array]()
-        for one in executed.block.released:
-            each = [float(f"{sqrt(executed.variance(table)):.6g}") for table in one.tables]
-            sizes = [prod(executed.block.sizes[i] for i in table) for table in one.tables]
-            found[one.name] = np.repeat(each, sizes).reshape(one.shape)
-        return found
+        return _spread(self.executed.block, [sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released numbers: exact until the noisy parts are written as doubles."""
@@ -211,3 +214,52 @@ class TableSecret(Secret):
                 shape = tuple(block.sizes[i] if i in own else 1 for i in table)
                 found += parts[own].reshape(shape) / (found.size // prod(shape))
             yield found
+
+
+def _split(block: Marginals, values: Array) -> dict[str, NDArray[Any]]:
+    """The released numbers by output."""
+    at, outputs = 0, dict[str, NDArray[Any]]()
+    for one in block.released:
+        size = block.numbers(one)
+        outputs[one.name] = values[at : at + size].reshape(one.shape)
+        at += size
+    return outputs
+
+
+def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, NDArray[Any]]:
+    """The deviations of the numbers of tables, to six digits, by output."""
+    sizes = [prod(block.sizes[i] for i in table) for table in block.tables]
+    return _split(block, np.repeat([float(f"{one:.6g}") for one in deviations], sizes))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SeparateSecret(Secret):
+    """The records by the columns of every table, each of which has noise of its own."""
+
+    executed: Separate
+    counts: Counts
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        return Drawn(_split(self.executed.block, self.numbers(randomness)), "1")
+
+    def deviations(self) -> Mapping[str, Array]:
+        return _spread(self.executed.block, [sqrt(variance(scale)) for scale in self.executed.scales])
+
+    def numbers(self, randomness: Randomness) -> Array:
+        """The released counts: whole numbers."""
+        found = list[Array]()
+        for own, scale in zip(self.executed.block.tables, self.executed.scales, strict=True):
+            exact = ExactVector(integers(self.counts[own].reshape(-1).tolist()), 1)
+            drawn = LaplaceNoise((scale,)).release(exact, Fraction(1), randomness)
+            found.append(np.array(drawn, dtype=np.float64))
+        return np.concatenate(found)
+
+    def approximate(self, generator: np.random.Generator) -> Array:
+        """The same with floating-point noise: never a release."""
+        found = list[Array]()
+        for own, scale in zip(self.executed.block.tables, self.executed.scales, strict=True):
+            p = 1 - np.exp(-1 / float(scale))
+            ups, downs = generator.geometric(p, (2, *self.counts[own].shape))
+            found.append((self.counts[own] + ups - downs).reshape(-1).astype(np.float64))
+        return np.concatenate(found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import floor, log2, prod
+from math import floor, log2, prod, sinh
 from time import perf_counter
 from typing import Any
 
@@ -17,15 +17,19 @@ from privspec.core.diagnostics import InternalError
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
+from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.marginals import (
     AMONG,
+    LAPLACE,
     NOTES,
+    PURE,
     WORST_COLUMNS,
     Marginals,
     Residuals,
+    Separate,
     Subset,
     bound,
     losses,
@@ -39,7 +43,7 @@ from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document
-from privspec.problem.marginals import FROM, block_of
+from privspec.problem.marginals import block_of, gaussian, separate
 from privspec.solvers.marginals import Array, Shares, least_worst
 
 SPARE = 1e-12
@@ -101,12 +105,27 @@ class TableCounts:
     def decide(self, model: Model, system: System, settings: Settings) -> Decided:
         """The variances of least loss."""
         started = perf_counter()
-        mus = [float(line.measure.gaussian_mu_down() or 0) for line in model.requirements]
-        limits, shares = _solved(system, mus)
-        executed = _executed(system, shares)
-        witness = _witness(system, limits, shares, mus)
-        others = tuple(_alternatives(system, mus)) if settings.alternatives else ()
-        return Decided(model, system, executed, witness, shares, others, mus, perf_counter() - started)
+        found = list[Decided]()
+        if gaussian(model):
+            mus = [float(line.measure.gaussian_mu_down() or 0) for line in model.requirements]
+            limits, shares = _solved(system, mus)
+            executed = _executed(system, shares)
+            witness = _witness(system, limits, shares, mus)
+            others = tuple(_alternatives(system, mus)) if settings.alternatives else ()
+            found.append(Decided(model, system, executed, witness, shares, others, mus, perf_counter() - started))
+        if separate(model):
+            # Hammersley, Chapman and Robbins
+            mus = [2 * sinh(float(line.measure.pure_epsilon or 0) / 2) for line in model.requirements]
+            limits, shares = _solved(system, mus)
+            witness = _witness(system, limits, shares, mus, pure=True)
+            laplace = _separate(system)
+            found.append(Decided(model, system, laplace, witness, shares, (), mus, perf_counter() - started))
+        best, *rest = sorted(found, key=lambda one: one.loss)
+        reason = "meets every line of the spec"
+        beside = [{"name": one.name, "loss": one.loss, "admissible": True, "reason": reason} for one in rest]
+        known = found[0].considered if settings.alternatives else ()
+        others = sorted([*beside, *known], key=lambda one: float(one["loss"]))
+        return replace(best, considered=tuple(others) if settings.alternatives else ())
 
     def size(self, system: System) -> int:
         """Sets of columns."""
@@ -223,7 +242,9 @@ def _output_grid(found: Residuals) -> Fraction:
     return Fraction(2) ** min(floor(log2(least) / 2) - OUTPUT_STEPS, -20)
 
 
-def _witness(system: System, limits: list[Limit], shares: Shares, mus: list[float]) -> dict[str, Any]:
+def _witness(
+    system: System, limits: list[Limit], shares: Shares, mus: list[float], *, pure: bool = False
+) -> dict[str, Any]:
     """The shares as the kernel takes them: masses of the lines are shares of the limits over mu^2."""
     masses: list[list[dict[str, Any]]] = [[] for _ in mus]
     for limit, share in zip(limits, shares_of(shares.limits), strict=True):
@@ -234,7 +255,7 @@ def _witness(system: System, limits: list[Limit], shares: Shares, mus: list[floa
     lines = []
     for some, requirement in zip(masses, system.model.requirements, strict=True):
         measure, mu = requirement.measure, None
-        if some and isinstance(measure, EpsilonDelta | LDP):
+        if some and not pure and isinstance(measure, EpsilonDelta | LDP):
             mu = str(mu_up(measure, float(measure.gaussian_mu_down() or 0)))
         lines.append({"mu": mu, "masses": some})
     return {"terms": [str(share) for share in shares_of(shares.terms)], "lines": lines}
@@ -257,7 +278,6 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
     factor = max((u.count / mu) ** 2 * (1 if u.adding else 2) for u, mu in zip(units, mus, strict=True))
     every = float(prod(block.sizes))
     reason = "meets every line of the spec"
-    yield from _laplace(system, weights)
     found = [
         ("equal noise on each answer", len(tables) * weights.sum(axis=1).max()),
         ("noise on each table, each of its own size", least_worst(weights, np.ones((1, len(tables)))).upper),
@@ -268,17 +288,32 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
             yield {"name": name, "loss": float(loss * factor), "admissible": True, "reason": reason}
 
 
-def _laplace(system: System, weights: Array) -> Iterator[dict[str, Any]]:
-    """Laplace noise on each table, the scales at their best, where that would meet the lines: it is not drawn here."""
-    lines = system.lines
-    amounts = [(line.measure.pure_epsilon, unit_of(asked, system.block.source)) for line, asked in lines]
-    if system.model.families or len(weights) > 1 or any(epsilon is None for epsilon, _ in amounts):
-        return
-    least = min(float(epsilon or 0) / (unit.count * (1 if unit.adding else 2)) for epsilon, unit in amounts)
-    loss = 2 * float((weights[0] ** (1 / 3)).sum()) ** 3 / least**2
-    if np.isfinite(loss):
-        reason = f"drawn for tables of fewer than {FROM:,} cells only"
-        yield {"name": "Laplace noise on each table", "loss": loss, "admissible": False, "reason": reason}
+def _separate(system: System) -> Separate:
+    """Laplace noise on each table: the least sum of c b^2 for sum 1 / b, where one sum counts, else equal noise."""
+    block = system.block
+    costs = np.ones(len(block.tables))
+    if len(block.terms) == 1:
+        for table, weight in block.terms[0]:
+            costs[table] = float(weight) * prod(block.sizes[i] for i in block.tables[table])
+    roots, spare = costs ** (1 / 3), SPARE
+    for _ in range(40):
+        # of epsilon 1 in all, then as large as the strictest line asks
+        bare = Separate(block, tuple(_short_up(float(roots.sum() / root)) for root in roots))
+        times = max(
+            bare.epsilon(bare.outputs, unit_of(asked, block.source)) / (line.measure.pure_epsilon or Fraction(1))
+            for line, asked in system.lines
+        )
+        scales = tuple(max(_short_up(float(scale * times) * (1 + spare)), FINEST) for scale in bare.scales)
+        found = Separate(block, scales)
+        if all(_pure(found, asked) <= (line.measure.pure_epsilon or 0) for line, asked in system.lines):
+            return found
+        spare *= 4
+    raise InternalError("the scales that were found do not meet the lines")
+
+
+def _pure(found: Separate, asked: Obligation) -> Fraction:
+    """The epsilon of a line, rounded up."""
+    return Fraction(decimal_up(found.epsilon(found.outputs, unit_of(asked, found.block.source))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +322,7 @@ class Decided:
 
     model: Model
     system: System
-    executed: Residuals
+    executed: Residuals | Separate
     witness: dict[str, Any]
     shares: Shares
     considered: tuple[dict[str, Any], ...]
@@ -296,34 +331,42 @@ class Decided:
 
     @property
     def name(self) -> str:
+        if isinstance(self.executed, Separate):
+            return "Laplace noise on each table"
         return "Gaussian noise in the residual spaces of sets of columns"
 
     @cached_property
     def loss(self) -> float:
-        return float(max(losses(self.executed)))
+        executed = self.executed
+        return float(max(executed.losses() if isinstance(executed, Separate) else losses(executed)))
 
     @cached_property
     def lower_bound(self) -> float | None:
         """No Gaussian noise of any covariance has less."""
-        exact = bound(self.system.frame.obligations, self.system.block, Item(self.witness, "bound"))
+        pure, asked = isinstance(self.executed, Separate), self.system.frame.obligations
+        exact = bound(asked, self.system.block, Item(self.witness, "bound"), pure=pure)
         return float_down(min(exact, Fraction(self.loss)))
 
     def document(self) -> dict[str, Any]:
         executed, block, lines = self.executed, self.system.block, self.system.lines
-        kind = "worst" if block.worst else "expected"
+        kind, among = "worst" if block.worst else "expected", AMONG
+        if isinstance(executed, Separate):
+            among, mechanism = PURE, {"family": "laplace", "scales": [str(scale) for scale in executed.scales]}
+        else:
+            mechanism = {
+                "family": "marginals",
+                "subsets": [list(own) for own in block.subsets],
+                "deviations": [str(executed.deviations[own]) for own in block.subsets],
+                "grid": GRID,
+                "output_grid": str(executed.output_grid),
+            }
         return plan_document(
             self.model,
             {
                 "problem": self.system.problem,
-                **rated(self.model, self.loss, self.lower_bound, AMONG, units_words(block), kind),
+                **rated(self.model, self.loss, self.lower_bound, among, units_words(block), kind),
                 "alternatives": list(self.considered),
-                "mechanism": {
-                    "family": "marginals",
-                    "subsets": [list(own) for own in block.subsets],
-                    "deviations": [str(executed.deviations[own]) for own in block.subsets],
-                    "grid": GRID,
-                    "output_grid": str(executed.output_grid),
-                },
+                "mechanism": mechanism,
                 "guarantees": [self._guarantee(i, *line) for i, line in enumerate(lines)],
                 "accuracy": [],
                 "claims": {"bound": self.witness},
@@ -340,12 +383,19 @@ class Decided:
 
     def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
         group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-        said = {"mu": decimal_up(_reached(self.executed, asked))}
-        return guarantee_head(requirement, index) | {"achieved": said, "because": [*NOTES, *group]}
+        if isinstance(self.executed, Separate):
+            said, notes = {"epsilon": str(_pure(self.executed, asked))}, LAPLACE
+        else:
+            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, NOTES
+        return guarantee_head(requirement, index) | {"achieved": said, "because": [*notes, *group]}
 
     def _prices(self) -> Iterator[dict[str, Any]]:
         """What a tenth more of an amount in a line that binds would bring."""
         lines = self.model.requirements
+        if isinstance(self.executed, Separate):
+            if len(lines) == 1:
+                yield price(lines[0], float(1 / STEP**2) - 1)
+            return
         for index, requirement in enumerate(lines):
             for amount in PRICED:
                 now = requirement.measure.amounts.get(amount)
