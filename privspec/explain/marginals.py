@@ -13,7 +13,6 @@ from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
 from privspec.explain.facts import executed, run_command
 from privspec.explain.quantities import Quantity, count, rounded
-from privspec.kernel.chains import variance
 from privspec.kernel.core.reading import Item
 from privspec.kernel.marginals import Marginals, Separate, Subset, read_executed, read_residuals
 from privspec.kernel.ordered import Ordered, read_strategies
@@ -90,9 +89,13 @@ class TableNoise(AdditiveNoise):
 
     def drawn(self, facts: Facts) -> str:
         if self.shape == "laplace":
-            tables = count(sum(int(one.tables.value) for one in self.asked))
-            answers = count(sum(int(one.numbers.value) for one in self.asked))
-            return f"Laplace noise on each of the {answers} answers of {tables} tables{facts.context.place}"
+            drawn = [
+                sum(int(n.value) for n in some)
+                for some in ([o.numbers for o in self.parts], [o.tables for o in self.parts])
+            ]
+            whole = sum(int(one.tables.value) for one in self.asked)
+            rest = f"; the other {count(whole - drawn[1])} are added up from these" if whole > drawn[1] else ""
+            return f"Laplace noise on each of {count(drawn[0])} answers of {count(drawn[1])} tables{facts.context.place}{rest}"
         parts = sum(int(one.tables.value) for one in self.parts)
         tables = sum(int(one.tables.value) for one in self.asked)
         answers = count(sum(n for n, _ in self.spread))
@@ -198,11 +201,12 @@ def _separate(plan: Stated, where: Context) -> TableNoise:
     for one in known.released:
         outputs[one.name] = []
         for own in one.tables:
-            found = [(prod(known.sizes[i] for i in own), float(variance(done.scales[at])))]
+            found = [(prod(known.sizes[i] for i in own), float(done.variance(at)))]
             at += 1
             outputs[one.name].append(found)
             asked.append((len(own), found))
-    return _noise(plan, where, known, outputs, asked, asked)
+    drawn = [one for one, scale in zip(asked, done.scales, strict=True) if scale is not None]
+    return _noise(plan, where, known, outputs, drawn, asked)
 
 
 def _executed(plan: Stated, keys: tuple[str, ...], grids: tuple[str, ...] = ()) -> tuple[Item, Item]:

@@ -200,30 +200,53 @@ def read_residuals(block: Item, mechanism: Item) -> Residuals:
 
 @dataclass(frozen=True, slots=True)
 class Separate:
-    """What is executed instead: each table by itself, with discrete Laplace noise of a scale on each of its counts."""
+    """What is executed instead: tables by themselves, with discrete Laplace noise of a scale on each count.
+
+    One without a scale is added up from that noisy table by more columns whose squared scales then add up to least.
+    """
 
     block: Marginals
-    scales: tuple[Fraction, ...]
+    scales: tuple[Fraction | None, ...]
+    sources: tuple[int, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", tuple(self._source(t) for t in range(len(self.scales))))
+
+    def _source(self, table: int) -> int:
+        own = set(self.block.tables[table])
+        if self.scales[table] is not None:
+            return table
+        known = [t for t, scale in enumerate(self.scales) if scale is not None and own <= set(self.block.tables[t])]
+        if not known:
+            raise Refused("adds up a table from none that is noisy")
+        return min(known, key=lambda t: (self._added(table, t) * (self.scales[t] or FINEST) ** 2, t))
+
+    def _added(self, table: int, source: int) -> int:
+        """How many numbers of a noisy table each number of another adds up."""
+        return prod(self.block.sizes[i] for i in self.block.tables[source] if i not in self.block.tables[table])
+
+    def variance(self, table: int) -> Fraction:
+        """Of one number of a table, by its place."""
+        source = self.sources[table]
+        return self._added(table, source) * variance(self.scales[source] or FINEST)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.block.released)
 
-    def epsilon(self, seen: tuple[str, ...], unit: Unit) -> Fraction:
-        """What the tables of some outputs let through: a record counts in one number of each, or moves to another."""
-        found, at = Fraction(0), 0
-        for one in self.block.released:
-            for own in one.tables:
-                moves = 1 if unit.adding else 2 * any(self.block.sizes[i] > 1 for i in own)
-                found += moves * unit.count / self.scales[at] if one.name in seen else 0
-                at += 1
+    def epsilon(self, unit: Unit) -> Fraction:
+        """What all noisy tables let through: a record counts in one number of each, or moves to another."""
+        found = Fraction(0)
+        for own, scale in zip(self.block.tables, self.scales, strict=True):
+            moves = 1 if unit.adding else 2 * any(self.block.sizes[i] > 1 for i in own)
+            found += Fraction(0) if scale is None else moves * unit.count / scale
         return found
 
     def losses(self) -> list[Fraction]:
         """Every term of the loss; the loss is the largest."""
-        each = {scale: variance(scale) for scale in self.scales}
-        sizes = [prod(self.block.sizes[i] for i in own) for own in self.block.tables]
-        return [sum((w * sizes[t] * each[self.scales[t]] for t, w in term), Fraction(0)) for term in self.block.terms]
+        tables = self.block.tables
+        each = [self.variance(t) * prod(self.block.sizes[i] for i in own) for t, own in enumerate(tables)]
+        return [sum((w * each[t] for t, w in term), Fraction(0)) for term in self.block.terms]
 
 
 def read_executed(block: Item, mechanism: Item) -> Residuals | Separate:
@@ -235,8 +258,8 @@ def read_executed(block: Item, mechanism: Item) -> Residuals | Separate:
     family, listed = mechanism.fields("family", "scales")
     if found.families and not {"laplace", "geometric"} & set(found.families):
         raise family.wrong("is not a family of noise that the problem allows")
-    scales = tuple(one.exact() for one in listed.items(len(found.tables)))
-    if min(scales) < FINEST:
+    scales = tuple(None if one.absent else one.exact() for one in listed.items(len(found.tables)))
+    if min((scale for scale in scales if scale is not None), default=FINEST) < FINEST:
         raise listed.wrong("are not scales of noise")
     return Separate(found, scales)
 
@@ -409,7 +432,7 @@ class MarginalRules(Rules):
         for guarantee in read_guarantees(case.guarantees, case.frame):
             unit = unit_of(guarantee.obligation, block.source)
             if isinstance(executed, Separate):
-                _conclude_pure(case, guarantee, executed.epsilon(executed.outputs, unit))
+                _conclude_pure(case, guarantee, executed.epsilon(unit))
             else:
                 conclude(case, guarantee, mu_squared(executed, block.subsets, unit), len(block.subsets))
         text = "each table is the sum of its parts, each of which averages to what the records say"

@@ -25,7 +25,6 @@ from privspec.execute.family import (
     refuse_unknown,
 )
 from privspec.execute.keeper import given_for
-from privspec.kernel.chains import variance
 from privspec.kernel.core.linear import Held
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, read
@@ -234,7 +233,7 @@ def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, NDArray[
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeparateSecret(Secret):
-    """The records by the columns of every table, each of which has noise of its own."""
+    """The records by the columns of every table; noisy tables have noise of their own, others are added up from them."""
 
     executed: Separate
     counts: Counts
@@ -244,22 +243,33 @@ class SeparateSecret(Secret):
         return Drawn(_split(self.executed.block, self.numbers(randomness)), "1")
 
     def deviations(self) -> Mapping[str, Array]:
-        return _spread(self.executed.block, [sqrt(variance(scale)) for scale in self.executed.scales])
+        executed = self.executed
+        return _spread(executed.block, [sqrt(executed.variance(t)) for t in range(len(executed.scales))])
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released counts: whole numbers."""
-        found = list[Array]()
-        for own, scale in zip(self.executed.block.tables, self.executed.scales, strict=True):
-            exact = ExactVector(integers(self.counts[own].reshape(-1).tolist()), 1)
-            drawn = LaplaceNoise((scale,)).release(exact, Fraction(1), randomness)
-            found.append(np.array(drawn, dtype=np.float64))
-        return np.concatenate(found)
+        noisy = {}
+        for place, scale in enumerate(self.executed.scales):
+            counts = self.counts[self.executed.block.tables[place]]
+            if scale is not None:
+                exact = ExactVector(integers(counts.reshape(-1).tolist()), 1)
+                drawn = LaplaceNoise((scale,)).release(exact, Fraction(1), randomness)
+                noisy[place] = np.array(drawn, dtype=np.float64).reshape(counts.shape)
+        return self._released(noisy)
 
     def approximate(self, generator: np.random.Generator) -> Array:
         """The same with floating-point noise: never a release."""
-        found = list[Array]()
-        for own, scale in zip(self.executed.block.tables, self.executed.scales, strict=True):
-            p = 1 - np.exp(-1 / float(scale))
-            ups, downs = generator.geometric(p, (2, *self.counts[own].shape))
-            found.append((self.counts[own] + ups - downs).reshape(-1).astype(np.float64))
+        noisy = {}
+        for place, scale in enumerate(self.executed.scales):
+            counts = self.counts[self.executed.block.tables[place]]
+            if scale is not None:
+                ups, downs = generator.geometric(1 - np.exp(-1 / float(scale)), (2, *counts.shape))
+                noisy[place] = (counts + ups - downs).astype(np.float64)
+        return self._released(noisy)
+
+    def _released(self, noisy: Mapping[int, Array]) -> Array:
+        tables, found = self.executed.block.tables, list[Array]()
+        for place, source in enumerate(self.executed.sources):
+            others = tuple(k for k, i in enumerate(tables[source]) if i not in tables[place])
+            found.append(np.asarray(noisy[source].sum(axis=others)).reshape(-1))
         return np.concatenate(found)

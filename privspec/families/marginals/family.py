@@ -124,8 +124,8 @@ class TableCounts:
         reason = "meets every line of the spec"
         beside = [{"name": one.name, "loss": one.loss, "admissible": True, "reason": reason} for one in rest]
         known = found[0].considered if settings.alternatives else ()
-        others = sorted([*beside, *known], key=lambda one: float(one["loss"]))
-        return replace(best, considered=tuple(others) if settings.alternatives else ())
+        listed = sorted([*beside, *known], key=lambda one: float(one["loss"]))
+        return replace(best, considered=tuple(listed) if settings.alternatives else ())
 
     def size(self, system: System) -> int:
         """Sets of columns."""
@@ -289,22 +289,32 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
 
 
 def _separate(system: System) -> Separate:
-    """Laplace noise on each table: the least sum of c b^2 for sum 1 / b, where one sum counts, else equal noise."""
+    """Laplace noise on every table, or on those only that are within no other: the better of the two."""
     block = system.block
-    costs = np.ones(len(block.tables))
-    if len(block.terms) == 1:
-        for table, weight in block.terms[0]:
-            costs[table] = float(weight) * prod(block.sizes[i] for i in block.tables[table])
-    roots, spare = costs ** (1 / 3), SPARE
+    whole = [t for t, own in enumerate(block.tables) if not any(set(own) < set(other) for other in block.tables)]
+    every = list(range(len(block.tables)))
+    found = [_scaled(system, every)] + ([] if whole == every else [_scaled(system, whole)])
+    return min(found, key=lambda one: max(one.losses()))
+
+
+def _scaled(system: System, noisy: list[int]) -> Separate:
+    """Scales of the noisy tables: the least sum of c b^2 for a sum of 1 / b, where one sum counts, else equal ones."""
+    block = system.block
+    costs = np.zeros(len(block.tables))
+    bare = Separate(block, tuple(Fraction(1) if t in set(noisy) else None for t in range(len(costs))))
+    for table, weight in block.terms[0]:
+        source = bare.sources[table]
+        costs[source] += float(weight) * prod(block.sizes[i] for i in block.tables[source])
+    roots = costs ** (1 / 3) if len(block.terms) == 1 else (costs > -1).astype(float)
+    shares = {t: _short_up(float(sum(roots[s] for s in noisy) / roots[t])) for t in noisy}
+    bare, spare = Separate(block, tuple(shares.get(t) for t in range(len(costs)))), SPARE
+    times = max(
+        bare.epsilon(unit_of(asked, block.source)) / (line.measure.pure_epsilon or Fraction(1))
+        for line, asked in system.lines
+    )
     for _ in range(40):
-        # of epsilon 1 in all, then as large as the strictest line asks
-        bare = Separate(block, tuple(_short_up(float(roots.sum() / root)) for root in roots))
-        times = max(
-            bare.epsilon(bare.outputs, unit_of(asked, block.source)) / (line.measure.pure_epsilon or Fraction(1))
-            for line, asked in system.lines
-        )
-        scales = tuple(max(_short_up(float(scale * times) * (1 + spare)), FINEST) for scale in bare.scales)
-        found = Separate(block, scales)
+        scales = {t: max(_short_up(float(scale * times) * (1 + spare)), FINEST) for t, scale in shares.items()}
+        found = Separate(block, tuple(scales.get(t) for t in range(len(costs))))
         if all(_pure(found, asked) <= (line.measure.pure_epsilon or 0) for line, asked in system.lines):
             return found
         spare *= 4
@@ -313,7 +323,7 @@ def _separate(system: System) -> Separate:
 
 def _pure(found: Separate, asked: Obligation) -> Fraction:
     """The epsilon of a line, rounded up."""
-    return Fraction(decimal_up(found.epsilon(found.outputs, unit_of(asked, found.block.source))))
+    return Fraction(decimal_up(found.epsilon(unit_of(asked, found.block.source))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,7 +361,11 @@ class Decided:
         executed, block, lines = self.executed, self.system.block, self.system.lines
         kind, among = "worst" if block.worst else "expected", AMONG
         if isinstance(executed, Separate):
-            among, mechanism = PURE, {"family": "laplace", "scales": [str(scale) for scale in executed.scales]}
+            among = PURE
+            mechanism: dict[str, Any] = {
+                "family": "laplace",
+                "scales": [None if scale is None else str(scale) for scale in executed.scales],
+            }
         else:
             mechanism = {
                 "family": "marginals",
@@ -384,10 +398,10 @@ class Decided:
     def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
         group = notes_of([(unit.kind, unit.count) for unit in asked.units])
         if isinstance(self.executed, Separate):
-            said, notes = {"epsilon": str(_pure(self.executed, asked))}, LAPLACE
+            said, notes = {"epsilon": str(_pure(self.executed, asked))}, [*LAPLACE, *group]
         else:
-            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, NOTES
-        return guarantee_head(requirement, index) | {"achieved": said, "because": [*notes, *group]}
+            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, [*NOTES, *group]
+        return guarantee_head(requirement, index) | {"achieved": said, "because": notes}
 
     def _prices(self) -> Iterator[dict[str, Any]]:
         """What a tenth more of an amount in a line that binds would bring."""
