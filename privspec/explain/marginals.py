@@ -89,13 +89,11 @@ class TableNoise(AdditiveNoise):
 
     def drawn(self, facts: Facts) -> str:
         if self.shape == "laplace":
-            drawn = [
-                sum(int(n.value) for n in some)
-                for some in ([o.numbers for o in self.parts], [o.tables for o in self.parts])
-            ]
-            whole = sum(int(one.tables.value) for one in self.asked)
-            rest = f"; the other {count(whole - drawn[1])} are added up from these" if whole > drawn[1] else ""
-            return f"Laplace noise on each of {count(drawn[0])} answers of {count(drawn[1])} tables{facts.context.place}{rest}"
+            answers, tables = (sum(int(getattr(o, n).value) for o in self.parts) for n in ("numbers", "tables"))
+            others = sum(int(one.tables.value) for one in self.asked) - tables
+            rest = f"; the other {count(others)} are added up from these" if others else ""
+            drawn = f"Laplace noise on each of {count(answers)} answers of {count(tables)} tables"
+            return f"{drawn}{facts.context.place}{rest}"
         parts = sum(int(one.tables.value) for one in self.parts)
         tables = sum(int(one.tables.value) for one in self.asked)
         answers = count(sum(n for n, _ in self.spread))

@@ -456,10 +456,8 @@ class MarginalRules(Rules):
         witness.same(None)
         if isinstance(executed, Separate):
             try:
-                return {
-                    "epsilon": executed.epsilon(outputs, seen_unit(case, view, executed.block.source)),
-                    "delta": Fraction(0),
-                }
+                unit = seen_unit(case, view, executed.block.source)
+                return {"epsilon": executed.epsilon(unit), "delta": Fraction(0)}
             except Refused:
                 return None
         assert isinstance(executed, Residuals)

@@ -233,7 +233,7 @@ def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, NDArray[
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SeparateSecret(Secret):
-    """The records by the columns of every table; noisy tables have noise of their own, others are added up from them."""
+    """The records by the columns of every table; some have noise of their own, others are added up from these."""
 
     executed: Separate
     counts: Counts

@@ -57,6 +57,8 @@ OUTPUT_STEPS = 14
 CLOSE = 1e-9
 """By so much of itself a difference of records may exceed the limit before it is looked at by itself."""
 ROUNDS = 60
+FEW = 500
+"""Tables up to which Laplace noise is looked at beside Gaussian noise: one record counts in each of them."""
 PRICED = ("epsilon", "rho", "mu")
 
 
@@ -113,7 +115,7 @@ class TableCounts:
             witness = _witness(system, limits, shares, mus)
             others = tuple(_alternatives(system, mus)) if settings.alternatives else ()
             found.append(Decided(model, system, executed, witness, shares, others, mus, perf_counter() - started))
-        if separate(model):
+        if separate(model) and (not found or len(system.block.tables) <= FEW):
             # Hammersley, Chapman and Robbins
             mus = [2 * sinh(float(line.measure.pure_epsilon or 0) / 2) for line in model.requirements]
             limits, shares = _solved(system, mus)
@@ -291,8 +293,9 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
 def _separate(system: System) -> Separate:
     """Laplace noise on every table, or on those only that are within no other: the better of the two."""
     block = system.block
-    whole = [t for t, own in enumerate(block.tables) if not any(set(own) < set(other) for other in block.tables)]
     every = list(range(len(block.tables)))
+    sets = [set(own) for own in block.tables]
+    whole = [t for t in every if not any(sets[t] < other for other in sets)] if len(every) <= FEW else every
     found = [_scaled(system, every)] + ([] if whole == every else [_scaled(system, whole)])
     return min(found, key=lambda one: max(one.losses()))
 
@@ -362,10 +365,8 @@ class Decided:
         kind, among = "worst" if block.worst else "expected", AMONG
         if isinstance(executed, Separate):
             among = PURE
-            mechanism: dict[str, Any] = {
-                "family": "laplace",
-                "scales": [None if scale is None else str(scale) for scale in executed.scales],
-            }
+            scales = [None if scale is None else str(scale) for scale in executed.scales]
+            mechanism: dict[str, Any] = {"family": "laplace", "scales": scales}
         else:
             mechanism = {
                 "family": "marginals",
