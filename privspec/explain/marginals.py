@@ -89,10 +89,11 @@ class TableNoise(AdditiveNoise):
 
     def drawn(self, facts: Facts) -> str:
         if self.shape == "laplace":
-            answers, tables = (sum(int(getattr(o, n).value) for o in self.parts) for n in ("numbers", "tables"))
-            others = sum(int(one.tables.value) for one in self.asked) - tables
+            noisy = sum(int(one.tables.value) for one in self.parts)
+            others = sum(int(one.tables.value) for one in self.asked) - noisy
             rest = f"; the other {count(others)} are added up from these" if others else ""
-            drawn = f"Laplace noise on each of {count(answers)} answers of {count(tables)} tables"
+            answers = count(sum(int(one.numbers.value) for one in self.parts))
+            drawn = f"Laplace noise on each of {answers} answers of {count(noisy)} tables"
             return f"{drawn}{facts.context.place}{rest}"
         parts = sum(int(one.tables.value) for one in self.parts)
         tables = sum(int(one.tables.value) for one in self.asked)
