@@ -697,7 +697,7 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
 @no_header_option
 @click.option("--sql", is_flag=True, help="Print what a run asks of a database, on stdout; no rows are read.")
-@click.option("--dialect", metavar="NAME", help="With --sql: in the words of another database (spark, postgres, ...).")
+@click.option("--dialect", metavar="NAME", help="The same in the words of another database (spark, postgres, ...).")
 @set_option
 @constant_option
 def data(
@@ -712,7 +712,7 @@ def data(
     """Tell the keeper of data how they fit a spec or plan; nothing is written, nothing is spent."""
     from privspec.profiles import fit_of_plan, fit_of_spec, report_text, sql_text
 
-    selects: Selects | None = [] if sql else None
+    selects: Selects | None = [] if sql or dialect is not None else None
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     if document.suffix == ".json":
         keeper = fit_of_plan(_plan(document), paths, header=not no_header, selects=selects)

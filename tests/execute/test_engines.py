@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privspec.api import Problem, load
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import sources, statistic, warehouse
 from privspec.execute.data import Grid, count_cells, data_rules, located, read_inputs
@@ -462,6 +463,21 @@ def test_what_a_database_is_asked_is_printed_and_nothing_is_read(tmp_path: Path)
     assert first == math.floor((2.0 + 0.1) * float(STEPS / Fraction(10001, 10)) + 0.5)
     with pytest.raises(UsageError, match="no database is asked"):
         count_cells(table(True), {"sex": [], "age": [], "pay": [], "hours": []}, Circumstances(selects=[]))
+
+
+def test_the_command_line_prints_what_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec, path = tmp_path / "hours.priv", tmp_path / "w.duckdb"
+    spec.write_text(HOURS)
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE t AS SELECT '0' AS sex, 8.0 AS \"hours-per-week\"")
+    asked = ["data", str(spec), "--input", f"people={path}::t"]
+    run_command_line([*asked, "--sql"])
+    said = capsys.readouterr().out
+    assert 'FROM data."main"."t"' in said
+    assert said.endswith("GROUP BY key_0, key_1;\n")
+    pytest.importorskip("sqlglot")
+    run_command_line([*asked, "--dialect", "spark"])
+    assert "FROM `people`" in capsys.readouterr().out
 
 
 def test_a_database_is_read_in_a_session_of_its_own(tmp_path: Path) -> None:
