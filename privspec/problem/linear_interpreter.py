@@ -178,7 +178,7 @@ class Interpreter:
         width = share.width
         if not node.type.numeric and not isinstance(node.type.element, Tables):
             raise unsupported(
-                self.model.source, node.span, f"solve cannot compute with {name}, {node.type.describe()}, yet"
+                self.model.source, node.span, f"solve cannot yet compute with {name}, {node.type.describe()}"
             )
         place = sparse.csr_array(
             (np.ones(width), (np.arange(width), np.arange(at, at + width))), shape=(width, self.layout.width)

@@ -231,8 +231,8 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
                 model.source,
                 requirement.span,
                 "PS0501",
-                f"solve cannot compute with several {plural(requirement.neighbours.unit_name)} at once, each with a "
-                "figure of its own, yet",
+                f"solve cannot yet compute with several {plural(requirement.neighbours.unit_name)} at once, each with a "
+                "figure of its own",
                 help="ask for one at a time",
             )
         # the weakest figure and the strictest say all that there is to say
@@ -287,7 +287,7 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
                 model.source,
                 requirement.span,
                 "PS0501",
-                "solve cannot compute with records that change in place, each with a figure of its party, yet",
+                "solve cannot yet compute with records that change in place, each with a figure of its party",
                 help="write `adding or removing one record`",
             )
         several = {name for name in tables if model.block(name).geometry != CellGeometry(1)}

@@ -438,7 +438,7 @@ def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds)
     people = next((name for name in attributes if name in nodes and nodes[name].index is not None), None)
     if people is not None:
         message = (
-            f"solve cannot compare the people of {nodes[people].index}, whose {people} is one column of the data, yet"
+            f"solve cannot yet compare the people of {nodes[people].index}, whose {people} is one column of the data"
         )
         raise Failure("PS0501", line.span, message, help="write the spec of one person")
 

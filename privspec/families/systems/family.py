@@ -438,7 +438,7 @@ def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
         if not found.low <= amount / share_of(model, number)[1]:
             node = model.nodes[found.name]
             message = (
-                f"the best split leaves {found.name} less than its range says: solve keeps to upper ends only, yet"
+                f"the best split leaves {found.name} less than its range says: so far, solve keeps to upper ends only"
             )
             hint = f"let {found.name} begin at 0"
             raise SpecError.at(model.source, node.span, "PS0501", message, help=hint)
