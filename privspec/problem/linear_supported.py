@@ -231,8 +231,8 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
                 model.source,
                 requirement.span,
                 "PS0501",
-                f"solve cannot yet compute with several {plural(requirement.neighbours.unit_name)} at once, each with a "
-                "figure of its own",
+                f"solve cannot yet compute with several {plural(requirement.neighbours.unit_name)} at once, each with "
+                "a figure of its own",
                 help="ask for one at a time",
             )
         # the weakest figure and the strictest say all that there is to say
