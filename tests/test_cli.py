@@ -129,6 +129,17 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         rows = [f"p{i},{key}" for i in range(200) for key in ("news", "weather")]
         path.write_text("\n".join([f"person,{block['columns'][0]['name']}", *rows]) + "\n", "utf-8")
         return ["--input", f"{block['source']}={path}"]
+    if block["form"] in ("selection", "marginals"):
+        columns = block.get("columns") or [{"name": block["column"], "values": ["30", "40"]}] + [
+            {"name": one["column"], "values": one["values"]} for one in block["by"]
+        ]
+        drawn = [
+            (one["name"], one["values"] or [str(v) for v in range(one["lower"], one["upper"] + 1)]) for one in columns
+        ]
+        rows = zip(*(dice.choice(values, 50) for _, values in drawn), strict=True)
+        path = folder / f"{block['source']}.csv"
+        path.write_text("\n".join(",".join(row) for row in ([name for name, _ in drawn], *rows)) + "\n", "utf-8")
+        return ["--input", f"{block['source']}={path}"]
     if "alternatives" in plan["mechanism"]:
         return ballots_for(plan, folder)
     for entry in executed_part(plan)["inputs"]:

@@ -14,8 +14,8 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings, raised once for whole systems (parts, choices, least amounts, shares, chains): they may only be lowered.
-LINES = 84_587
-FILES = 321
+LINES = 97_374
+FILES = 366
 ENTERED = 150
 COUNT = """
 import json, sys

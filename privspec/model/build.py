@@ -499,7 +499,8 @@ class _Builder:
             )
             return None
         if isinstance(domain, Power) and domain.shape != kind.shape:
-            self._check_declared(name, expr, kind, domain)
+            message = f"{name} was declared as {domain.type.describe()}, and this is {kind.describe()}"
+            self.report.error("PS0218", span, message)
             return None
         self.typer.types[name] = kind
         said = expr

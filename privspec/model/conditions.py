@@ -117,7 +117,7 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
             case syntax.Call(function=function, arguments=(syntax.Name(id=name), *rest)) if name in tables:
                 asked[name] |= _columns(function, rest, tables[name])
                 alone[name] -= 1
-            case syntax.Attribute(base=syntax.Name(id=name)) if name in tables:
+            case syntax.Attribute(base=syntax.Name(id=name), name=own) if name in tables and own in tables[name].names:
                 alone[name] -= 1  # the law of a column, which no question need look at
             case syntax.Name(id=name) if name in tables:
                 alone[name] += 1

@@ -30,6 +30,8 @@ from privspec.problem.terms import public, public_number
 
 FROM = 1000
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
+MOST_CELLS = 2**26
+"""Most counts of one table that is asked for."""
 LARGEST = Fraction(10) ** 50
 """Weights and amounts beyond it, or below its inverse, are left to others to refuse."""
 LARGEST_EPSILON = 100
@@ -145,6 +147,9 @@ def _found(model: Model) -> MarginalBlock | None:
             return None
         tables = [tuple(tally.by for tally in some) for some in tallies]
         if sum(2 ** len(own) for some in tables for own in some) > MOST_PAIRS:
+            return None
+        sizes = [domain.size or 0 for _, domain in block.schema or ()]
+        if any(prod(sizes[place] for place in by) > MOST_CELLS for own in tables for by in own):
             return None
         released = tuple(Answers(o.name, o.type.shape, own) for o, own in zip(model.outputs, tables, strict=True))
     except (OtherFormError, Failure, KeyError):

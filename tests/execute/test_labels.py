@@ -24,8 +24,8 @@ privacy: all outputs are 1-GDP wrt x, replacing one entry
 
 def test_the_public_page_uses_the_label() -> None:
     page = Problem(TEXT, {}).solve().explain("public")
-    assert "the figures in “people over 65” are typically off by" in page
-    assert "the figures in P are typically off by" in page
+    assert "the published “people over 65” is typically off by" in page
+    assert "each figure in the published result P by" in page
     assert " O " not in page
     assert "people over 65" not in Problem(TEXT.replace(' "people over 65"', ""), {}).solve().explain("public")
 

@@ -107,7 +107,7 @@ def test_a_forged_plan_without_privacy_is_no_plan(forged: str) -> None:
 
 def test_neither_pages_nor_release_call_it_private(tmp_path: Path) -> None:
     plan = offer()
-    assert "**Not protected: O. Anyone may learn from it what is in score" in plan.explain("public")
+    assert "**Not protected: the published result. Anyone may learn from it what is in score" in plan.explain("public")
     assert "No requirement protects anybody's privacy in this release" in plan.explain("public")
     assert "The guarantee" not in plan.explain("public")
     assert "may reveal anything about the inputs" in plan.explain("auditor")

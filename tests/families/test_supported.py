@@ -91,7 +91,7 @@ def test_an_output_may_be_any_number() -> None:
     assert lowered(model_of(spec("input x in [0, 1]^2; output O in real^2", "", "E[ ||O - x||^2 ]"))).outputs_count == 2
 
 
-@pytest.mark.parametrize("domain", ["[0, 1]^2", "[0, inf)^2", "l2_ball(1, 2)"])
+@pytest.mark.parametrize("domain", ["[0, inf)^2", "l2_ball(1, 2)"])
 def test_an_output_within_a_domain_is_refused(domain: str) -> None:
     found = refused(spec(f"input x in [0, 1]^2; output O in {domain}", "", "E[ ||O - x||^2 ]"))
     assert "stay within a domain" in found[3]

@@ -80,8 +80,8 @@ def test_the_choice_flips_where_enumeration_says(tmp_path: Path) -> None:
         pages = through(folder, plan, size, float(share) / 2)
         assert "protocol" in pages["engineer"]
         trusted = {
-            "secure_sum": "Parties add up answers so that only the sum",
-            "nobody": "noise is added before it leaves",
+            "secure_sum": "only sums become known",
+            "nobody": "Nobody but you, if your own device draws",
         }
         assert trusted[expected] in pages["public"]
 

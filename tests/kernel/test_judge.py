@@ -21,7 +21,7 @@ ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
 LIMITS = {
     "core": 1_663,
-    "quality": 1_125,
+    "quality": 1_109,
     "lemmas": 952,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
