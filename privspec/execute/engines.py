@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from privspec.execute.sources import is_text, load_frame
+from privspec.execute.sources import Folder, is_text, load_frame
 from privspec.execute.spark import OfSpark
-from privspec.execute.warehouse import Folder, OfFrame, OfParquet, OfTable, Records, Table, in_spark
+from privspec.execute.warehouse import OfFrame, OfParquet, OfTable, Records, Table, in_spark
 
 
 def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> Records:
