@@ -184,6 +184,9 @@ def test_the_delta_that_a_plan_reports_is_between_the_ends_of_an_accountant(
     text = spec_of(np.random.default_rng(seed))
     plan = solve(Request(Source("drawn.priv", text)), Settings(alternatives=False)).document
     (guarantee,) = plan["guarantees"]
+    if any(one["mechanism"]["family"] == "mixed" for one in plan["mechanism"]["components"].values()):
+        assert guarantee["because"] == ["composition"]  # vectors of K-norm noise have no law that is counted
+        return
     assert guarantee["because"] == ["composition-exact"], text
     reported = float(Fraction(guarantee["achieved"]["delta"]))
     assert accounted(plan, up=False) - 1e-12 <= reported <= accounted(plan, up=True) + 1e-12, text

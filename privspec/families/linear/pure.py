@@ -378,7 +378,7 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     started = time.perf_counter()
     system, solution = problem.system, bound.solution
     k = solution.strategy.shape[0]
-    if not system.seen_whole:
+    if k < 2 or not system.seen_whole:  # of one number it is Laplace noise
         return None
     # a report of one party's own: its messages are drawn together
     inputs, measures = problem.model.inputs, [one.measure for one in problem.model.requirements]
