@@ -42,6 +42,24 @@ class Failure(Exception):  # noqa: N818 - a failed question, reported by the pas
         return SpecError(self.diagnostic(source))
 
 
+def computable(source: Source, unsupported: Iterable[tuple[Span, str, str | None]], read: Callable[[], T]) -> T:
+    """What a reading of a spec gives, if nothing stands in its way.
+
+    Args: unsupported, the places that `solve` cannot compute, each with what it is and what to write instead.
+    Raises: SpecError with one PS0501 for each of them, or with what the reading failed in.
+    """
+    found = [
+        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=source)
+        for span, what, help_ in unsupported
+    ]
+    if found:
+        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
+    try:
+        return read()
+    except Failure as failure:
+        raise failure.of_spec(source) from failure
+
+
 @dataclass(slots=True)
 class Report:
     """The diagnostics of one file so far."""

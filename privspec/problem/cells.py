@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import flint
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -22,7 +21,7 @@ from privspec.model.domains import Interval
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, computable
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
@@ -114,16 +113,7 @@ def block_of(model: Model) -> CellBlock:
 
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
     """
-    found = [
-        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
-        for span, what, help_ in _unsupported(model)
-    ]
-    if found:
-        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
-    try:
-        return _block(model)
-    except Failure as failure:
-        raise failure.of_spec(model.source) from failure
+    return computable(model.source, _unsupported(model), lambda: _block(model))
 
 
 def _block(model: Model) -> CellBlock:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -20,7 +19,7 @@ from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, Measure, MetricDP, Personalised
 from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, computable
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
@@ -155,16 +154,7 @@ def block_of(model: Model) -> PointBlock:
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    found = [
-        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
-        for span, what, help_ in _unsupported(model)
-    ]
-    if found:
-        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
-    try:
-        return _block(model)
-    except Failure as failure:
-        raise failure.of_spec(model.source) from failure
+    return computable(model.source, _unsupported(model), lambda: _block(model))
 
 
 def _block(model: Model) -> PointBlock:

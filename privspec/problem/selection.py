@@ -12,7 +12,6 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -25,7 +24,7 @@ from privspec.model.library import Argument, Arguments
 from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, computable
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
@@ -216,16 +215,7 @@ def block_of(model: Model) -> Selection:
 
     Raises: SpecError PS05xx with every construct that cannot be computed, PS0401 for an average without a data model.
     """
-    found = [
-        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=model.source)
-        for span, what, help_ in _unsupported(model)
-    ]
-    if found:
-        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
-    try:
-        return _Reader(model).block()
-    except Failure as failure:
-        raise failure.of_spec(model.source) from failure
+    return computable(model.source, _unsupported(model), lambda: _Reader(model).block())
 
 
 @dataclass(slots=True)

@@ -170,7 +170,7 @@ class TableSecret(Secret):
     rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        return Drawn(_split(self.executed.block, self.numbers(randomness)), str(self.executed.output_grid))
+        return Drawn(split(self.executed.block, self.numbers(randomness)), str(self.executed.output_grid))
 
     def deviations(self) -> Mapping[str, Array]:
         return _spread(self.executed.block, [sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
@@ -215,11 +215,11 @@ class TableSecret(Secret):
             yield found
 
 
-def _split(block: Marginals, values: Array) -> dict[str, NDArray[Any]]:
+def split(block: Marginals | Ordered, values: Array) -> dict[str, NDArray[Any]]:
     """The released numbers by output."""
     at, outputs = 0, dict[str, NDArray[Any]]()
     for one in block.released:
-        size = block.numbers(one)
+        size = prod(one.shape)
         outputs[one.name] = values[at : at + size].reshape(one.shape)
         at += size
     return outputs
@@ -228,7 +228,7 @@ def _split(block: Marginals, values: Array) -> dict[str, NDArray[Any]]:
 def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, NDArray[Any]]:
     """The deviations of the numbers of tables, to six digits, by output."""
     sizes = [prod(block.sizes[i] for i in table) for table in block.tables]
-    return _split(block, np.repeat([float(f"{one:.6g}") for one in deviations], sizes))
+    return split(block, np.repeat([float(f"{one:.6g}") for one in deviations], sizes))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -240,7 +240,7 @@ class SeparateSecret(Secret):
     rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        return Drawn(_split(self.executed.block, self.numbers(randomness)), "1")
+        return Drawn(split(self.executed.block, self.numbers(randomness)), "1")
 
     def deviations(self) -> Mapping[str, Array]:
         executed = self.executed

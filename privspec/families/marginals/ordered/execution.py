@@ -23,7 +23,7 @@ from privspec.execute.family import (
     readable_plan,
     refuse_long_simulation,
 )
-from privspec.families.marginals.execution import centred, counted, grid_of, whole_part
+from privspec.families.marginals.execution import centred, counted, grid_of, split, whole_part
 from privspec.kernel.core.linear import Matrix
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, read
@@ -137,18 +137,13 @@ class OrderedSecret(Secret):
     rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        return Drawn(self._split(self.numbers(randomness)), str(self.executed.output_grid))
-
-    def _split(self, values: Array) -> dict[str, NDArray[Any]]:
-        at, outputs = 0, dict[str, NDArray[Any]]()
-        for one in self.executed.block.released:
-            size = prod(one.shape)
-            outputs[one.name] = values[at : at + size].reshape(one.shape)
-            at += size
-        return outputs
+        return Drawn(split(self.executed.block, self.numbers(randomness)), str(self.executed.output_grid))
 
     def deviations(self) -> Mapping[str, Array]:
-        return self._split(np.array([float(f"{value:.6g}") for value in np.sqrt(variances(self.executed)).tolist()]))
+        return split(
+            self.executed.block,
+            np.array([float(f"{value:.6g}") for value in np.sqrt(variances(self.executed)).tolist()]),
+        )
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released numbers: exact until the noisy answers are written as doubles."""
