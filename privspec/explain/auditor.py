@@ -99,7 +99,7 @@ def sign_blocks(facts: Facts) -> tuple[Block, ...]:
     odds = unknown if weakest is None or weakest.shown is None else weakest.question.odds(weakest.shown.odds)
     taken = list(dict.fromkeys(s.text for s in facts.assumptions if s.status in (Status.ASSUMED, Status.ASSERTED)))
     label, error = facts.mechanism.error(facts)
-    names = [f"{name} (“{words}”)" if words else name for name, words in _called(facts)]
+    names = [f"{name} (“{words}”)" if words else name for name, words in called(facts)]
     derived = f"{len(judgement.claims)} claims: {', '.join(sorted(judgement.derived))}"
     bare = listing(list(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))))
     rows = [
@@ -129,7 +129,7 @@ def _near(facts: Facts) -> str:
     return f"{facts.status}; a relative gap of at most {loss.gap} to the least loss of those considered, {known}"
 
 
-def _called(facts: Facts) -> Iterator[tuple[str, str]]:
+def called(facts: Facts) -> Iterator[tuple[str, str]]:
     """The outputs with the labels that the spec gives them."""
     labels = {} if facts.model is None else facts.model.labels
     return ((name, labels.get(name, "")) for name in sorted(facts.mechanism.released))

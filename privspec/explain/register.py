@@ -1,7 +1,8 @@
 """A plan as an entry of the register of deployments (opendp/deployments-registry-data), for its curator to complete.
 
-The register refuses fields that it does not know. What no plan can know (who publishes, where, what for) is marked;
-all else is computed. Amounts are rounded up, so that the entry never states less than is spent.
+Fields as in the register's schema at its commit 057e5d81 (2026), which refuses any other. What no plan can know (who
+publishes, where, when, what for) is marked, and the register refuses the entry until somebody fills it in; all else is
+computed. Amounts are rounded up, so that the entry never states less than is spent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
+from privspec.explain.auditor import called
 from privspec.explain.claims import Claim
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
 from privspec.explain.document import Sentence
@@ -36,7 +38,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     """The entry; its status is that of a draft."""
     where, mechanism = facts.context, facts.mechanism
     claims = [fact.claim for fact in facts.claims]
-    outputs = listing(sorted(mechanism.released))
+    outputs = listing([f"{name} (“{words}”)" if words else name for name, words in called(facts)])
     bare = dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))
     exactly = listing(mechanism.exactly(facts))
     words, data = where.trust_words, _joined(mechanism.data(facts))
@@ -44,18 +46,18 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     unprotected = f" Not protected by any requirement: {listing(list(bare))}." if bare else ""
     computed = "; ".join(f"{name} = {text}" for name, text in facts.computed)
     together = "All outputs of this plan are covered together." if _covers_all(facts) else ""
-    after = f"Computed from what is released: {computed}." if computed else "Rounding to a grid only."
+    after = f"Computed from what is released: {computed}." if computed else "Nothing is computed from what was drawn."
     drawn = f"{mechanism.drawn_label}: {mechanism.drawn(facts)}. {_joined(mechanism.auditor_points(facts))}"
     derived = listing(sorted(facts.judgement.derived)) or "nothing"
     deployment = {
         "basic": {
             "name": facts.title,
-            "data_curators": [TO_FILL],
+            "data_curators": [{"data_curator_name": TO_FILL, "data_curator_type": TO_FILL}],
             "description": f"{facts.title}. Published: {outputs}.",
             "intended_use": TO_FILL,
             "data_product_type": "Summary statistics",
             "data_product_region": TO_FILL,
-            "publication_date": facts.judgement.on or TO_FILL,
+            "publication_date": TO_FILL,
         },
         "dp_variant": {
             "variant_name": _variant(claims),
@@ -76,25 +78,21 @@ def register_entry(facts: Facts) -> dict[str, Any]:
             "data_source_type": "Static",
             "access_type": "Non-interactive",
         },
-        "accounting": {
-            "post_processing": after,
-            "composition": f"{together} A ledger limits what all releases of the same data spend together.".strip(),
-        },
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": f"{data} The mechanism was chosen from the spec alone: no data "
             "were looked at, so that nothing was spent on tuning.",
             "mechanisms": drawn,
+            "composition": f"{together} A ledger limits what all releases of the same data spend together.".strip(),
+            "post_processing": after,
             "justification": f"Chosen for the least expected loss ({facts.status}). Derived again by an independent "
             f"kernel ({facts.judgement.kernel or 'not in this run'}): {derived}.",
+            "utility": f"{error}." if (error := ": ".join(part for part in mechanism.error(facts) if part)) else "",
+            "additional_information": f"Written by privspec from the plan (SHA-256 {facts.digest}) of a spec (SHA-256 "
+            f"{facts.spec_sha256}).",
         },
-        "administrative": {
-            "sources": [f"plan, SHA-256 {facts.digest}", f"spec, SHA-256 {facts.spec_sha256}"],
-            "notes": "Written by privspec from the plan.",
-            "registry_authors": [TO_FILL],
-        },
+        "administrative": {"status": "Draft", "registry_authors": [TO_FILL], "tier": 3},
     }
-    slug = re.sub(r"[^a-z0-9]+", "_", facts.name.lower()).strip("_")
-    return {"url_slug": slug, "status": "Draft", "tier": 3, "deployment": deployment}
+    return {"url_slug": re.sub(r"[^a-z0-9]+", "_", facts.name.lower()).strip("_"), "deployment": deployment}
 
 
 def _joined(sentences: Iterable[Sentence]) -> str:
