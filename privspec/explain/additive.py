@@ -177,7 +177,10 @@ class AdditiveNoise(AddedNoise):
         if not shown:
             return () if loss is None or loss.error is None else ((loss.error_of, loss.error.text),)
         return tuple(
-            (f"{'each figure in ' * (o.size.value > 1)}the published {o.name}", f"{o.typical}{facts.unit(o.name)}")
+            (
+                f"{'each figure in ' * (o.size.value > 1)}the published {o.name}",
+                f"{o.typical}{facts.unit(o.name, o.typical.text)}",
+            )
             for o in shown
         )
 

@@ -72,16 +72,16 @@ class CellFact(MechanismFact):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         kind = "typically" if self.block.power == 2 else "on average"
-        where = "" if self.averaged else ", at worst"
+        where, unit = "" if self.averaged else ", at worst", facts.unit(self.block.output, self.error_size.text)
         said = [
             proved(
-                f"A report is {kind} off by {self.error_size}{facts.unit(self.block.output)}{where}.",
+                f"A report is {kind} off by {self.error_size}{unit}{where}.",
                 facts.context.loss_because,
                 Judged("loss"),
             )
         ]
         if self.averaged:
-            text = "Averages weigh numbers as their author expects them."
+            text = "These are averages over the values that the author expects."
             said.append(assumed(text, facts.context.loss_because))
         return tuple(said)
 

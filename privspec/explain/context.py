@@ -47,7 +47,7 @@ _TRUST = {
     ),
     "secure_sum": TrustWords(
         sees_raw="Nobody but the party that holds them; only sums become known.",
-        stolen_server="Not one server alone, nor as many parties together as was planned for.",
+        stolen_server="Not one server alone, nor as many parties together as were planned for.",
         place="in shares at the parties",
         auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
     ),

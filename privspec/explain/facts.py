@@ -33,7 +33,7 @@ from privspec.explain.document import (
     table,
     tested,
 )
-from privspec.explain.quantities import Quantity, rounded
+from privspec.explain.quantities import Quantity, rounded, unit_words
 from privspec.explain.questions import Question, took_part
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
 from privspec.model.reports import listing
@@ -242,9 +242,9 @@ class Facts:
     """Outputs that are computed from others: the least and the largest error of an entry, and at which data."""
     units: Mapping[str, str] = field(default_factory=dict)
 
-    def unit(self, name: str) -> str:
+    def unit(self, name: str, figure: str = "") -> str:
         """The unit of an output as its label gives it, with the space before it; empty where it gives none."""
-        return f" {self.units[name]}" if name in self.units else ""
+        return unit_words(self.units.get(name, ""), figure)
 
     def with_units(self, units: Mapping[str, str]) -> Facts:
         """The same facts, and those of the parts of a system, with units of outputs."""

@@ -90,13 +90,13 @@ class KeyFact(MechanismFact):
         if self.block.counts:
             how = "typically" if self.block.error == "squared" else "on average"
             at = "" if self.averaged else ", at worst"
-            text = f"A count is {how} off by {self.error_size}{at}, where one that is not listed is taken for 0."
+            text = f"A count is {how} off by {self.error_size}{at}; one that is not listed counts as 0."
         else:
             least = f" with at least {self.block.at_least} records" if self.block.at_least > 1 else ""
             text = f"Of all of them{least}, {self._share()} are not listed{'' if self.averaged else ', at worst'}."
         said.append(proved(text, because, Judged("loss")))
         if self.averaged:
-            said.append(assumed("Averages weigh sizes as their author expects them.", because))
+            said.append(assumed("These are averages over the sizes that the author expects.", because))
         return tuple(said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:

@@ -117,7 +117,10 @@ class PointFact(AddedNoise):
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        kind, unit = "typically" if self.points.error.power == 2 else "on average", facts.unit(self.points.output)
+        kind, unit = (
+            "typically" if self.points.error.power == 2 else "on average",
+            facts.unit(self.points.output, self.error_size.text),
+        )
         kind += " at most" if self._moved else ""
         off = {
             "l1": f"The errors of the numbers of a report {kind} add up to {self.error_size}{unit}",
@@ -125,7 +128,7 @@ class PointFact(AddedNoise):
             "linf": f"The number of a report that is furthest off is {kind} off by {self.error_size}{unit}",
         }[self.points.error.norm]
         because = (facts.context.loss_because, Judged("loss"))
-        near = f"95 of 100 reports are at most {self.near}{unit} away from it."
+        near = f"95 of 100 reports are at most {self.near}{facts.unit(self.points.output)} away from it."
         found = () if self.near is None else (proved(near, _NOTE),)
         return (proved(f"{off}.", *because), *found, proved("The noise is what protects you.", _NOTE))
 

@@ -28,10 +28,14 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.facts import ClaimFact, Facts
+from privspec.explain.quantities import ungrouped
 from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs
 from privspec.model.graph import Model
 from privspec.model.reports import listing
+
+MOST_NAMED = 4
+"""Outputs whose errors the page tells one by one."""
 
 
 def public_page(facts: Facts) -> Document:
@@ -79,10 +83,18 @@ def public_page(facts: Facts) -> Document:
 def _off(facts: Facts) -> Iterator[Sentence]:
     """How far the noise moves what is published."""
     if pairs := facts.mechanism.moved_by(facts):
+        if len(pairs) > MOST_NAMED:
+            pairs = (_together(pairs),)
         (first, size), *rest = pairs
         more = "".join(f", {what} by {by}" for what, by in rest)
         words = f"Because of the noise, {first} is typically off by {size}{more}."
         yield proved(words, facts.context.loss_because, Judged("loss"))
+
+
+def _together(pairs: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """Many figures in one: from the least of their errors to the largest."""
+    sizes = sorted((float(ungrouped(by.split()[0])), by) for _, by in pairs)
+    return f"each of the {len(pairs)} published figures", f"{sizes[0][1]} to {sizes[-1][1]}"
 
 
 def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
@@ -97,6 +109,8 @@ def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
         units |= {names[name]: unit} if unit else {}
 
     def renamed(value: Any) -> Any:
+        if isinstance(value, Question):  # its words are ready: a report is no output, even where one is called so
+            return value
         if isinstance(value, str):
             return names.get(value, value)
         if isinstance(value, tuple | frozenset | list) and not isinstance(next(iter(value), None), int | float):
@@ -111,13 +125,23 @@ def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
 
     found = renamed(facts)
     assert isinstance(found, Facts)
-    return found.with_units(units), names
+    return replace(found, claims=tuple(_measured(one, found, units) for one in found.claims)).with_units(units), names
+
+
+def _measured(fact: ClaimFact, facts: Facts, units: Mapping[str, str]) -> ClaimFact:
+    """A guarantee by distance with its unit, where that of an output is known to be that of the protected input."""
+    claim = fact.claim
+    named = facts.context.distances.get(claim.line.number) in ("manhattan", "euclidean", "chebyshev")
+    stands = {t.left for t in facts.context.loss_terms if t.right in claim.wrt} & set(claim.outputs)
+    found = {units[name] for name in stands if name in units} if named else set()
+    return replace(fact, question=fact.question.in_units(found.pop())) if len(found) == 1 else fact
 
 
 def readable(name: str, label: str | None) -> tuple[str, str]:
     """What people read for an output, and its unit: of the label "mean pay, in EUR a year", its two parts."""
     if not label:
-        return re.sub(r"[_.]+", " ", name), ""
+        words = re.sub(r"[_.]+", " ", name)
+        return (f"“{words}”" if len(words) > 2 else words), ""
     words, _, unit = label.rpartition(", in ")
     return f"“{words or unit}”", unit if words else ""
 
@@ -125,11 +149,10 @@ def readable(name: str, label: str | None) -> tuple[str, str]:
 def _computed_errors(facts: Facts) -> Iterator[Sentence]:
     """How far off is what is worked out afterwards, one sentence for all at the same data."""
     for at, group in groupby(facts.computed_errors, key=lambda one: one[3]):
-        said = []
+        said = list[str]()
         for name, least, most, _ in group:
             size = f"{most}" if least.text == most.text else f"{least} to {most}"
-            said.append(f"{name} by {size}{facts.unit(name)}")
-        said[0] = said[0].replace(" by ", " is typically off by ", 1)
+            said.append(f"{name}{'' if said else ' is typically off'} by {size}{facts.unit(name, size)}")
         yield reported(f"In a simulation with {at}, {listing(said)}.", Note("sums"))
 
 

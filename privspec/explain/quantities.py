@@ -99,6 +99,12 @@ def ungrouped(text: str) -> str:
     return text.replace(",", "")
 
 
+def unit_words(unit: str, figure: str) -> str:
+    """A unit behind a figure, with the space before it: " hours", of 1 " hour"; empty where there is none."""
+    one = {"people": "person"}.get(unit, unit.removesuffix("s") if unit.isalpha() and not unit.endswith("ss") else unit)
+    return f" {one if figure == '1' else unit}" if unit else ""
+
+
 def percent(share: Real, digits: int = 2, rounding: Rounding = NEAREST) -> Quantity:
     """A share as a percentage, the sign kept."""
     return Quantity(float(share), f"{rounded(Fraction(share) * 100, digits, rounding)} %", rounding)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from privspec.explain.document import Block, IconArray, IconRow, Judged, Note, Paragraph, Table, proved, table
-from privspec.explain.quantities import UP, rounded
+from privspec.explain.quantities import UP, rounded, unit_words
 from privspec.model.reports import listing
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ SEVERAL = (2, 10)
 """How many units of one person the public page gives odds for."""
 COUNTS = ("Wrongly accused", "Rightly found")
 """The two counts of the odds, as the headings of every table of them."""
-_MEANS = "and have unlimited computers."
+_MEANS = "and have unlimited computing power."
 
 Posteriors = Sequence[tuple["Quantity", "Quantity"]]
 """Probabilities before a release, and the largest they can be after it."""
@@ -85,6 +85,22 @@ class Question:
     together: str = ""
     form: Mapping[str, object] = field(default_factory=dict)
 
+    def in_units(self, unit: str) -> Question:
+        """The same question with the distances of its steps in a unit that readers know."""
+        if not self.steps or not unit:
+            return self
+
+        def said(text: str) -> str:
+            for far in (self.steps[0].distance, self.steps[-1].distance):
+                for how in ("apart", "away"):
+                    text = text.replace(f"{far} {how}", f"{far}{unit_words(unit, far.text)} {how}")
+            return text
+
+        first, second = self.worlds
+        return replace(
+            self, worlds=(said(first), said(second)), reading=said(self.reading), form={**self.form, "unit": unit}
+        )
+
     def odds(self, odds: Odds) -> str:
         """The sentence of natural frequencies, true of every guesser that it speaks of (note odds)."""
         first, second = self.worlds
@@ -112,8 +128,9 @@ class Question:
     def again(self, times: str, odds: Odds) -> str:
         """What happens when it is done again so many times; what never leaves its owner is counted by nobody else."""
         ledger = f" {LEDGER}" if self.counted else ""
-        few = "hardly anybody" if odds.tells_little else f"as few as {odds.without:,} of {odds.of:,}"
-        after = f"after {times} {self.repeated}, {few} might be wrongly accused."
+        few = f"as few as {odds.without:,} of {odds.of:,} might"
+        few = "possibly hardly anybody would" if odds.tells_little else few
+        after = f"after {times} {self.repeated}, {few} be wrongly accused."
         return f"Each {self.further} weakens the protection: {after}{ledger}"
 
     def for_auditors(self, odds: Odds) -> str:
@@ -143,7 +160,8 @@ class Question:
             found.append(f"{self.guess} {before} can, after one report, be at most {after} sure of it.")
         said = tuple(proved(text, ODDS_NOTE, *claim.notes, Judged("privacy")) for text in found if text)
         rows = [(s.distance, s.shown.odds.without_words, s.shown.odds.taking_part_words) for s in self.steps]
-        near = table("The same odds, by how far apart two of them are", ("Apart, at most", *COUNTS), rows, 0)
+        apart = f"Apart, at most{f', in {unit}' if (unit := self.form.get('unit')) else ''}"
+        near = table("The same odds, by how far apart two of them are", (apart, *COUNTS), rows, 0)
         return (*((near,) if rows else ()), *((Paragraph(said),) if said else ()))
 
     def details(self) -> tuple[Table, ...]:
@@ -257,22 +275,25 @@ def _one_report(
     )
 
 
-def which_answer(stays: bool, names: tuple[str, str], times: Quantity | None, same: tuple[str, ...] = ()) -> Question:
+def which_answer(
+    stays: bool, names: tuple[str, str], times: Quantity | None, same: tuple[str, ...] = (), of: str = "answer"
+) -> Question:
     """Local privacy: any two answers.
 
     Args: times, the largest ratio of probabilities, None where there is no limit; same, the inputs that are not
-        protected and the same in both worlds; they may tell of the answer by themselves.
+        protected and the same in both worlds; they may tell of the answer by themselves; of, what is told.
     """
     first, second = names
-    pair, alike = f"any two answers, say {first} and {second}", f" with the same {listing(same)}" if same else ""
+    pair = f"any two {'answers' if of == 'answer' else f'values of {of}'}, say {first} and {second}"
+    alike = f" with the same {listing(same)}" if same else ""
     question = _one_report(
         "Could someone tell what you answered?",
         "Could my report reveal my answer?",
         "answer",
         stays,
         pair,
-        (f"whose answer is {second}", f"whose answer is {first}"),
-        f"whether your answer is {first} rather than {second}",
+        (f"whose {of} is {second}", f"whose {of} is {first}"),
+        f"whether your {of} is {first} rather than {second}",
     )
     found = replace(
         question,
@@ -286,7 +307,7 @@ def which_answer(stays: bool, names: tuple[str, str], times: Quantity | None, sa
         found,
         always=f"Any report could have come from another answer{alike}: none makes it more than {times} times as "
         "likely as another does.",
-        guess=f"Someone who thought before that {first} is your answer with probability",
+        guess=f"Someone who thought before that {first} is your {of} with probability",
     )
 
 
@@ -295,12 +316,12 @@ def of_entry(source: str, names: tuple[str, ...]) -> Question:
     first, second = names[0], names[-1]
     pair = f"any two values of any one entry, say {first} and {second}"
     return Question(
-        heading=f"Could someone tell one entry of {source}?",
-        of_label=f"Could the published result reveal one entry of {source}?",
-        aim=f"Suppose somebody studies the published result to tell whether one entry of {source} is {first} rather "
-        f"than {second}. They know the model that this release counts on, {_MEANS}",
-        compared="The same holds for any other two values. All other entries are drawn as the model says.",
-        worlds=(f"whose entry is {second}", f"whose entry is {first}"),
+        heading=f"Could someone tell a single value of “{source}”?",
+        of_label=f"Could the published result reveal a single value of “{source}”?",
+        aim=f"Suppose somebody studies the published result to tell whether a single value of “{source}” is {first} "
+        f"rather than {second}. They know the model that this release counts on, {_MEANS}",
+        compared="The same holds for any other two values. All other entries follow the model.",
+        worlds=(f"whose value is {second}", f"whose value is {first}"),
         told=f"of {pair}, an observer who knows the model tells which it is",
         sure="one result can make someone who knows the model that an entry has a given value",
         axes=(
@@ -343,7 +364,7 @@ def _reading(noun: str, near: Step, far: Step) -> str:
     if near.shown.odds.error.value >= 100 * HARD:
         found = f"{noun.capitalize()}s near each other are hard to tell apart; the farther, the easier."
     sure = far.shown.exact and far.shown.odds.error.value < 100 * SURE
-    return f"{found} Of {noun}s up to {far.distance} apart a guesser can be almost sure." if sure else found
+    return f"{found} Where two are {far.distance} apart, a guesser can be almost sure." if sure else found
 
 
 def about_vote(

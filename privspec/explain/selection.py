@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
-from privspec.explain.quantities import Quantity, count, rounded
+from privspec.explain.quantities import UP, Quantity, count, rounded
 from privspec.model.reports import listing
 from privspec.stated import Condition, SelectedColumn, Stated
 
@@ -65,16 +65,17 @@ class SelectionFact(MechanismFact):
         if share is None:
             return f"the most frequent {self.block.column}"
         if share in (0, 1):
-            return f"the {'largest' if share else 'smallest'} {self.block.column}"
+            return f"the {'largest' if share else 'smallest'} value of “{self.block.column}”"
         if share == Fraction(1, 2):
-            return f"the {self.block.column} in the middle (the median)"
-        return f"the {self.block.column} that {float(100 * share):g} % of the records do not exceed"
+            return f"the median of “{self.block.column}” (the value in the middle)"
+        return f"the value of “{self.block.column}” that {float(100 * share):g} % of the records do not exceed"
 
     @property
     def among(self) -> str:
         """Which records count, with the space before it."""
-        each = f" in each of {self.groups} groups by {listing([one.column for one in self.block.by])}"
-        return (each if self.block.by else "") + "".join(f", {_kept(one)}" for one in self.block.where)
+        each = f" in each of the {self.groups} groups by {listing([one.column for one in self.block.by])}"
+        kept = f" among records with {listing([_kept(one) for one in self.block.where])}" if self.block.where else ""
+        return (each if self.block.by else "") + kept
 
     @property
     def groups(self) -> int:
@@ -111,24 +112,26 @@ class SelectionFact(MechanismFact):
     # --- the pages
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        cost, off, unit = self.block.cost, self.off, facts.unit(self.block.output)
+        cost, off, unit = self.block.cost, self.off, self.block.output
         text = f"What is published is {self.sought}{self.among}, or a value near it: chance decides, which is what "
         text += "protects each person."
-        kind = "typically" if cost.power == 2 else "on average"
+        kind, which = "typically" if cost.power == 2 else "on average", "A" if self.block.by else "The"
+        if self.block.by and cost.form not in ("ranks", "mismatch"):
+            off = rounded(off.value / (sqrt(self.groups) if cost.power == 2 else self.groups), 3, UP)
         size = {
             "ranks": f"At worst the published value is on average {off} records away from the true one.",
             "mismatch": f"Another value than the true one is published with a chance of about {off}.",
-        }.get(cost.form, f"The published value is {kind} about {off}{unit} off.")
+        }.get(cost.form, f"{which} published value is {kind} about {off}{facts.unit(unit, off.text)} off.")
         if cost.form == "ranks" and self.block.score.share is None:
             size = f"At worst the published value has on average {off} records fewer than the most frequent one."
-        if self.block.by:
+        if self.block.by and cost.form in ("ranks", "mismatch"):
             size += f" This is the sum over {self.groups} groups."
         found = [proved(text, _NOTE, Judged("law"))]
         if cost.worst:
             return (*found, proved(size, facts.context.loss_because, Judged("loss")))
         return (
             *found,
-            assumed(f"{size} This was simulated for data as their author expects them.", facts.context.loss_because),
+            assumed(f"{size} This was simulated with data such as the author expects.", facts.context.loss_because),
         )
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:

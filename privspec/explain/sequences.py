@@ -105,7 +105,9 @@ class SequenceFact(AddedNoise):
 
     def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
         names = (one.name for one in self.sequence.released)
-        return tuple((f"the published {name}", f"{self.deviation}{facts.unit(name)}") for name in names)
+        return tuple(
+            (f"the published {name}", f"{self.deviation}{facts.unit(name, self.deviation.text)}") for name in names
+        )
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         return (proved("The noise is what protects you.", _QUILT),)
@@ -124,7 +126,8 @@ class SequenceFact(AddedNoise):
             ),
             proved(
                 f"Whatever the model: someone who knows all entries but one would wrongly accuse {without}, and "
-                f"rightly find {taking_part}. Who can work out one entry from others learns of it from those as well.",
+                f"rightly find {taking_part}. Whoever can work out one entry from others learns about it from those "
+                "too.",
                 _WITHOUT,
             ),
         )

@@ -127,15 +127,14 @@ class StatisticFact(AddedNoise):
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         if facts.loss is None:
             return ()
-        off, bare = facts.loss.value.value, None if self.without_noise is None else self.without_noise.value
-        size, tail = str(rounded(off, DIGITS)), "" if bare is None else f", without any noise by {self.without_noise}"
-        text = f"The published {self.statistic.output} is off by {size} on average{tail}."
+        off, bare, what = facts.loss.value.value, self.without_noise, f"The published {self.statistic.output}"
+        asked = "; without any noise, the estimate that was asked for would be"
+        text = f"{what} is off by {rounded(off, DIGITS)} on average{f'{asked} off by {bare}' if bare else ''}."
         if self.angle:
-            tail = "" if bare is None else f", without any noise {rounded(180 * bare, 2)} degrees"
+            tail = f"{asked} {rounded(180 * bare.value, 2)} degrees off" if bare else ""
             text = (
-                f"The published {self.statistic.output} points in a direction about "
-                f"{rounded(180 * off, 2)} degrees off{tail}. Of 100 choices between two alternatives it decides about "
-                f"{rounded(100 * off, 2)} in another way than people's true values do."
+                f"{what} points in a direction about {rounded(180 * off, 2)} degrees off{tail}. Of 100 choices between "
+                f"two alternatives it decides about {rounded(100 * off, 2)} differently from people's true values."
             )
         return tested(text, facts.context.loss_because), *self.protects(facts)
 

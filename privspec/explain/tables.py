@@ -189,9 +189,12 @@ class TableFact(MechanismFact):
             found = curve_of(self.table.seen(claim.outputs), pairs, bound)
             example = example if found is None else [int(r) for r in pairs[found.worst]]
             claim = replace(claim, achieved=found or dominating(*bound))
-        names = self._named(example[0], claim), self._named(example[1], claim)
+        names, of = (self._named(example[0], claim), self._named(example[1], claim)), "answer"
+        if len(claim.wrt) == 1 and len(self.table.of) > 1 and claim.wrt[0] in self.table.of:
+            of = claim.wrt[0].replace("_", " ")
+            names = names[0].removeprefix(f"{claim.wrt[0]} "), names[1].removeprefix(f"{claim.wrt[0]} ")
         same = tuple(name for name in self.table.of if name not in claim.wrt and self._compares_rows(claim))
-        return claim, which_answer(self.local, names, times, same)
+        return claim, which_answer(self.local, names, times, same, of)
 
     def _named(self, row: int, claim: Claim) -> str:
         """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""
@@ -274,7 +277,7 @@ class TableFact(MechanismFact):
         said = [proved(words, where, _LOSS) for words in found]
         averaged = any(not (e.worst or e.shape.of_words) for e in self.errors)
         if averaged and self.table.prior is not None:
-            said.append(assumed("Averages weigh values as their author expects them.", where))
+            said.append(assumed("These are averages over the values that the author expects.", where))
         if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
             said.append(proved("Many reports together tell how frequent each value is.", _TABLES))
         return tuple(said)
@@ -291,7 +294,7 @@ class TableFact(MechanismFact):
         bare = term.output in self.table.releases
         report = "A report" if bare else f"The {term.output} computed from a report"
         what, figure = report if self.local else f"The published {term.output}", str(term.figure)
-        words = term.words.replace(figure, f"{figure}{facts.unit(term.output)}", 1)
+        words = term.words.replace(figure, f"{figure}{facts.unit(term.output, figure)}", 1)
         return f"{what} is {words}{' in the worst case' if term.worst else ''}."
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
@@ -300,7 +303,7 @@ class TableFact(MechanismFact):
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
         counted = sorted({r.plural for r in relations if r.single and not r.adds})
         sizes = (f"how many {listing(counted)} there are",) if counted else ()
-        return "the questions asked", "the chances of answers", *sizes
+        return "the questions asked", "the chances that answers are drawn with", *sizes
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         table = self.table

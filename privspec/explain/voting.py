@@ -133,10 +133,10 @@ class LotteryFact(MechanismFact):
         found += [proved(_example_words(example), self.note) for example in self.examples[:1]]
         keeps = {p.name: p for p in self.properties}
         if (item := keeps.get("strategy_proof")) is not None:
-            true = "vote for the candidate whom you want most"
+            true = "vote for the candidate you want most"
             true = "rank the candidates as you like them" if self.vote.ranked else true
-            yes = f"To {true} is the best that you can do."
-            no = "In some elections a vote that is not the true one serves a voter better."
+            yes = f"The best you can do is to {true}."
+            no = "In some elections a vote other than the true one does better."
             found.append(reported(yes if item.holds else no, Note(item.note)))
         item, example = keeps.get("ex_post_efficient"), self.examples[-1] if self.examples else None
         if item is not None and not item.holds and example is not None and example.chances[-1].chance.value > _NEVER:

@@ -355,9 +355,10 @@ class Dictator(Rule):
             most, per = exact(vote.points.highest), exact(vote.points.per_ballot)
             ticket = f"Your ranking is {per} tickets: {most} with the name of your first choice, one less for each next"
         parts = " (parts of a ticket count)" if self.amount.denominator > 1 else ""
-        in_drum = f"{self.tickets} for every candidate {'is' if self.amount == 1 else 'are'} in the drum"
+        about = "" if self.shown.rounding is EXACT else "about "
+        dummies = f"{about}{self.shown} dummy {'ticket is' if self.shown.text == '1' else 'tickets are'}"
         return (
-            f"The winner is drawn by lot. {ticket}; {in_drum} too{parts}.",
+            f"The winner is drawn by lot. {ticket}; {dummies} added for every candidate{parts}.",
             "One ticket is drawn, and the candidate on it wins.",
         )
 

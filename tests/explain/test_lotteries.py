@@ -33,8 +33,8 @@ def test_labels_cannot_inject(reader: str) -> None:
 
 def test_more_dummy_votes_change_the_words() -> None:
     one, three = (explain(drum(k), "public") for k in ("1", "3"))
-    assert "1 dummy ticket for every candidate is in the drum" in one
-    assert "3 dummy tickets for every candidate are in the drum" in three
+    assert "1 dummy ticket is added for every candidate" in one
+    assert "3 dummy tickets are added for every candidate" in three
     assert "one of 1,009 tickets" in words(drum("3"))
     assert "one of 200,000/197" not in words(drum("1000/197"))
     assert "k = 5.07614 (exactly 1000/197) dummy votes" in explain(drum("1000/197"), "auditor")
@@ -54,8 +54,8 @@ def test_the_lottery_says_what_it_keeps() -> None:
     assert "treats all voters alike · not ex-post efficient · not strategy-proof" in text
     assert re.search(r"[\d.]+ % of voters, on average", text)
     assert re.search(r"Expected loss 0.635612 ± 0.00\d+  ?\(", text)
-    assert "a vote that is not the true one serves a voter better" in page("lunch", "public")
-    assert "is the best that you can do" in page("council_seat", "public")
+    assert "a vote other than the true one does better" in page("lunch", "public")
+    assert "The best you can do is to" in page("council_seat", "public")
 
 
 def test_epsilon_as_the_loss_is_a_price() -> None:

@@ -46,5 +46,12 @@ def test_a_question_is_answered(name: str, tmp_path: Path) -> None:
     data = {**next(pairs_of(model, model.requirements[0])).right, **POINTS.get(name, {})}
     release = plan.run(written(data, tmp_path), randomness=SimulationRandomness(1))
     assert {node.name for node in model.outputs} <= set(release.values)
-    for reader in ("public", "auditor", "engineer"):
-        assert len(plan.explain(reader)) > 1000
+    public, *others = (plan.explain(reader) for reader in ("public", "auditor", "engineer"))
+    assert all(len(page) > 1000 for page in others)
+    assert 300 <= sum(1 for word in public.split() if re.search(r"\w", word)) <= 450
+    assert not re.search(r"[εδμρΣ√α@=^]|epsilon|delta|sqrt|\w_\w|\.priv|\.csv|\bspec\b", public)
+    odds = r"A guesser who errs equally often both ways would on average accuse at least [\d,]+ of [\d,]+ people (.*),"
+    whom = re.search(odds, public)
+    assert whom is not None
+    adds = "adding or removing" in request_of(name).source.text
+    assert whom[1].startswith("who did not take part") == adds, "replacing: people who gave a different answer"
