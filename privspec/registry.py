@@ -21,9 +21,9 @@ class Family:
     `each_share`: whether a lower bound at another share of the budget needs a witness of its own.
     `jointly`: the module whose `JointMechanism` draws together with the voters themselves, where a family has one.
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
-    says, `blocks(model)`, which may raise PS05xx, and `difference_of(model, line)`: what one unit of a line changes, in
-    the numbers of its block; None where it has no limit or is not known. One without a mechanism also has
-    `inner(model)`: a spec of another family that holds the same data.
+    says, and `block_of(model)`, which may raise PS05xx. It may have `difference_of(model, line)`, what one unit of a
+    line changes, in the numbers of its block. One without a mechanism also has `inner(model)`: a spec of another family
+    that holds the same data.
     """
 
     folder: str
@@ -40,6 +40,11 @@ class Family:
     def reads(self) -> Any:
         """The module of its reading."""
         return import_module(f"privspec.problem.{self.reading}")
+
+    def difference(self, model: Any, line: Any) -> Any:
+        """What one unit of a line changes, in the numbers of its block; None where it has no limit or is not said."""
+        found = getattr(self.reads, "difference_of", None)
+        return None if found is None else found(model, line)
 
     def compiles(self) -> Any:
         """What turns a spec of this family into a plan: a `families.family.Family`."""

@@ -18,7 +18,7 @@ from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
-from privspec.problem.designs import blocks
+from privspec.problem.designs import block_of
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.problem.stored import model_inside
@@ -111,7 +111,7 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)
     if model.design is not None and model.chosen:
-        told.append(blocks(replace(model, chosen={}))[0].words()[0])
+        told.append(block_of(replace(model, chosen={})).words()[0])
     same = problem_document(problem) == parts["problem"].value and _left_open(model, parts)
     found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, found))
@@ -128,7 +128,7 @@ def _left_open(model: Model, parts: Mapping[str, Item]) -> bool:
     if model.design is None or not model.chosen:
         return not stated and not model.open
     whole = replace(model, chosen={})
-    return "problem" in stated and problem_document(blocks(whole)[0]) == stated["problem"].value
+    return "problem" in stated and problem_document(block_of(whole)) == stated["problem"].value
 
 
 def _unread(model: Model) -> str | None:

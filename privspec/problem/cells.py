@@ -22,7 +22,7 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure, computable
-from privspec.model.requirements import DataModel, Requirement
+from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
@@ -93,18 +93,6 @@ def reads(model: Model) -> bool:
     real = isinstance(source.domain, Interval) and source.domain.size is None and not own
     values = output.domain is not None and output.domain.size is not None and output.type.numeric
     return real and values and output.definition is None and output.index == source.index
-
-
-def blocks(model: Model) -> tuple[CellBlock, ...]:
-    """The one block of a spec that `reads` takes.
-
-    Raises: SpecError PS05xx, PS0401.
-    """
-    return (block_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from the table."""
 
 
 @once

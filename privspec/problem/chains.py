@@ -25,7 +25,7 @@ from privspec.model.graph import Model, once
 from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
 from privspec.model.reports import Failure
-from privspec.model.requirements import Chain, Requirement
+from privspec.model.requirements import Chain
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
 from privspec.problem.linear import numbers_of
@@ -152,18 +152,6 @@ def _law(states: tuple[str, ...], chances: list[Fraction]) -> str:
 def reads(model: Model) -> bool:
     """Whether a line counts on the law of a sequence."""
     return any(isinstance(line.neighbours, GivenTheModel) for line in model.requirements)
-
-
-def blocks(model: Model) -> tuple[ChainBlock, ...]:
-    """The one block of a spec that `reads` takes.
-
-    Raises: SpecError PS05xx.
-    """
-    return (block_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from what entries add."""
 
 
 def chain_of(model: Model) -> Chain:

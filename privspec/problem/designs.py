@@ -13,7 +13,6 @@ from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text
 from privspec.model.graph import Model, once
 from privspec.model.reports import Failure
-from privspec.model.requirements import Requirement
 from privspec.problem.cuts import Cut, cut_of
 
 KEY = "design"
@@ -87,24 +86,22 @@ def reads(model: Model) -> bool:
 
 
 @once
-def blocks(model: Model) -> tuple[Design]:
-    """The one design of a spec.
+def block_of(model: Model) -> Design:
+    """The design of a spec.
 
     Raises: SpecError for an alternative that is no spec.
     """
     design = model.design
     assert design is not None
     first = design.at(next(design.alternatives()))
-    return (
-        Design(
-            tuple(node.name for node in first.outputs),
-            "" if design.loss is None else spell(design.loss),
-            tuple(
-                OpenChoice(one.name, tuple(map(value_text, one.values)), first.source.position(one.span.start)[0])
-                for one in design.choices
-            ),
-            tuple(_alternative(design.at(values)) for values in design.alternatives()),
+    return Design(
+        tuple(node.name for node in first.outputs),
+        "" if design.loss is None else spell(design.loss),
+        tuple(
+            OpenChoice(one.name, tuple(map(value_text, one.values)), first.source.position(one.span.start)[0])
+            for one in design.choices
         ),
+        tuple(_alternative(design.at(values)) for values in design.alternatives()),
     )
 
 
@@ -141,10 +138,6 @@ def inner(model: Model) -> Model:
         raise DataError.of("PS0801", text, help="solve the spec, and give its plan")
     found: Model = models[0]
     return found
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What a unit changes is said by each alternative."""
 
 
 def with_picked(mechanism: Mapping[str, Any], picked: Mapping[str, str]) -> dict[str, Any]:

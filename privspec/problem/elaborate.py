@@ -65,7 +65,7 @@ def elaborate(model: Model) -> Problem:
             # while choices are open, each alternative has lines of its own
             obligations=() if model.open else tuple(obligation_of(model, line) for line in model.requirements),
             views=() if model.open else views_of(model),
-            blocks=blocks_of(model),
+            blocks=(block_of(model),),
             computed=tuple(ComputedOutput(one.name, one.sources, one.text, one.line) for one in model.computed),
         )
         if not model.open and not model.chosen:
@@ -96,13 +96,13 @@ def views_of(model: Model) -> tuple[View, ...]:
                     wrt=unit.wrt,
                     neighbours=words,
                     units=units_of(unit.relation, unit.wrt),
-                    difference=family_of(model).reads.difference_of(model, moved),
+                    difference=family_of(model).difference(model, moved),
                 )
             )
     return tuple(found)
 
 
-def blocks_of(model: Model) -> tuple[Block, ...]:
+def block_of(model: Model) -> Block:
     """The numbers of a spec, in the forms of the first reading that takes it.
 
     Raises: SpecError PS05xx.
@@ -121,7 +121,7 @@ def blocks_of(model: Model) -> tuple[Block, ...]:
             raise SpecError.at(
                 model.source, line.span, "PS0501", text, help="leave `trust` and the index of the table out"
             )
-    found: tuple[Block, ...] = family.reads.blocks(model)
+    found: Block = family.reads.block_of(model)
     return found
 
 

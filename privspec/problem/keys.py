@@ -122,18 +122,6 @@ def reads(model: Model) -> bool:
     return any(unknown_keys(node.domain) for node in model.inputs)
 
 
-def blocks(model: Model) -> tuple[KeyBlock, ...]:
-    """The one block of a spec that `reads` takes.
-
-    Raises: SpecError PS05xx, PS0401.
-    """
-    return (block_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from the table."""
-
-
 @once
 def block_of(model: Model) -> KeyBlock:
     """The keys of a spec, and what it costs to hide them.

@@ -48,7 +48,6 @@ from privspec.problem.linear_lowering import (
     noisy_site_map,
     raise_failure,
 )
-from privspec.problem.types import Block
 
 SHORT = 10**6
 """Denominators up to which a double is read as the fraction that it stands for."""
@@ -386,15 +385,15 @@ def reads(model: Model) -> bool:
     return bool(model.name)
 
 
-def blocks(model: Model) -> tuple[Block, ...]:
-    """The one block of a spec: its outputs share noise.
+def block_of(model: Model) -> Linear:
+    """The block of a spec: its outputs share noise.
 
     Raises: SpecError PS05xx for what it cannot say, and for inputs that no finite noise can hide.
     """
     found = lowered(model)
     check_priced(model, found)
     sites = model.noise_at
-    linear = Linear(
+    return Linear(
         held=tuple(_summed(held_of(block), found.layout) for block in model.blocks),
         released=tuple(
             Released(o.name, o.start, o.stop, o.shape, model.nodes[o.name].definition is not None)
@@ -414,7 +413,6 @@ def blocks(model: Model) -> tuple[Block, ...]:
         sites=None if sites is None else tuple(_site(name, noisy_site_map(model, found, name)) for name in sites),
         families=model.families,
     )
-    return (linear,)
 
 
 def _summed(held: Held, layout: Layout) -> Held:

@@ -114,20 +114,11 @@ def reads(model: Model) -> bool:
     return _found(model) is not None
 
 
-def blocks(model: Model) -> tuple[MarginalBlock, ...]:
-    """The one block of a spec that `reads` takes."""
-    return (block_of(model),)
-
-
 def block_of(model: Model) -> MarginalBlock:
-    """The same."""
+    """The block of a spec that `reads` takes."""
     found = _found(model)
     assert found is not None
     return found
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from the columns."""
 
 
 class OtherFormError(Exception):

@@ -14,7 +14,6 @@ from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.library import Tally
 from privspec.model.reports import Failure, listing
-from privspec.model.requirements import Requirement
 from privspec.problem.linear import Column, _column
 from privspec.problem.marginals import OtherFormError, Reader, gaussian, plain, size_of, summed
 
@@ -95,20 +94,11 @@ def reads(model: Model) -> bool:
     return _found(model) is not None
 
 
-def blocks(model: Model) -> tuple[OrderedBlock, ...]:
-    """The one block of a spec that `reads` takes."""
-    return (block_of(model),)
-
-
 def block_of(model: Model) -> OrderedBlock:
-    """The same."""
+    """The block of a spec that `reads` takes."""
     found = _found(model)
     assert found is not None
     return found
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from the columns."""
 
 
 @once

@@ -136,18 +136,6 @@ def _each(measure: Measure) -> tuple[Measure, ...]:
     return measure.each if isinstance(measure, Personalised) else (measure,)
 
 
-def blocks(model: Model) -> tuple[PointBlock, ...]:
-    """The one block of a spec that `reads` takes.
-
-    Raises: SpecError PS05xx.
-    """
-    return (block_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from the domain."""
-
-
 @once
 def block_of(model: Model) -> PointBlock:
     """The point of a spec, and what an error costs.

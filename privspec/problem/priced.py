@@ -89,20 +89,20 @@ def reads(model: Model) -> bool:
     return not model.components and bool(_picked(model))
 
 
-def blocks(model: Model) -> tuple[Priced]:
-    """The one block of a spec.
+def block_of(model: Model) -> Priced:
+    """The block of a spec.
 
     Raises: SpecError PS05xx.
     """
     found, fixed = parsed(model), inner(model)
-    (block,) = family_of(fixed).reads.blocks(fixed)
+    block = family_of(fixed).reads.block_of(fixed)
     assert model.loss is not None
-    return (Priced(found.node.name, found.low, found.high, found.prices, spell(model.loss), block),)
+    return Priced(found.node.name, found.low, found.high, found.prices, spell(model.loss), block)
 
 
 def difference_of(model: Model, moved: Requirement) -> object:
     """What one unit changes, in the numbers of the block."""
-    return family_of(inner(model)).reads.difference_of(inner(model), moved)
+    return family_of(inner(model)).difference(inner(model), moved)
 
 
 def inner_family(model: Model) -> Family:

@@ -25,7 +25,7 @@ from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure, computable
-from privspec.model.requirements import DataModel, Requirement
+from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
@@ -195,18 +195,6 @@ def _asked(model: Model) -> Iterator[syntax.Counting]:
         for node in walk(expr):
             if isinstance(node, syntax.Counting) and node.function in FUNCTIONS:
                 yield node
-
-
-def blocks(model: Model) -> tuple[Selection, ...]:
-    """The one block.
-
-    Raises: SpecError PS05xx.
-    """
-    return (block_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes follows from the scores."""
 
 
 @once

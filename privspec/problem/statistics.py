@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
@@ -20,7 +19,6 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import needed
 from privspec.model.values import show
-from privspec.problem.types import Block
 
 VERSION = 1
 """Of the statistics that functions offer: raised whenever one of them is computed in another way."""
@@ -188,18 +186,6 @@ def reads(model: Model) -> bool:
     return routed_call(model) is not None
 
 
-def blocks(model: Model) -> tuple[Block, ...]:
-    """The one block of a spec that `reads` takes.
-
-    Raises: SpecError PS05xx.
-    """
-    return (block_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit changes in a statistic follows from its records."""
-
-
 def block_of(model: Model) -> StatisticBlock:
     """Records, function, pool, routes and loss.
 
@@ -208,10 +194,7 @@ def block_of(model: Model) -> StatisticBlock:
     try:
         return _block(model)
     except Failure as failure:
-        label = Label(failure.span, failure.label)
-        raise SpecError(
-            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
-        ) from failure
+        raise failure.of_spec(model.source) from failure
 
 
 def _block(model: Model) -> StatisticBlock:

@@ -24,7 +24,7 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel
-from privspec.model.requirements import EachPart, Requirement, Trust
+from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
 from privspec.problem.selection import reads as selects
@@ -127,8 +127,8 @@ def mixed(model: Model) -> bool:
     return isinstance(model.trust, EachPart)
 
 
-def blocks(model: Model) -> tuple[System]:
-    """The one system of a spec.
+def block_of(model: Model) -> System:
+    """The system of a spec.
 
     Raises: SpecError PS05xx for what systems cannot say, or a part cannot.
     """
@@ -137,15 +137,13 @@ def blocks(model: Model) -> tuple[System]:
     found = parts_of(model)
     refuse_unsupported(model, found)
     assert model.loss is not None
-    return (
-        System(
-            tuple(node.name for node in model.outputs),
-            spell(model.loss),
-            tuple(share_range(model, number) for number in chosen_shares(model)),
-            tuple(
-                PartOfSystem(_asked(elaborate(part.model), part, model), part.lines, part.times, part.only_if)
-                for part in found
-            ),
+    return System(
+        tuple(node.name for node in model.outputs),
+        spell(model.loss),
+        tuple(share_range(model, number) for number in chosen_shares(model)),
+        tuple(
+            PartOfSystem(_asked(elaborate(part.model), part, model), part.lines, part.times, part.only_if)
+            for part in found
         ),
     )
 
@@ -199,10 +197,6 @@ def share_of(model: Model, number: int) -> tuple[str, Fraction]:
     found = chosen_amount(measure.amounts_as_written[0], model)
     assert not isinstance(found, Fraction)
     return measure.name, Fraction(0) if found.inverse else found.scale
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What a unit changes in all parts together is bounded by none of them."""
 
 
 def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, ...]:

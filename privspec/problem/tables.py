@@ -36,12 +36,12 @@ def reads(model: Model) -> bool:
     return finite(model)
 
 
-def blocks(model: Model) -> tuple[Table, ...]:
-    """The one table of a finite spec.
+def block_of(model: Model) -> Table:
+    """The table of a finite spec.
 
     Raises: as `lower`.
     """
-    return (lower(model).table,)
+    return lower(model).table
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
 from privspec.kernel.lemmas.votes_rules import KINDS, Ballots
 from privspec.language import syntax
@@ -206,19 +205,7 @@ def _chosen_rounds(model: Model, name: str) -> Choice:
 # --- the block ------------------------------------------------------------------------------------
 
 
-def blocks(model: Model) -> tuple[Votes, ...]:
-    """The one block of a vote.
-
-    Raises: SpecError PS05xx.
-    """
-    return (votes_of(model),)
-
-
-def difference_of(_model: Model, _moved: Requirement) -> None:
-    """What one unit of votes changes is known for the lines of a spec alone."""
-
-
-def votes_of(model: Model) -> Votes:
+def block_of(model: Model) -> Votes:
     """A vote in numbers, also one that a table is for.
 
     Raises: SpecError PS05xx with the first construct that cannot be computed.
@@ -226,10 +213,7 @@ def votes_of(model: Model) -> Votes:
     try:
         return _Reader(model).votes()
     except Failure as failure:
-        label = Label(failure.span, failure.label)
-        raise SpecError(
-            Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
-        ) from failure
+        raise failure.of_spec(model.source) from failure
 
 
 class _Reader:

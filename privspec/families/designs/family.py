@@ -26,7 +26,7 @@ from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.model.alternatives import Design as OpenChoices
 from privspec.model.alternatives import described
 from privspec.model.graph import Model
-from privspec.problem.designs import KEY, Alternative, Design, blocks, name_of, reason, with_picked
+from privspec.problem.designs import KEY, Alternative, Design, block_of, name_of, reason, with_picked
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
@@ -170,7 +170,7 @@ class Designs:
 
         Raises: SpecError for one that is no spec, PS05xx if none of them can be computed.
         """
-        (block,) = blocks(model)
+        block = block_of(model)
         if all(one.problem is None for one in block.alternatives):
             assert model.design is not None
             for values in model.design.alternatives():

@@ -15,7 +15,7 @@ from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import obligation_of
 from privspec.problem.form import document
 from privspec.problem.vote_forms import Votes
-from privspec.problem.votes import votes_of
+from privspec.problem.votes import block_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def lower(model: Model) -> LotterySystem:
 
     Raises: SpecError PS05xx with the first construct that cannot be computed.
     """
-    votes = votes_of(model)
+    votes = block_of(model)
     exact = read(Vote, Item(document(votes), "block"))
     assert isinstance(exact, Vote)
     promises = []
