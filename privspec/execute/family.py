@@ -8,14 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
-from privspec.execute.keeper import Keeper, refuse
-from privspec.kernel.core.reading import Refused
+from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
+from privspec.kernel.core.problem import Data, Frame, read_frame
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.noise.samplers import SimulationRandomness
 from privspec.registry import family_of_plan
 
 if TYPE_CHECKING:
@@ -277,6 +279,135 @@ class FamilyMechanism(Mechanism):
 
         Raises: DataError where their structure does not fit, as a run does.
         """
+
+
+class Executed(Protocol):
+    """What the kernel reads of a plan that has one block."""
+
+    @property
+    def block(self) -> Any: ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+
+
+E = TypeVar("E", bound=Executed)
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMechanism(FamilyMechanism, Generic[E, C]):
+    """The mechanism of a plan of one block about one input: `executed` and the `source` as the kernel reads them.
+
+    A family says how it reads a plan, what it keeps of data (the `content`), and what is drawn from that.
+    """
+
+    BLOCK: ClassVar[Any]
+    """The block of a problem, as the kernel reads it."""
+    SECRET: ClassVar[Any]
+    """The `BlockSecret` of what was read."""
+    REMEDY: ClassVar[str] = "take fewer"
+    """What to do where exact draws would take too long."""
+
+    executed: E
+    source: Data
+    trust: str
+
+    READ: ClassVar[Callable[[Item, Item], Any]]
+    """What the kernel reads of a block and the mechanism of a plan."""
+
+    @classmethod
+    def read_plan(cls, block: Item, mechanism: Item, _frame: Frame) -> E:
+        """Raises: Refused for what is no mechanism of the family."""
+        found: E = cls.READ(block, mechanism)
+        return found
+
+    @staticmethod
+    @abstractmethod
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> C:
+        """What a run keeps of the data; how they fit is told to the keeper.
+
+        Raises: DataError PS0801 to PS0809.
+        """
+
+    @property
+    @abstractmethod
+    def nothing(self) -> C:
+        """What is simulated where no data are given."""
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> Self:
+        with readable_plan():
+            frame, (block,) = read_frame(Item(plan["problem"], "problem")), plan["problem"]["blocks"]
+            executed = cls.read_plan(Item(block, "block"), Item(plan["mechanism"], "mechanism"), frame)
+            return cls(executed, frame.data[0], frame.trust.kind)
+
+    @classmethod
+    def fit(cls, model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.problem.elaborate import elaborate
+        from privspec.problem.form import document
+
+        whole = document(elaborate(model))
+        block, source = read(cls.BLOCK, Item(whole["blocks"][0], "block")), read_frame(Item(whole, "problem")).data[0]
+        cls.content(block, source, data, circumstances)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.executed.outputs
+
+    def kept(self, data: Mapping[str, Any], circumstances: Circumstances) -> C:
+        """What a run keeps of the data.
+
+        Raises: DataError PS0801 to PS0809.
+        """
+        refuse_unknown(data, (self.source.name,))
+        return self.content(self.executed.block, self.source, data, circumstances)
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        found: Secret = self.SECRET(self, self.kept(data, circumstances), circumstances.strict)
+        return found
+
+    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+        content = self.nothing if asked.data is None else self.kept(asked.data, Circumstances())
+        secret: BlockSecret[Any, C] = self.SECRET(self, content, strict=False)
+        if asked.approximate and (found := secret.approximate(asked)) is not None:
+            return found
+        count = asked.repetitions * secret.size
+        refuse_long_simulation(count, f"{count} exact draws", self.REMEDY)
+        randomness = SimulationRandomness(asked.seed)
+        return np.array([np.reshape(secret.numbers(randomness), -1) for _ in range(asked.repetitions)])
+
+
+M = TypeVar("M", bound=BlockMechanism[Any, Any])
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSecret(Secret, Generic[M, C]):
+    """What was kept of the data, in the terms of the mechanism."""
+
+    RULE: ClassVar[str]
+    """What is done with data that do not fit."""
+
+    mechanism: M
+    content: C
+    strict: bool
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return (STRICT_RULE if self.strict else self.RULE,)
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many exact draws make a release."""
+
+    @abstractmethod
+    def numbers(self, randomness: Randomness) -> Any:
+        """The numbers of one release."""
+
+    def approximate(self, asked: Simulation) -> NDArray[np.float64] | None:
+        """Many releases with floating-point noise, which are none; None where only exact ones are drawn."""
+        return None
 
 
 MESSAGE, PARTY = "message", "party"

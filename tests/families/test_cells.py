@@ -14,7 +14,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import simulate
 from privspec.execute.run import run
-from privspec.families.points.cells.execution import cells_of_plan
+from privspec.families.points.cells.execution import CellMechanism
 from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
@@ -107,7 +107,7 @@ def test_what_is_not_known_is_refused_by_a_line(text, code, words):
 def test_draws_have_the_law_of_their_cell():
     """Chi-square at a false alarm of 1e-6 for each number, one of them at the end of two cells."""
     plan = solved("rounded_answers")
-    cells = cells_of_plan(plan)
+    cells = CellMechanism.of_plan(plan).executed
     for number in (0.3, 3.0, 9.99, 40.0):
         drawn = simulate(plan, 4000, 3, base={"hours": [number]})[:, 0]
         row = np.array(cells.rows[cells.block.cell(min(number, 10))], dtype=float) / cells.total

@@ -18,7 +18,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import Circumstances, simulate
 from privspec.execute.run import run
-from privspec.families.keys.execution import KeyMechanism, keys_of_plan, text_of
+from privspec.families.keys.execution import KeyMechanism, text_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
 from privspec.noise.samplers import SimulationRandomness
@@ -120,7 +120,7 @@ def test_the_truncated_geometric_law_by_its_closed_form():
     epsilon, k = 0.7, 9
     weights = np.exp(-epsilon * np.abs(np.arange(-k, k + 1)))
     delta = weights[0] / weights.sum()
-    keys = keys_of_plan(solved_text(spec(line=f"shown is ({epsilon}, {delta:.25f})-DP wrt people")))
+    keys = KeyMechanism.of_plan(solved_text(spec(line=f"shown is ({epsilon}, {delta:.25f})-DP wrt people"))).executed
     found = np.array([step / keys.total for step in keys.steps])[: 2 * k + 1]
     assert found == pytest.approx(weights / weights.sum(), abs=1e-9)
 
@@ -253,7 +253,7 @@ def test_every_engine_counts_the_same_keys(tmp_path):
     by_id = SURE.replace("table(", "table(person in id, ").replace("one record", person).replace("(20, ", "(60, ")
     for mechanism, twice in ((plain, 6), (KeyMechanism.of_plan(solved_text(by_id)), 3)):
         found = [
-            mechanism.read({"people": source}, Circumstances(randomness=SimulationRandomness(1))).counts
+            mechanism.read({"people": source}, Circumstances(randomness=SimulationRandomness(1))).content
             for source in sources
         ]
         assert found[0]["café",] == twice  # its two ways of writing are one person's each time
@@ -299,7 +299,7 @@ def test_one_person_counts_once_for_each_key():
     frame = pl.DataFrame({"person": [who for who, _ in crowd + one], "district": [where for _, where in crowd + one]})
     mechanism = KeyMechanism.of_plan(plan)
     seen = [
-        mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(seed))).counts
+        mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(seed))).content
         for seed in range(40)
     ]
     assert all(counts[("park",)] == 300 for counts in seen)
@@ -308,7 +308,7 @@ def test_one_person_counts_once_for_each_key():
     rules = mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(1))).rules
     assert "3 records of each person (1 in one cell) are kept" in " ".join(rules)
     without = frame.with_columns(person=pl.lit(None, dtype=pl.String))
-    assert mechanism.read({"people": without}, Circumstances(randomness=SimulationRandomness(1))).counts == {}
+    assert mechanism.read({"people": without}, Circumstances(randomness=SimulationRandomness(1))).content == {}
 
 
 def test_files_hold_texts_and_no_formulas(tmp_path):
@@ -356,10 +356,10 @@ def test_nothing_says_a_key_that_is_not_shown(tmp_path, capsys):
 def test_releases_follow_the_law_of_the_plan():
     """Chi-squared tests of 4,000 releases of three keys, at a stated rate of false alarms."""
     plan = solved_text(spec(f"worst[ mean(|shown - {COUNT}|) ]", line="shown is (0.8, 0.02)-DP wrt people"))
-    keys, counts = keys_of_plan(plan), {"few": 3, "half": 6, "many": 40}
+    keys, counts = KeyMechanism.of_plan(plan).executed, {"few": 3, "half": 6, "many": 40}
     data = table_of(*(name for name, count in counts.items() for _ in range(count)))
     secret = KeyMechanism.of_plan(plan).read({"people": data}, Circumstances())
-    assert {key: count for (key,), count in secret.counts.items()} == counts
+    assert {key: count for (key,), count in secret.content.items()} == counts
     randomness, draws = SimulationRandomness(17), 4000
     seen: dict[str, list[int | None]] = {name: [] for name in counts}
     for _ in range(draws):
@@ -397,7 +397,11 @@ def test_the_loss_is_that_of_releases():
     each = errors.mean(axis=0)
     assert abs(each.mean() - plan["loss"]["value"]) < 5 * each.std() / np.sqrt(len(sizes))
     alone = solved_text(with_sizes("geometric(0.1)", line="shown is (1, 1e-2)-DP wrt people"))
-    kept = list(accumulate(step / keys_of_plan(alone).total for step in keys_of_plan(alone).steps))
+    kept = list(
+        accumulate(
+            step / KeyMechanism.of_plan(alone).executed.total for step in KeyMechanism.of_plan(alone).executed.steps
+        )
+    )
     share = simulate(alone, 200, 11, base={"people": table_of(*["x"] * 5)}).mean()
     assert abs(share - kept[4]) < 5 * np.sqrt(kept[4] * (1 - kept[4]) / 200)
     assert simulate(alone, 4, 1).shape == (4, 1)

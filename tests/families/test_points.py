@@ -16,7 +16,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import simulate
 from privspec.execute.run import run
-from privspec.families.points.execution import inside, points_of_plan
+from privspec.families.points.execution import PointMechanism, inside
 from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.vectors import VECTORS
@@ -205,18 +205,18 @@ def test_a_coarse_step_rounds_the_real_sum():
 
 
 def test_points_are_taken_as_they_are_or_moved_into_the_domain():
-    box = points_of_plan(solved_text(spec())).block
+    box = PointMechanism.of_plan(solved_text(spec())).executed.block
     assert inside(box, [0.1, 10.0]) == [Fraction(0.1), 10]
     assert inside(box, [float("nan"), float("inf")]) == [0, 10]
     assert inside(box, [-3.0, 11.0]) == [0, 10]
-    shifted = points_of_plan(solved_text(spec(domain="[2, inf)^2"))).block
+    shifted = PointMechanism.of_plan(solved_text(spec(domain="[2, inf)^2"))).executed.block
     assert inside(shifted, [float("nan"), float("inf")]) == [2, 2]
-    ball = points_of_plan(solved_text(spec(domain="l2_ball(2, 2)"))).block
+    ball = PointMechanism.of_plan(solved_text(spec(domain="l2_ball(2, 2)"))).executed.block
     placed = inside(ball, [3.0, 4.0])
     assert sum(value**2 for value in placed) <= 4
     assert [float(value) for value in placed] == pytest.approx([1.2, 1.6], rel=1e-15)
     assert inside(ball, [0.1, -1.9]) == [Fraction(0.1), Fraction(-1.9)]
-    cross = points_of_plan(solved_text(spec(domain="l1_ball(2, 2)"))).block
+    cross = PointMechanism.of_plan(solved_text(spec(domain="l1_ball(2, 2)"))).executed.block
     assert sum(map(abs, inside(cross, [3.0, -4.0]))) <= 2
 
 

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.data import located
-from privspec.execute.drawing import Atom, atom_of, read_places, symbol
-from privspec.execute.family import (
-    Circumstances,
-    Drawn,
-    Exposure,
-    FamilyMechanism,
-    Plan,
-    Secret,
-    Simulation,
-    readable_plan,
-    refuse_long_simulation,
-    refuse_unknown,
-)
-from privspec.execute.keeper import STRICT_RULE, given_for
+from privspec.execute.drawing import atom_of, read_places, symbol
+from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Exposure
+from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
-from privspec.kernel.chains import Chain, read_chain, variance
-from privspec.kernel.core.reading import Item
+from privspec.kernel.chains import Chain, ChainBlock, read_chain, variance
+from privspec.kernel.core.problem import Data
 from privspec.model.neighbours import ReplacingEntry
-from privspec.noise.samplers import Randomness, SimulationRandomness, discrete_laplace
-
-if TYPE_CHECKING:
-    from privspec.model.graph import Model
+from privspec.noise.samplers import Randomness, discrete_laplace
 
 RULE = (
     "each entry by itself: a number moves to the nearest value of its domain (halfway, to the larger), one that is "
@@ -42,103 +27,59 @@ RULE = (
 )
 
 
-def chain_of_plan(plan: Plan) -> Chain:
-    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
-    with readable_plan():
-        (block,) = plan["problem"]["blocks"]
-        return read_chain(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-
-
-@dataclass(frozen=True, eq=False)
-class ChainMechanism(FamilyMechanism):
+class ChainMechanism(BlockMechanism[Chain, list[int]]):
     """What entries add is summed up in whole steps; noise in whole steps is added to each number."""
 
-    chain: Chain
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> ChainMechanism:
-        return cls(chain_of_plan(plan))
+    BLOCK = ChainBlock
+    READ = read_chain
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.problem.chains import chain_of
-
-        chain = chain_of(model)
-        atom = atom_of(tuple(model.block(chain.subject).base_domain.elements()))
-        _places(chain.subject, chain.length, atom, data, circumstances)
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> list[int]:
+        """The place of every entry among its values."""
+        declared = Declared(block.source, (len(block.added.rows) // len(block.offset.values()),))
+        given = located(block.source, given_for(block.source, data))
+        found: list[int] = read_places(atom_of([*map(symbol, block.states)]), declared, given, circumstances).tolist()
+        return found
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.chain.outputs
+    def nothing(self) -> list[int]:
+        """Entries of the first value."""
+        return [0] * self.executed.length
+
+
+class ChainSecret(BlockSecret[ChainMechanism, list[int]]):
+    """The place of every entry among its values."""
+
+    RULE = RULE
+
+    @property
+    def size(self) -> int:
+        return len(self.mechanism.executed.offset)
 
     @cached_property
-    def atom(self) -> Atom:
-        """The values of an entry, as data write them."""
-        return atom_of([symbol(text) for text in self.chain.block.states])
-
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        """The steps of every number.
-
-        Raises: DataError PS0801 to PS0809.
-        """
-        name = self.chain.block.source
-        refuse_unknown(data, (name,))
-        places = _places(name, self.chain.length, self.atom, data, circumstances)
-        steps = [0] * len(self.chain.offset)
-        for rows, place in zip(self.chain.counts, places.tolist(), strict=True):
-            for j, row in enumerate(rows):
-                steps[j] += row[place]
-        return ChainSecret(self.chain, tuple(steps), circumstances.strict)
-
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        """Draws at the given data; at entries of the first value otherwise."""
-        data, count = asked.data, asked.repetitions * len(self.chain.offset)
-        refuse_long_simulation(count, f"{count} exact draws", "take fewer")
-        first = [sum(rows[j][0] for rows in self.chain.counts) for j in range(len(self.chain.offset))]
-        none = ChainSecret(self.chain, tuple(first), strict=False)
-        secret = none if data is None else self.read(data, Circumstances())
-        assert isinstance(secret, ChainSecret)
-        randomness = SimulationRandomness(asked.seed)
-        return np.array([secret.numbers(randomness) for _ in range(asked.repetitions)])
-
-
-def _places(
-    name: str, length: int, atom: Atom, data: Mapping[str, Any], circumstances: Circumstances
-) -> NDArray[np.intp]:
-    """The place of every entry among its values.
-
-    Raises: DataError PS0801 to PS0809.
-    """
-    return read_places(atom, Declared(name, (length,)), located(name, given_for(name, data)), circumstances)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ChainSecret(Secret):
-    """The exact answers in steps (m,)."""
-
-    chain: Chain
-    steps: tuple[int, ...]
-    strict: bool
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return (STRICT_RULE,) if self.strict else (RULE,)
+    def steps(self) -> list[int]:
+        """The exact answers in steps (m,)."""
+        counts = zip(self.mechanism.executed.counts, self.content, strict=True)
+        return [sum(column) for column in zip(*([row[place] for row in rows] for rows, place in counts), strict=True)]
 
     def numbers(self, randomness: Randomness) -> list[float]:
         """The noisy answers, exact until they are written as doubles."""
-        drawn = [steps + discrete_laplace(self.chain.scale, randomness) for steps in self.steps]
-        return [float(at + self.chain.unit * one) for at, one in zip(self.chain.offset, drawn, strict=True)]
+        chain = self.mechanism.executed
+        drawn = [steps + discrete_laplace(chain.scale, randomness) for steps in self.steps]
+        return [float(at + chain.unit * one) for at, one in zip(chain.offset, drawn, strict=True)]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        values = np.array(self.numbers(randomness))
-        return Drawn(
-            {one.name: values[one.start : one.stop].reshape(one.shape) for one in self.chain.block.released},
-            str(self.chain.unit),
-        )
+        chain, values = self.mechanism.executed, np.array(self.numbers(randomness))
+        released = {one.name: values[one.start : one.stop].reshape(one.shape) for one in chain.block.released}
+        return Drawn(released, str(chain.unit))
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
-        size = float(self.chain.unit) * sqrt(float(variance(self.chain.scale)))
-        return {one.name: np.full(one.shape, size) for one in self.chain.block.released}
+        chain = self.mechanism.executed
+        size = float(chain.unit) * sqrt(float(variance(chain.scale)))
+        return {one.name: np.full(one.shape, size) for one in chain.block.released}
+
+
+ChainMechanism.SECRET = ChainSecret
 
 
 class ChainExposure(Exposure):

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,48 +19,21 @@ from numpy.typing import NDArray
 from privspec.execute.data import located
 from privspec.execute.drawing import RowLaw
 from privspec.execute.engines import records_of
-from privspec.execute.family import (
-    Circumstances,
-    Drawn,
-    FamilyMechanism,
-    Plan,
-    Secret,
-    Simulation,
-    readable_plan,
-    refuse_long_simulation,
-    refuse_unknown,
-)
+from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
 from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
 from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.sources import is_frame, load_json
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.problem import Data
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
 from privspec.kernel.participation import Kept
-from privspec.noise.samplers import Randomness, SimulationRandomness
-
-if TYPE_CHECKING:
-    from privspec.model.graph import Model
+from privspec.noise.samplers import Randomness
 
 RULE = (
     "records without a key, or with a value that is not declared, are left out; a key is its text in Unicode's "
     "composed form (NFC), with one blank for blanks and control signs; keys stand in the order of their texts"
 )
 Key = tuple[str, ...]
-
-
-def keys_of_plan(plan: Plan) -> Keys:
-    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
-    with readable_plan():
-        (block,) = plan["problem"]["blocks"]
-        return read_keys(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-
-
-def _kept(plan: Plan) -> Kept | None:
-    """What is kept of each person's records; None where no column says whose they are."""
-    with readable_plan():
-        return read_frame(Item(plan["problem"], "problem")).data[0].kept
 
 
 def text_of(cell: Any) -> str:
@@ -167,89 +139,53 @@ def _texts(
     return [known[cell] for cell in cells]
 
 
-@dataclass(frozen=True, eq=False)
-class KeyMechanism(FamilyMechanism):
+class KeyMechanism(BlockMechanism[Keys, dict[Key, int]]):
     """Every key that occurs draws a threshold of its own."""
 
-    keys: Keys
-    kept: Kept | None = None
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> KeyMechanism:
-        return cls(keys_of_plan(plan), _kept(plan))
+    BLOCK = KeyBlock
+    READ = read_keys
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.kernel.core.reading import read
-        from privspec.problem.elaborate import kept_of
-        from privspec.problem.form import document
-        from privspec.problem.keys import block_of
-
-        block = read(KeyBlock, Item(document(block_of(model)), "block"))
-        assert isinstance(block, KeyBlock)
-        (source,) = model.inputs
-        read_counts(block, kept_of(model, source), data, circumstances)
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> dict[Key, int]:
+        return read_counts(block, source.kept, data, circumstances)
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.keys.outputs
-
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> KeySecret:
-        """How many records each key has.
-
-        Raises: DataError PS0801 to PS0809.
-        """
-        refuse_unknown(data, (self.keys.block.source,))
-        counts = read_counts(self.keys.block, self.kept, data, circumstances)
-        return KeySecret(self.keys, counts, circumstances.strict, self.kept)
-
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        """For every key of the data in order its count, or 1 where keys are shown alone, and 0 where it is hidden.
-
-        Without data, of one key that is shown as often as not.
-        """
-        keys, given = self.keys, asked.data
-        if given is None:
-            middle = next(n for n, chance in enumerate(keys.kept(), 1) if 2 * chance >= 1)
-            counts: dict[Key, int] = {("",): middle}
-        else:
-            counts = self.read(given, Circumstances()).counts
-        refuse_long_simulation(
-            asked.repetitions * len(counts), f"{asked.repetitions * len(counts)} draws", "take fewer"
-        )
-        secret, randomness = KeySecret(keys, counts, strict=False), SimulationRandomness(asked.seed)
-        shown = [dict(secret.shown(randomness)) for _ in range(asked.repetitions)]
-        one = keys.block.counts
-        return np.array([[found.get(key, 0) if one else float(key in found) for key in counts] for found in shown])
+    def nothing(self) -> dict[Key, int]:
+        """One key that is shown as often as not."""
+        return {("",): next(n for n, chance in enumerate(self.executed.kept(), 1) if 2 * chance >= 1)}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class KeySecret(Secret):
+class KeySecret(BlockSecret[KeyMechanism, dict[Key, int]]):
     """How many records each key has."""
-
-    keys: Keys
-    counts: dict[Key, int]
-    strict: bool
-    kept: Kept | None = None
 
     @property
     def rules(self) -> tuple[str, ...]:
-        persons = () if self.kept is None else (f"of records with a key, {kept_rule(self.kept)}; a cell is a key",)
+        kept = self.mechanism.source.kept
+        persons = () if kept is None else (f"of records with a key, {kept_rule(kept)}; a cell is a key",)
         return (*((STRICT_RULE,) if self.strict else ()), RULE, *persons)
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def numbers(self, randomness: Randomness) -> list[float]:
+        """For every key in order its count, or 1 where keys are shown alone, and 0 where it is hidden."""
+        shown, counts = dict(self.shown(randomness)), self.mechanism.executed.block.counts
+        return [float(shown.get(key, 0) if counts else key in shown) for key in self.content]
 
     def shown(self, randomness: Randomness) -> list[tuple[Key, int]]:
         """The keys that reach their thresholds, each with its released count; in the order of the keys."""
-        keys = self.keys
+        keys = self.mechanism.executed
         law = RowLaw(tuple(accumulate(keys.steps)), keys.total)
         found = []
-        for key, count in self.counts.items():
+        for key, count in self.content.items():
             threshold = law.draw(randomness) + 1
             if count >= threshold:
                 found.append((key, count - threshold + keys.centre))
         return found
 
     def draw(self, randomness: Randomness) -> Drawn:
-        block, shown = self.keys.block, self.shown(randomness)
+        block, shown = self.mechanism.executed.block, self.shown(randomness)
         names = [column.name for column in block.columns if column.grouped]
         labels = {name: _words([key[place] for key, _ in shown]) for place, name in enumerate(names)}
         if block.counts:
@@ -263,3 +199,6 @@ def _words(texts: Sequence[str]) -> NDArray[Any]:
     found = np.empty(len(texts), dtype=object)
     found[:] = texts
     return found
+
+
+KeyMechanism.SECRET = KeySecret

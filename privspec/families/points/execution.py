@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, isfinite, isqrt, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.data import located
-from privspec.execute.family import (
-    Circumstances,
-    Drawn,
-    Plan,
-    Secret,
-    Simulation,
-    readable_plan,
-    refuse_long_simulation,
-    refuse_unknown,
-)
-from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.family import BlockSecret, Circumstances, Drawn, Simulation
+from privspec.execute.keeper import given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
 from privspec.families.points.messages import Reports
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.problem import Data
 from privspec.kernel.points import Error, PointBlock, Points, moment, read_points
-from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.noise.samplers import Randomness
 from privspec.noise.vectors import VECTORS, approximate
-
-if TYPE_CHECKING:
-    from privspec.model.graph import Model
 
 RULE = (
     "each point by itself: a number outside its limits moves to the nearer one, a point outside a ball is drawn in to "
@@ -39,13 +26,6 @@ RULE = (
 )
 FINE = 64
 """Binary digits to which a point outside a ball is drawn in."""
-
-
-def points_of_plan(plan: Plan) -> Points:
-    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
-    with readable_plan():
-        (block,) = plan["problem"]["blocks"]
-        return read_points(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
 
 
 def inside(block: PointBlock, point: Sequence[float]) -> list[Fraction]:
@@ -86,74 +66,31 @@ def _outside(point: Sequence[float], placed: Sequence[Fraction]) -> bool:
     return any(not isfinite(value) or Fraction(value) != exact for value, exact in zip(point, placed, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
-class PointMechanism(Reports):
+class PointMechanism(Reports[Points, list[list[Fraction]]]):
     """Each point gets noise of its own; every record is one person's where points have no index."""
 
-    points: Points
-    trust: str
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> PointMechanism:
-        return cls(points_of_plan(plan), str(plan["problem"]["trust"]["kind"]))
+    BLOCK = PointBlock
+    READ = read_points
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.kernel.core.reading import read
-        from privspec.problem.form import document
-        from privspec.problem.points import block_of
-
-        block = read(PointBlock, Item(document(block_of(model)), "block"))
-        assert isinstance(block, PointBlock)
-        read_points_of(block, data, circumstances)
+    def content(
+        block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances
+    ) -> list[list[Fraction]]:
+        return read_points_of(block, data, circumstances)
 
     @property
-    def held(self) -> PointBlock:
-        return self.points.block
-
-    def alone(self) -> PointMechanism:
-        block = replace(self.points.block, count=1, shape=(1, *self.points.block.shape[1:]))
-        return PointMechanism(replace(self.points, block=block), self.trust)
+    def nothing(self) -> list[list[Fraction]]:
+        """The point of the domain that is nearest to zero."""
+        block = self.executed.block
+        return [inside(block, [0.0] * block.size)] * block.count
 
     def possible(self, report: Sequence[float]) -> bool:
         """Whether a report lies on the grid, or at an end."""
-        block, ends = self.held, {None if end is None else float(end) for end in (self.held.least, self.held.most)}
+        points, block = self.executed, self.executed.block
+        ends = {None if end is None else float(end) for end in (block.least, block.most)}
         inside = all(moved(block, Fraction(value)) == value or value in ends for value in report)
-        on_grid = (value in ends or (Fraction(value) / self.points.step).denominator == 1 for value in report)
+        on_grid = (value in ends or (Fraction(value) / points.step).denominator == 1 for value in report)
         return inside and all(on_grid)
-
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        """The points, as exact numbers within their domain.
-
-        Raises: DataError PS0801 to PS0809.
-        """
-        block = self.points.block
-        refuse_unknown(data, (block.source,))
-        return PointSecret(self.points, read_points_of(block, data, circumstances), circumstances.strict)
-
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        """Draws at the given data; at the point of the domain that is nearest to zero otherwise."""
-        block = self.points.block
-        data = asked.data
-        if data is None:
-            placed = [inside(block, [0.0] * block.size)] * block.count
-        else:
-            placed = [list(point) for point in read_points_of(block, data, Circumstances())]
-        if asked.approximate:
-            generator = np.random.default_rng(asked.seed)
-            at = np.array(placed, dtype=np.float64)
-            noise = approximate(self.points.norm, block.size, asked.repetitions * len(at), generator)
-            spread = noise.reshape(asked.repetitions, len(at), block.size) * float(self.points.scale)
-            ends = (
-                -inf if block.least is None else float(block.least),
-                inf if block.most is None else float(block.most),
-            )
-            return np.clip((at + spread).reshape(asked.repetitions, -1), *ends)
-        count = asked.repetitions * len(placed) * block.size
-        refuse_long_simulation(count, f"{count} exact draws", "take fewer")
-        secret = PointSecret(self.points, placed, strict=False)
-        randomness = SimulationRandomness(asked.seed)
-        return np.array([secret.numbers(randomness).reshape(-1) for _ in range(asked.repetitions)])
 
 
 def read_points_of(block: PointBlock, data: Mapping[str, Any], circumstances: Circumstances) -> list[list[Fraction]]:
@@ -207,40 +144,49 @@ def _numbers(column: Sequence[Any] | NDArray[Any], told: Callable[[Any], None]) 
     return values
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PointSecret(Secret):
-    """The exact points."""
+class PointSecret(BlockSecret[PointMechanism, list[list[Fraction]]]):
+    """The exact points, within their domain."""
 
-    points: Points
-    placed: Sequence[Sequence[Fraction]]
-    strict: bool
+    RULE = RULE
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        return (STRICT_RULE,) if self.strict else (RULE,)
+    def size(self) -> int:
+        return len(self.content) * self.mechanism.executed.block.size
 
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The reports (points, size): exact until they are written as doubles."""
-        points = self.points
+        points = self.mechanism.executed
         law, size, step = VECTORS[points.norm], points.block.size, points.step
-        drawn = (law(size, points.scale, randomness).nearest(point, step) for point in self.placed)
+        drawn = (law(size, points.scale, randomness).nearest(point, step) for point in self.content)
         return np.array([[float(moved(points.block, step * one)) for one in point] for point in drawn])
 
+    def approximate(self, asked: Simulation) -> NDArray[np.float64]:
+        points, at = self.mechanism.executed, np.array(self.content, dtype=np.float64)
+        block, generator = points.block, np.random.default_rng(asked.seed)
+        noise = approximate(points.norm, block.size, asked.repetitions * len(at), generator)
+        spread = noise.reshape(asked.repetitions, len(at), block.size) * float(points.scale)
+        least, most = -inf if block.least is None else block.least, inf if block.most is None else block.most
+        return np.clip((at + spread).reshape(asked.repetitions, -1), float(least), float(most))
+
     def draw(self, randomness: Randomness) -> Drawn:
-        block, values = self.points.block, self.numbers(randomness)
+        points, values = self.mechanism.executed, self.numbers(randomness)
+        block = points.block
         if block.party is not None:
-            return Drawn({block.output: values.reshape(block.shape)}, str(self.points.step))
+            return Drawn({block.output: values.reshape(block.shape)}, str(points.step))
         if not block.shape:
-            return Drawn({block.output: values[:, 0]}, str(self.points.step), reports=True)
+            return Drawn({block.output: values[:, 0]}, str(points.step), reports=True)
         columns = {block.output: Fields(block.output, block.size).columns}
         shape = (len(values), *block.shape)
-        return Drawn({block.output: values.reshape(shape)}, str(self.points.step), columns, reports=True)
+        return Drawn({block.output: values.reshape(shape)}, str(points.step), columns, reports=True)
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
         """That of each number: noise of a norm has numbers of one variance."""
-        block = self.points.block
-        squares = moment(self.points.norm, block.size, Error("l2", 2, Fraction(1)))
+        points, block = self.mechanism.executed, self.mechanism.executed.block
+        squares = moment(points.norm, block.size, Error("l2", 2, Fraction(1)))
         if squares is None or block.party is None or block.moved:
             return {}
-        each = float(self.points.scale) * sqrt(float(squares) / block.size)
+        each = float(points.scale) * sqrt(float(squares) / block.size)
         return {block.output: np.full(block.shape, float(f"{each:.6g}"))}
+
+
+PointMechanism.SECRET = PointSecret

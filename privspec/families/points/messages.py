@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.execute.family import (
+    BlockMechanism,
+    C,
     Circumstances,
     Drawn,
-    FamilyMechanism,
+    E,
     Keys,
     Mechanism,
     Secret,
@@ -45,27 +47,24 @@ class Held(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
-class Reports(FamilyMechanism):
-    """Independent reports, each of one party's or one record's own; `trust`: who is trusted."""
-
-    trust: str
+class Reports(BlockMechanism[E, C]):
+    """Independent reports, each of one party's or one record's own."""
 
     @property
-    @abstractmethod
     def held(self) -> Held:
         """What the parties hold."""
+        found: Held = self.executed.block
+        return found
 
-    @abstractmethod
-    def alone(self) -> Mechanism:
+    def alone(self) -> Self:
         """The same for one party."""
+        executed: Any = self.executed
+        block = replace(executed.block, count=1, shape=(1, *executed.block.shape[1:]))
+        return replace(self, executed=replace(executed, block=block))
 
     @abstractmethod
     def possible(self, report: Sequence[float]) -> bool:
         """Whether these numbers may be a report."""
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.held.output,)
 
     @property
     def by_messages(self) -> bool:
@@ -82,11 +81,11 @@ class Reports(FamilyMechanism):
 class OwnReport(Mechanism):
     """The plan for one party."""
 
-    whole: Reports
+    whole: Reports[Any, Any]
     party: str
 
     @classmethod
-    def of(cls, whole: Reports, party: str, keys: Keys | None) -> OwnReport:
+    def of(cls, whole: Reports[Any, Any], party: str, keys: Keys | None) -> OwnReport:
         """Raises: UsageError PS0844."""
         if keys is not None:
             _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
@@ -125,7 +124,7 @@ class _Own(Secret):
         return Drawn({str(held.party): np.array([self.mechanism.party], dtype=object), MESSAGE: sent})
 
 
-def together(whole: Reports, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+def together(whole: Reports[Any, Any], digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
     """The release from the messages of all parties.
 
     Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan), PS0811 (missing).
@@ -150,7 +149,7 @@ def together(whole: Reports, digest: str, messages: Sequence[Mapping[str, Any]])
     return Drawn({held.output: values.reshape(held.shape)})
 
 
-def _number(whole: Reports, party: str) -> int:
+def _number(whole: Reports[Any, Any], party: str) -> int:
     """The place of a party, from 0.
 
     Raises: UsageError PS0844 if there is none, or parties make no messages.

@@ -6,42 +6,29 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, floor, prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.execute.data import Grid, count_cells, located
 from privspec.execute.drawing import Labels, RowLaw
-from privspec.execute.family import (
-    Circumstances,
-    Drawn,
-    FamilyMechanism,
-    Plan,
-    Secret,
-    Simulation,
-    readable_plan,
-    refuse_long_simulation,
-    refuse_unknown,
-)
+from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.people import kept_rule
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.selection.execution import sampler
 from privspec.kernel.core.linear import Held
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.problem import Data, Frame
+from privspec.kernel.core.reading import Item
 from privspec.kernel.participation import Kept
 from privspec.kernel.selection import Drawn as Executed
 from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
 from privspec.model.lotteries import lottery_of
-from privspec.noise.samplers import Randomness, SimulationRandomness
-
-if TYPE_CHECKING:
-    from privspec.model.graph import Model
-
+from privspec.noise.samplers import Randomness
 
 # --- reading --------------------------------------------------------------------------------------
 
@@ -112,7 +99,6 @@ def counts_of(
 
     Raises: DataError PS0801 to PS0809.
     """
-    refuse_unknown(data, (block.source,))
     answers: Attribute
     if block.numbers is not None:
         ends = floor(block.numbers[0]), ceil(block.numbers[-1])
@@ -137,87 +123,42 @@ def counts_of(
     return found
 
 
-def drawn_of_plan(plan: Plan) -> Executed | Listed:
-    """What the kernel judges of a plan.
-
-    Raises: UsageError PS0820 if it is none of a selection.
-    """
-    with readable_plan():
-        problem = plan["problem"]
-        (block,) = problem["blocks"]
-        return read_drawn(
-            Item(block, "block"), Item(plan["mechanism"], "mechanism"), read_frame(Item(problem, "problem"))
-        )
-
-
 # --- drawing --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class SelectionMechanism(FamilyMechanism):
+class SelectionMechanism(BlockMechanism[Executed | Listed, list[list[int]]]):
     """A value of a column, drawn by the scores of all answers."""
 
-    drawn: Executed | Listed
+    BLOCK = Selected
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> SelectionMechanism:
-        return cls(drawn_of_plan(plan))
+    def read_plan(cls, block: Item, mechanism: Item, frame: Frame) -> Executed | Listed:
+        return read_drawn(block, mechanism, frame)
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.problem.elaborate import data_of
-        from privspec.problem.form import document
-        from privspec.problem.selection import block_of
-
-        block = read(Selected, Item(document(block_of(model)), "block"))
-        assert isinstance(block, Selected)
-        said = data_of(model, model.inputs[0])
-        counts_of(block, data, circumstances, said.rule == "drop", said.kept)
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> list[list[int]]:
+        return counts_of(block, data, circumstances, source.rule == "drop", source.kept)
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.drawn.outputs
+    def nothing(self) -> list[list[int]]:
+        """A table without records, or all of them at the first answer."""
+        block = self.executed.block
+        return [[block.records or 0, *[0] * (block.size - 1)]] * block.groups
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
         """The answers, in their order."""
-        return Labels.read([self.drawn.block.output], list(self.drawn.block.answers))
-
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        """The scores of the data.
-
-        Raises: DataError PS0801 to PS0809.
-        """
-        counts = counts_of(self.drawn.block, data, circumstances, self.drawn.drops, self.drawn.kept)
-        return Counted(self, tuple(map(tuple, counts)), circumstances.strict)
-
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        """Draws at data by input name, by default at a table without records."""
-        block = self.drawn.block
-        counts = [[block.records or 0, *[0] * (block.size - 1)]] * block.groups
-        if asked.data is not None:
-            counts = counts_of(self.drawn.block, asked.data, Circumstances(), self.drawn.drops, self.drawn.kept)
-        figures = self.labels.figures()
-        refuse_long_simulation(asked.repetitions, f"{asked.repetitions} exact draws", "take fewer")
-        secret, randomness = Counted(self, tuple(map(tuple, counts)), strict=False), SimulationRandomness(asked.seed)
-        draws = secret.samplers()
-        places = [[draw(randomness) for draw in draws] for _ in range(asked.repetitions)]
-        return np.take(figures[:, 0], places)
+        return Labels.read([self.executed.block.output], list(self.executed.block.answers))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Counted(Secret):
+class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
     """How many records stand at each answer, group by group."""
-
-    mechanism: SelectionMechanism
-    counts: tuple[tuple[int, ...], ...]
-    strict: bool
 
     @property
     def rules(self) -> tuple[str, ...]:
         if self.strict:
             return (STRICT_RULE,)
-        drawn = self.mechanism.drawn
+        drawn = self.mechanism.executed
         fate = "is left out" if drawn.drops else "counts as the first one, or as one that conditions leave out"
         kept = [f"{drawn.block.source}: {kept_rule(drawn.kept)}"] if drawn.kept else []
         near = f"is read at the nearest value of {drawn.block.output}; one that " if drawn.block.numbers else ""
@@ -226,19 +167,29 @@ class Counted(Secret):
             *kept,
         )
 
+    @property
+    def size(self) -> int:
+        return 1
+
+    def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
+        """The answer of each group, words by their place."""
+        return np.take(self.mechanism.labels.figures()[:, 0], [draw(randomness) for draw in self.samplers])
+
+    @cached_property
     def samplers(self) -> list[Callable[[Randomness], int]]:
         """What draws the place of an answer, for each group."""
-        drawn = self.mechanism.drawn
+        drawn = self.mechanism.executed
         if isinstance(drawn, Listed):
             tables = tables_of(drawn.block)
-            return [RowLaw.of(drawn.laws[tables.index(counts)], drawn.total).draw for counts in self.counts]
-        every = (drawn.scores(list(counts)) for counts in self.counts)
+            return [RowLaw.of(drawn.laws[tables.index(tuple(counts))], drawn.total).draw for counts in self.content]
+        every = (drawn.scores(list(counts)) for counts in self.content)
         lottery = lottery_of(drawn.family, drawn.base)
         return [sampler(lottery, [Fraction(-one) for one in steps]) for steps in every]
 
     def draw(self, randomness: Randomness) -> Drawn:
-        values = self.mechanism.labels.values()[self.mechanism.drawn.block.output]
-        found = np.asarray(values[[draw(randomness) for draw in self.samplers()]])
-        return Drawn(
-            {self.mechanism.drawn.block.output: found if self.mechanism.drawn.block.by else np.asarray(found[0])}
-        )
+        block = self.mechanism.executed.block
+        found = self.mechanism.labels.values()[block.output][[draw(randomness) for draw in self.samplers]]
+        return Drawn({block.output: np.asarray(found if block.by else found[0])})
+
+
+SelectionMechanism.SECRET = Counted
