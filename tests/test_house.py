@@ -14,7 +14,7 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings, raised once for whole systems (parts, choices, least amounts, shares, chains): they may only be lowered.
-LINES = 97_347
+LINES = 97_072
 FILES = 366
 ENTERED = 150
 COUNT = """
