@@ -1,6 +1,8 @@
 """Shared by all tests: golden files, the profile of Hypothesis, one thread for each process of the run."""
 
+import itertools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +11,10 @@ from hypothesis import HealthCheck, settings
 
 # before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# even where bytecode is not to be kept: every worker, and every command that a test starts, would compile all again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # a run repeats: a failure must say something about the change under test, not about luck; "thorough" explores
 settings.register_profile(
@@ -22,12 +28,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accept", action="store_true", help="write golden files instead of comparing with them")
 
 
+@pytest.fixture(scope="session")
+def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for each test, which nobody has made: to make and number thousands takes seconds."""
+    base = tmp_path_factory.mktemp("states")
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def registry_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def registry_of_its_own(states: Iterator[Path]) -> Iterator[None]:
     """No test sees what others released, or the registry of whoever runs them."""
     # of its own as well: a test may undo all that its monkeypatch did
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_STATE_HOME", str(next(states)))
         patch.delenv("PRIVSPEC_LEDGER", raising=False)
         yield
 
