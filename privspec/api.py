@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Source
 from privspec.language.syntax import Spec
 from privspec.pipeline import Request

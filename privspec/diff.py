@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privspec.core.records import asdict, dataclass
 from privspec.explain.quantities import LOSS_DIGITS, rounded
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.problem import MEASURES

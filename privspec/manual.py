@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.resources import as_file, files
@@ -22,6 +21,7 @@ import numpy as np
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.files import write_atomically
+from privspec.core.records import dataclass
 from privspec.core.spans import Source
 from privspec.core.suggest import nearest
 from privspec.functions import REGISTRY

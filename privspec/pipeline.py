@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SolveError, VerificationError
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Source
 
 if TYPE_CHECKING:

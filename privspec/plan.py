@@ -7,13 +7,13 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
+from privspec.core.records import dataclass
 from privspec.stated import Guarantee, Loss, Stated
 
 if TYPE_CHECKING:

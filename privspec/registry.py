@@ -8,9 +8,10 @@ named, not imported, so that only those of the family at hand are loaded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
+
+from privspec.core.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

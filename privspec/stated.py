@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from fractions import Fraction
 from functools import cache
 from math import prod
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import MISSING, dataclass, field, fields
 from privspec.registry import block_of
 
 CONSTANT_BITS = 60

@@ -7,13 +7,13 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from privspec.core.diagnostics import PrivspecError, SolveError, SpecError, UsageError, VerificationError
+from privspec.core.records import asdict, dataclass, replace
 from privspec.core.threads import fitting_threads
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible

@@ -7,11 +7,11 @@ more, requires the very problem that the plan holds, and the words that follow f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privspec.core.diagnostics import PrivspecError
+from privspec.core.records import dataclass, replace
 from privspec.kernel import Claim, Report, judge
 from privspec.kernel.core.case import PLAN
 from privspec.kernel.core.reading import Item, Refused, parse

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import fill, indent
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass
 from privspec.core.suggest import nearest
 
 _CODE = re.compile(r"PS\d{4}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Self
 
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source, Span
 
 

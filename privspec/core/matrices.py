@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privspec.core.records import dataclass
 
 LIST_LIMIT = 4096
 """Matrices of at most this many entries are written as rows of integers, larger ones packed."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import groupby
 
 from privspec.core.diagnostics import Diagnostic
+from privspec.core.records import dataclass
 from privspec.core.spans import Source, Span
 
 TAB = 4

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
+
+from privspec.core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)

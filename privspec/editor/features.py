@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError
+from privspec.core.records import dataclass
 from privspec.core.spans import Source, Span
 from privspec.functions import REGISTRY
 from privspec.language import syntax

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.execute.ballot_files import BALLOT, COUNT, JOIN, NOT_ONE, PARTY, Find, Form, open_ballots
 from privspec.execute.family import Roll
 from privspec.execute.keeper import Keeper, refuse

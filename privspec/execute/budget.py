@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import BudgetError, UsageError
+from privspec.core.records import dataclass
 from privspec.core.rounding import sqrt_up
 
 _DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")

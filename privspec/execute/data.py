@@ -9,7 +9,6 @@ declared one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, Integers, integers
+from privspec.core.records import dataclass
 from privspec.execute.engines import records_of
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import (

@@ -13,11 +13,11 @@ import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass, field
 from privspec.execute.family import Rounds
 
 if TYPE_CHECKING:

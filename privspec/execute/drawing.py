@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -19,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.execute.family import Circumstances, Plan, Progress, readable_plan, silent
 from privspec.execute.keeper import Fit, Keeper, refuse_strictly
 from privspec.execute.reading import Declared, Fields, number, read_entries

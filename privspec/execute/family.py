@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass, field
 from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NoReturn
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import DataError, Diagnostic
+from privspec.core.records import dataclass, field
 
 CLIP_RULE = (
     "numbers outside the domain move to its nearest point, records outside a ball onto it; what is "

@@ -16,13 +16,13 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError, VerificationError
+from privspec.core.records import dataclass
 from privspec.execute.budget import (
     EpsilonLimit,
     Limit,

@@ -8,13 +8,13 @@ in floating point from a fixed seed: these are predictions, and nothing that is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Between, Table, Tables

@@ -11,7 +11,6 @@ name only; a text file without a line of names has these columns and no others, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf, prod
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.execute.sources import (
     Unordered,

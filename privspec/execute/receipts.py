@@ -10,13 +10,13 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.core.records import dataclass
 from privspec.execute.family import exposure_of
 
 

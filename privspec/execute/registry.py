@@ -14,7 +14,6 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
+from privspec.core.records import dataclass
 from privspec.execute.data import located
 from privspec.execute.database import UnusableError, real_path, transaction
 from privspec.execute.ledger import LedgerState, Receipt, look

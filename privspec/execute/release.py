@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import islice
 from math import prod
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import PRIVATE, AtomicFile
+from privspec.core.records import dataclass, field, replace
 from privspec.execute.budget import names_of
 from privspec.execute.reading import number
 from privspec.model.targets import Labels, column, numbered

@@ -21,7 +21,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from numbers import Number
 from pathlib import Path
@@ -33,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import DataError
+from privspec.core.records import dataclass
 from privspec.execute.keeper import refuse, refuse_unreadable
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass
 from privspec.execute.keeper import refuse_unreadable
 from privspec.execute.sources import load_frame
 from privspec.execute.statistic import BATCH, Groups, Statistic, Told, groups_of_frame

@@ -18,7 +18,6 @@ says, for which engines give the sum of the least steps of every set of columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import combinations
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import astuple, dataclass, replace
 from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, numbers_at_once, readable, unreadable_said

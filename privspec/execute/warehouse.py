@@ -15,7 +15,6 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from math import floor
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable
 from privspec.execute.sources import (
     IN_DATABASE,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import dataclass
 from privspec.explain import plots
 from privspec.explain.curves import GaussianCurve, RenyiCurve
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested

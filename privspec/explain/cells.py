@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command

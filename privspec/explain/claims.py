@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privspec.core.records import dataclass, replace
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve
 from privspec.explain.document import Note, SpecLine
 from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source
 from privspec.explain.document import Because, Note, SpecLine
 from privspec.explain.loss_terms import Formulas, LossTerm, formulas, loss_terms

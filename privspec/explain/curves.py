@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -20,6 +19,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, rounded, share_up
 
 Array: TypeAlias = NDArray[np.float64]

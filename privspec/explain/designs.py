@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privspec.core.records import dataclass, replace
 from privspec.explain import drawing
 from privspec.explain.document import (
     Block,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from importlib.resources import files
 from typing import ClassVar, TypeAlias
+
+from privspec.core.records import dataclass, replace
 
 
 class Status(Enum):

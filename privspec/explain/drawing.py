@@ -12,10 +12,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from privspec.core.records import dataclass
 from privspec.explain.quantities import rounded
 
 if TYPE_CHECKING:

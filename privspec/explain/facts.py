@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
+from privspec.core.records import dataclass, field, replace
 from privspec.explain.claims import Calibration, Claim
 from privspec.explain.context import Context
 from privspec.explain.curves import Consequences, CountedOdds

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
+from privspec.core.records import dataclass
 from privspec.explain.drawing import number, tag, text, way
 from privspec.explain.graph_words import extent, observers
 from privspec.language.syntax import VariableKind

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.explain.quantities import Quantity, rounded
 from privspec.explain.table import Part, ProbabilityTable
 from privspec.language import syntax

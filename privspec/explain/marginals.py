@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
+from privspec.core.records import dataclass, replace
 from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
 from privspec.explain.facts import executed, run_command

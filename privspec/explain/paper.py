@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
+from privspec.core.records import dataclass
 from privspec.explain.document import (
     Because,
     Block,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from privspec.core.records import dataclass
 from privspec.explain import drawing
 from privspec.explain.curves import Curve
 from privspec.explain.document import Plot, table

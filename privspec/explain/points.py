@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 from math import floor, log10, sqrt
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from scipy.special import gammaincinv
 
+from privspec.core.records import dataclass, replace
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved
 from privspec.explain.facts import AddedNoise, executed, randomness, run_command

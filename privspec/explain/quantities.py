@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import decimal
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
 
+from privspec.core.records import dataclass
 from privspec.stated import parse_exact
 
 Real: TypeAlias = Fraction | float | int

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from privspec.core.records import dataclass, field, replace
 from privspec.explain.document import Block, IconArray, IconRow, Judged, Note, Paragraph, Table, proved, table
 from privspec.explain.quantities import UP, rounded, unit_words
 from privspec.model.reports import listing

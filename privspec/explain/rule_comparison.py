@@ -8,10 +8,10 @@ what a voter who takes part in several has spent.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec import stated
+from privspec.core.records import dataclass
 from privspec.explain.curves import Curve, Odds, odds
 from privspec.explain.document import (
     Block,

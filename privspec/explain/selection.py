@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, rounded

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import isclose, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
 from privspec.explain.document import (
     Block,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
 from privspec.explain.facts import AddedNoise, executed, randomness, run_command
 from privspec.explain.quantities import Quantity, count, known, rounded

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privspec.core.records import dataclass, replace
 from privspec.explain import drawing
 from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from privspec.core.records import dataclass, field, replace
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,

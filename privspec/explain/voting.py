@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from privspec.core.records import dataclass, replace
 from privspec.explain.claims import Claim, claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, lottery_curve
 from privspec.explain.document import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, rounded, ungrouped
 from privspec.model.lotteries import (
     Ballot,

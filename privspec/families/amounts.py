@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import exp, inf, log, sqrt
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.diagnostics import InternalError, SolveError
+from privspec.core.records import dataclass, replace
 from privspec.families.document import decimal_up, plan_document, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line

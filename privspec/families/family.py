@@ -7,12 +7,12 @@ of degree -1 in the squared budgets (notes/placement.md), so a sweep over epsilo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, field
 from privspec.families.infeasible import Infeasible
 from privspec.model.graph import Model
 from privspec.registry import family_of

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError

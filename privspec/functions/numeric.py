@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import acos, ceil, comb, floor, pi, prod
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model.conditions import LEAST
 from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits

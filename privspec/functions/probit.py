@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
@@ -19,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from privspec.core.records import dataclass
 from privspec.model.domains import Ball, Domain, L1Ball, Numbers, Type
 from privspec.model.library import (
     GRID,

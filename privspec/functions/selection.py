@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
 import numpy as np
 
+from privspec.core.records import dataclass
 from privspec.functions.numeric import extreme, selected, vector
 from privspec.model.domains import Between, Domain, FiniteSet, Power, Symbols, Tables, Type, is_numeric
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, NotComputableError, by_name

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language.layout import SECTIONS
 

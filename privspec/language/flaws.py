@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
 from privspec.core.diagnostics import Diagnostic, Label
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.automaton import END, KINDS, REFUSED, ParseFailure, Token, is_name, parse_table, run

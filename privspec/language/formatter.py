@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Source
 from privspec.language.layout import Comment, Layout, lay_out
 from privspec.language.parser import parse

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 
 SECTIONS: Mapping[str, str] = {

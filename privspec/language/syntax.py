@@ -6,11 +6,11 @@ shapes mean is decided later, in `privspec.model`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias, dataclass_transform
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import NOWHERE, Span
 
 

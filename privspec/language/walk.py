@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from privspec.core.records import dataclass, fields, replace
 from privspec.language import syntax
 from privspec.language.syntax import Node
 

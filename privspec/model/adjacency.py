@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
@@ -13,6 +12,7 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.core.rounding import root
 from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Power

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.values import Symbol, show

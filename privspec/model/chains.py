@@ -8,13 +8,13 @@ be the true one. Nothing counts on such laws but a line of privacy that says `gi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

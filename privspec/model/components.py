@@ -9,13 +9,13 @@ sets are those of the whole, passed or of the same name. Nothing after this modu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import Any
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.walk import free_names, with_children

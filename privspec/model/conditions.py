@@ -8,11 +8,11 @@ know no other form; what the author wrote stays the text of the call.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import ge, gt, le, lt, ne
 from typing import Any
 
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

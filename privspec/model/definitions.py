@@ -6,8 +6,8 @@ Every variable is defined once, not in a circle, and no output is left without a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk

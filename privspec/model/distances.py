@@ -8,7 +8,6 @@ here, and refused with the entry that is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, islice, product
 from math import lcm, prod
@@ -17,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax

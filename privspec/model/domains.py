@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import factorial, floor, perm, prod
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from privspec.core.records import dataclass, field
 from privspec.core.rounding import show
 
 Symbol: TypeAlias = str | Fraction

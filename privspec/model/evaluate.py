@@ -6,7 +6,6 @@ import csv
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax

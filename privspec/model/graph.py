@@ -8,7 +8,6 @@ all of those is given it as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, wraps
 from math import prod
@@ -19,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -8,7 +8,6 @@ party's statistic or, where somebody is trusted with the pool, at its mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from importlib import import_module
@@ -17,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import NOWHERE, Span
 from privspec.language import syntax
 from privspec.model.domains import Domain, Type

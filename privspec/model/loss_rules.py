@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax

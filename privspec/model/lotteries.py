@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
+from privspec.core.records import dataclass, fields
 from privspec.model.values import Symbol
 
 Ballot: TypeAlias = Symbol | Sequence[Symbol]

@@ -7,7 +7,6 @@ are exact. Sources: notes on neighbour relations; Ramon & Basu 2020, section 3.2
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Source, Span
 from privspec.model.domains import (
     ENUMERATION_LIMIT,

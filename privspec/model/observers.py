@@ -9,9 +9,9 @@ What no line says: for each input and observer, outputs that no line names toget
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from privspec.core.records import dataclass
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import reached
 from privspec.model.graph import Model

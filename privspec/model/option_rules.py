@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax

@@ -10,7 +10,6 @@ that a loss speaks of is drawn by itself: given the data it is independent of wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -20,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax

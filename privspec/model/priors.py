@@ -10,7 +10,6 @@ real data, and nothing a guarantee rests on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import comb, lgamma, log, sqrt
@@ -18,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.evaluate import Environment, evaluate

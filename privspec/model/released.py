@@ -9,10 +9,10 @@ An output that stays within an interval, or among whole numbers, is computed fro
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 
+from privspec.core.records import dataclass, field, replace
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk, with_children
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables

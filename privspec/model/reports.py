@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partialmethod
 from pathlib import Path
 from typing import TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest as closest
 

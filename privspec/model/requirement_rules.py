@@ -7,13 +7,13 @@ a large epsilon, a delta that leaves room for publishing a person.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.model.measures import Measure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.core.suggest import advice, alike, disguised, fold, letter_name
 from privspec.language import syntax

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.walk import children, names_used, reached
 from privspec.model.distances import takes_distance

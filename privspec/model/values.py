@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.core.rounding import Array, approximate, as_float, as_fraction, exact_array, readable, show
 from privspec.model.domains import Symbol, Table
 

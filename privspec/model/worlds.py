@@ -12,7 +12,6 @@ The law of the rows comes from the data models of the inputs or of the computed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.walk import reached
 from privspec.model.adjacency import Adjacency, Neighbours, inputs_compared

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.core.records import dataclass
 from privspec.noise.inverse import nearest_normal
 from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
 from privspec.noise.samplers import Randomness

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.core.records import dataclass
 from privspec.kernel.lengths import top
 from privspec.noise.inverse import laplace_steps
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.records import dataclass
 from privspec.kernel.shares import SHARED, reached
 from privspec.noise.laplace import LaplaceNoise, scaled_l1_sensitivity
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, l2_sensitivity_up

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.records import dataclass
 from privspec.kernel.stepped import Stepped
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import Array, Moves, NoiseLaw, on_lattice

@@ -7,13 +7,13 @@ for losses that grow with the distance, a mechanism of pure epsilon needs no oth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import flint
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

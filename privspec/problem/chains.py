@@ -8,7 +8,6 @@ are within e^epsilon. noise/notes/quilt.md has statement and proofs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import ClassVar
@@ -17,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
+from privspec.core.records import dataclass, replace
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.language.walk import names_used
 from privspec.model.graph import Model

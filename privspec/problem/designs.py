@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from privspec.core.diagnostics import DataError, PrivspecError, SpecError
+from privspec.core.records import dataclass, field
 from privspec.core.rounding import show
 from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text

@@ -11,12 +11,12 @@ import hashlib
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import InternalError
+from privspec.core.records import dataclass, fields, is_dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ records it has. noise/notes/unknown-keys.md has the mechanism, the bound and the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

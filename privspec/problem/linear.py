@@ -7,7 +7,6 @@ and noise. Matrices are exact: they are the rational numbers that the doubles of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import lcm
 from typing import Any, ClassVar, TypeAlias
@@ -16,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass, field, replace
 from privspec.kernel.core.linear import COUNTED, Difference, Part
 from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell

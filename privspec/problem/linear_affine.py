@@ -7,13 +7,13 @@ blocks: the base vector of the inputs, each free output, each noise site.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from privspec.core.records import dataclass
 from privspec.problem.linear_classes import Partition, SplitError, UnlikeError
 
 Array: TypeAlias = NDArray[np.float64]

@@ -8,12 +8,12 @@ has one. Reading an expression starts from one class for each large input, and s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.kernel.core.linear import Alike, Places
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised

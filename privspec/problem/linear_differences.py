@@ -7,7 +7,6 @@ of an input count alike, coordinates are the sums of their numbers, by the layou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import comb
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError, SpecError
+from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import GROUPS, Piece, pieces

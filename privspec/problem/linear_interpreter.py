@@ -7,7 +7,6 @@ and with noise at the nodes that are noise sites. What is not of this form raise
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 from typing import TypeAlias, TypeGuard
@@ -16,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk

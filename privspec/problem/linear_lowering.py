@@ -6,7 +6,6 @@ The forms of `problem.linear` hold the exact numbers that these doubles stand fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.core.linear import Alike

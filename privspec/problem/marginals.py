@@ -8,11 +8,11 @@ errors, those of one table with one weight.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import ClassVar
 
+from privspec.core.records import dataclass
 from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS
 from privspec.language import syntax
 from privspec.language.spelling import spell

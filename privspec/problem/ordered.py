@@ -5,11 +5,11 @@ As in `marginals`, nothing of the number of cells of the whole table is built; o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import ClassVar
 
+from privspec.core.records import dataclass
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.library import Tally

@@ -7,10 +7,10 @@ Bordenabe & Palamidessi 2013). noise/notes/real-points.md has the mechanism, the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -6,11 +6,11 @@ block of that spec is the same at every value; only the amounts of the obligatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

@@ -7,11 +7,11 @@ family reads how one record can change the scores of all answers, and knows no f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell

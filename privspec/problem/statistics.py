@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used

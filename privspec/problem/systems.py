@@ -8,11 +8,11 @@ kernel to compose (noise/notes/composition.md). The loss of a system is the sum 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Item
 from privspec.kernel.systems import component_names

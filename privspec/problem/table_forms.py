@@ -7,10 +7,10 @@ law with the weight alpha they are (1 - alpha) Pr(B = label), else Pr(B = label)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from privspec.core.records import dataclass
 from privspec.model.values import readable
 from privspec.problem.form import Numbers
 

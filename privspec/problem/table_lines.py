@@ -7,12 +7,12 @@ is linear in the masses (1 - alpha) Pr(B = b), which together are 1 - alpha (Ram
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
+from privspec.core.records import dataclass, field
 from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once

@@ -6,10 +6,10 @@ item comes from; they serve pages, and no check looks at them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+from privspec.core.records import dataclass, field
 from privspec.kernel.participation import Kept
 
 FORMAT = "privspec-problem/1.0"

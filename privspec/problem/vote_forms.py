@@ -5,10 +5,10 @@ Ballots, costs and their sums are those that the kernel reads; here they are sai
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
+from privspec.core.records import dataclass
 from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
 from privspec.kernel.lemmas.votes_rules import Ballots
 from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
+from privspec.core.records import dataclass, replace
 from privspec.families.document import STEP, accuracy_json, decimal_up, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line

@@ -6,7 +6,6 @@ No alternative is relaxed: what is compared are complete plans, each with its ow
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.records import dataclass, replace
 from privspec.families.document import float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, exp, expm1, floor, log, sqrt
@@ -15,6 +14,7 @@ from flint import arb, ctx
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, replace
 from privspec.families.document import (
     STEP,
     accuracy_json,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sinh, sqrt
 
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.core.records import dataclass, replace
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.linear.gaussian import exact_release, full_dual, offered, run_solver, solved
 from privspec.families.linear.problem import Problem, Verdict

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
+from privspec.core.records import dataclass, replace
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.linear.accuracy import meets, pure_conflict, within_limits

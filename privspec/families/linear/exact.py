@@ -7,7 +7,6 @@ helps the kernel to bound what observers see is not believed by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
+from privspec.core.records import dataclass
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import accuracy_json, float_down
 from privspec.families.exposures import inverse_root

@@ -7,7 +7,6 @@ can also use floating-point noise, which is never a release.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, integers, multiply
+from privspec.core.records import dataclass, replace
 from privspec.execute.budget import Spend
 from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
 from privspec.execute.family import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privspec.core.records import dataclass, replace
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible, Unbounded
 from privspec.families.linear.choose import Choice, best_loss, choose

@@ -6,12 +6,11 @@ a curator who sees this party alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
+from privspec.core.records import dataclass, replace
 from privspec.families.linear.gaussian import correlated_program, offered, solved
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, Dual, exact_gaussian, output_grid

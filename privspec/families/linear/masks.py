@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NoReturn
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.files import PRIVATE, write_atomically
+from privspec.core.records import dataclass
 from privspec.execute.family import Keys
 
 KEY = 32

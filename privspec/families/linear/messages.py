@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn, Protocol
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
+from privspec.core.records import dataclass, replace
 from privspec.execute.data import Grid, data_rules, read_inputs
 from privspec.execute.family import (
     MESSAGE,

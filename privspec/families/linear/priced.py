@@ -8,7 +8,6 @@ weights of the ratios over their limits as prices of the lines, shows that no sm
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
@@ -18,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
+from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import down, mu_up, shares_of
 from privspec.families.document import decimal_up, float_down

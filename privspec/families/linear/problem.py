@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import pi, sqrt
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from privspec.core.records import dataclass, field, replace
 from privspec.families.family import Settings
 from privspec.model.graph import Model
 from privspec.model.targets import meaning

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.families.infeasible import Infeasible, unbounded
 from privspec.kernel.core.linear import COUNTED, Difference

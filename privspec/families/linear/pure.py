@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil
@@ -17,6 +16,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import dataclass, replace
 from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.linear.accuracy import unbiased_budgets
 from privspec.families.linear.gaussian import correlated_program, full_dual, solved

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy
 import numpy as np
 from scipy import sparse
 
+from privspec.core.records import dataclass, replace
 from privspec.solvers.bounds import lower_bound, root_of, site_maps
 from privspec.solvers.placement import package
 from privspec.solvers.programs import (

@@ -7,7 +7,6 @@ Every additive mechanism of the linear family is executed in one way: draw `z = 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, hypot, log2, sqrt
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import dataclass
 from privspec.families.linear.program import ProtectedView, amounts
 from privspec.model.neighbours import Asserted
 from privspec.noise.gaussian import GaussianNoise

@@ -8,7 +8,6 @@ outputs, U comes from a covariance near the best one, and what is missing from U
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import frexp
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from privspec.core.records import dataclass, replace
 from privspec.problem.form import Numbers, document
 from privspec.problem.linear import Sparse
 

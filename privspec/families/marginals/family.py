@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import floor, log2, prod, sinh
@@ -14,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
+from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings

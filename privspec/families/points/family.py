@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from privspec.core.records import dataclass, replace
 from privspec.families.document import STEP, accuracy_json, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line

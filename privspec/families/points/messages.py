@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NoReturn, Protocol, Self
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass, replace
 from privspec.execute.family import (
     BlockMechanism,
     C,

@@ -7,12 +7,12 @@ proves of a witness; here witnesses are chosen. Notes lottery-bound, randomised-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import ceil, exp, floor, log
 from typing import Any
 
+from privspec.core.records import dataclass, replace
 from privspec.core.rounding import log_down
 from privspec.families.document import decimal_up
 from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, limited, spent

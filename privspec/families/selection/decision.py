@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
+from privspec.core.records import dataclass
 from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document
 from privspec.families.family import Settings
 from privspec.families.selection.choices import LotteryBound, rounds_json

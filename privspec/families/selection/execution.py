@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
 from itertools import accumulate
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass
 from privspec.execute.ballot_files import NOT_ONE, Form
 from privspec.execute.ballots import Ballots, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol

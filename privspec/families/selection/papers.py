@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import log
 from typing import Any, TypeAlias
 
+from privspec.core.records import dataclass
 from privspec.families.selection.rules import Draw, log_up
 from privspec.families.selection.system import LotterySystem
 from privspec.model.values import show

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, product
 
+from privspec.core.records import dataclass, replace
 from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
 from privspec.families.selection.rules import Draw, Property, Rule
 from privspec.families.selection.system import LotterySystem, Promise

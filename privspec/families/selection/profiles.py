@@ -7,7 +7,6 @@ average is simulated, in doubles.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import hypot
@@ -16,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.families.selection.system import LotterySystem
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.lemmas.votes_rules import POWERS, Rule, Scores, totals

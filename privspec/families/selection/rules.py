@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 
 from flint import ctx
 
+from privspec.core.records import dataclass
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.lemmas.votes_rules import MIXTURES, Ballots
 from privspec.kernel.lemmas.votes_rules import RULES as LEMMAS

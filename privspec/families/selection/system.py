@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
+from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.families.selection.rules import VotingTask
 from privspec.kernel.core.problem import Obligation

@@ -6,13 +6,13 @@ One party's part of a run, and the release from the messages of all: nobody sees
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass, replace
 from privspec.execute.data import located
 from privspec.execute.family import (
     MESSAGE,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass
 from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privspec.core.matrices import ExactVector, integers
+from privspec.core.records import dataclass
 from privspec.families.statistics.shapes import SphereReport
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID, GRID_BITS, Steps

@@ -6,7 +6,6 @@ And their predicted losses under the data model: the same simulated crowds for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.records import dataclass
 from privspec.families.statistics.shapes import SHAPES, Calibrated, Shape, Site
 from privspec.language import syntax
 from privspec.language.walk import names_used, with_children

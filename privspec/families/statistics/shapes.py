@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, lgamma, log, pi, sqrt
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from scipy.special import betainc, betaincinv, betaln
 
+from privspec.core.records import dataclass
 from privspec.model.library import Bounds, NormName
 from privspec.model.measures import Measure
 from privspec.model.values import Array

@@ -9,7 +9,6 @@ of the grid and drawn in to their ball each by itself: exactly, whatever doubles
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, field
 from privspec.execute.keeper import Fit, refuse, refuse_unreadable
 from privspec.execute.reading import Fields, number
 from privspec.execute.sources import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, isqrt
 from time import perf_counter
@@ -11,6 +10,7 @@ from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.gaussian import mu_down
+from privspec.core.records import dataclass, field, replace
 from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible

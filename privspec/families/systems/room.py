@@ -8,7 +8,6 @@ is solved, and the kernel says what is let through.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice, product
 from math import expm1
@@ -16,6 +15,7 @@ from math import expm1
 import numpy as np
 from scipy.special import ndtr
 
+from privspec.core.records import dataclass, replace
 from privspec.families.systems.splits import (
     GAUSSIAN,
     NEAR,

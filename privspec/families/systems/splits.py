@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from math import ceil, exp, inf, log, log10
@@ -19,6 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
+from privspec.core.records import dataclass, field
 from privspec.kernel.systems import Spent, composed_proves
 from privspec.solvers.programs import Array
 

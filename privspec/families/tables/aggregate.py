@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.core.records import dataclass
 from privspec.core.suggest import nearest
 from privspec.execute.data import located
 from privspec.execute.drawing import NO_PLACE, Labels, TableLaw

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from privspec.core.records import dataclass, replace
 from privspec.families.document import decimal_up
 from privspec.families.infeasible import conflict_line
 from privspec.families.tables.system import edited

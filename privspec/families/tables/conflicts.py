@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import prod
@@ -11,6 +10,7 @@ from math import prod
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, field, replace
 from privspec.families.family import Settings
 from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.tables.changes import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import repeat
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from privspec.core.records import dataclass
 from privspec.families.document import float_down
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible

@@ -17,13 +17,14 @@ greatest likelihood are unique where C is invertible; they need not be when some
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privspec.core.records import dataclass
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass, replace
 from privspec.core.rounding import log_up
 from privspec.execute.ballot_files import Form, holds_ballots
 from privspec.execute.ballots import read_ballots, refuse_number

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, isfinite, prod
 from typing import ClassVar
@@ -11,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.families.tables.context import (
     Array,
     Candidate,

@@ -7,7 +7,6 @@ there, and so at no smaller amount.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, log
 from time import perf_counter
@@ -16,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
+from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import down
 from privspec.families.document import decimal_up, float_down

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privspec.core.diagnostics import SolveError
+from privspec.core.records import dataclass
 from privspec.core.rounding import log_up, readable
 from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, rated
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of

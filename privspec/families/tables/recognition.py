@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, exp
 from typing import Any, TypeAlias
@@ -11,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.families.tables.comparisons import RandomisedResponse, exponential_table, response_name
 from privspec.families.tables.context import Array, Label, TableContext, decay, positions, shown
 from privspec.families.tables.noise import GeometricNoise, Staircase, TruncatedGeometric

@@ -6,13 +6,13 @@ The yardstick of the special solvers. What comes back is repaired and bounded li
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import cvxpy
 import numpy as np
 
+from privspec.core.records import dataclass, field, replace
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, ReferenceFailedError, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio, Supported
 from privspec.solvers.table_programs import (

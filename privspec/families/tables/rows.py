@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from itertools import product
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass
 from privspec.execute.data import located
 from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, small
 from privspec.execute.family import Circumstances, Drawn, Progress, Secret

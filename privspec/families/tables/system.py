@@ -7,7 +7,6 @@ costs something; a scalar `worst:k` for the k-th worst case.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -16,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass, replace
 from privspec.core.rounding import as_float
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.quality.tables_forms import Votes

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, field, replace
 from privspec.families.family import Settings
 from privspec.families.tables.changes import FIGURE, Change
 from privspec.families.tables.system import TableSystem, TooManyError, edited, to_program

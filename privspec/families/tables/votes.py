@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, replace
 from privspec.families.document import float_up
 from privspec.families.selection.decision import alternative_json
 from privspec.families.selection.family import ranked

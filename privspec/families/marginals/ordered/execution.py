@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, integers
+from privspec.core.records import dataclass
 from privspec.execute.data import Grid, data_rules
 from privspec.execute.family import (
     Circumstances,

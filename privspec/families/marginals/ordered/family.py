@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import floor, log2, prod, sqrt
@@ -13,6 +12,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
+from privspec.core.records import dataclass
 from privspec.families.amounts import mu_up
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import exp
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.core.rounding import exp_down, log_up
 from privspec.families.document import STEP, float_down, plan_document, price, promised, rated
 from privspec.families.family import Settings

@@ -6,10 +6,10 @@ Where a party says that another one is wrong, the keys of single layers convict 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from privspec.core.records import dataclass
 from privspec.families.selection.joint_draw.terms import (
     KEY,
     SEAL,

@@ -6,10 +6,10 @@ They keep to the rules, and speak through the board only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privspec.core.diagnostics import DataError
+from privspec.core.records import dataclass
 from privspec.families.selection.joint_draw.checking import COMPLAINT, PROTEST, Checker
 from privspec.families.selection.joint_draw.terms import (
     KEY,

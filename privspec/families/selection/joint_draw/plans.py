@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import AtomicFile, write_atomically
+from privspec.core.records import dataclass, replace
 from privspec.execute.ballots import refuse_number
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Simulation, mechanism_of, refuse_joint_draw
 from privspec.families.selection.execution import LotteryMechanism

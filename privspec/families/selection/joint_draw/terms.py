@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Self
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import dataclass
 from privspec.noise.samplers import SystemRandomness
 
 if TYPE_CHECKING:

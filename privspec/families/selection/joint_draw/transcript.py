@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.core.records import dataclass
 from privspec.families.selection.joint_draw.terms import KEY, Terms, digest
 from privspec.families.selection.rules import decimal_up, log_up
 from privspec.problem.form import canonical

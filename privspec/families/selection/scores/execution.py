@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor, prod
@@ -13,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.records import dataclass
 from privspec.execute.data import Grid, count_cells, located
 from privspec.execute.drawing import Labels, RowLaw
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
