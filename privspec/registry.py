@@ -7,11 +7,18 @@ named, not imported, so that only those of the family at hand are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from privspec.core.records import dataclass, replace
+from privspec.language import syntax
+from privspec.language.walk import walk
+from privspec.model.domains import FiniteSet, Tables, unknown_keys
+from privspec.model.graph import Model
+from privspec.model.measures import Measure, MetricDP, Personalised
+from privspec.model.neighbours import GivenTheModel
+from privspec.model.worlds import finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +31,14 @@ class Family:
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
     says, and `block_of(model)`, which may raise PS05xx. It may have `difference_of(model, line)`, what one unit of a
     line changes, in the numbers of its block. One without a mechanism also has `inner(model)`: a spec of another family
-    that holds the same data.
+    that holds the same data. `may`: a first look at a spec, without which its reading is not even loaded.
     """
 
     folder: str
     form: str
     reading: str
     compiler: str
+    may: Callable[[Model], bool]
     mechanism: str = ""
     exposure: str = ""
     together: str = "never"
@@ -46,6 +54,10 @@ class Family:
         """What one unit of a line changes, in the numbers of its block; None where it has no limit or is not said."""
         found = getattr(self.reads, "difference_of", None)
         return None if found is None else found(model, line)
+
+    def takes(self, model: Model) -> bool:
+        """Whether its forms can say what a spec says."""
+        return self.may(model) and bool(self.reads.reads(model))
 
     def compiles(self) -> Any:
         """What turns a spec of this family into a plan: a `families.family.Family`."""
@@ -78,30 +90,97 @@ class Family:
         return getattr(import_module(f"privspec.families.{self.folder}.{module}"), name)
 
 
+# --- first looks ----------------------------------------------------------------------------------
+
+
+def _has_parts(model: Model) -> bool:
+    return len(model.outputs) > 1 or any(not part.plain for part in model.components)
+
+
+def _one_of_each(model: Model) -> bool:
+    return len(model.inputs) == len(model.outputs) == 1
+
+
+def draws_a_winner(model: Model) -> bool:
+    """Whether one of finitely many values is drawn from one input, as the winner of a vote is."""
+    return _one_of_each(model) and isinstance(model.outputs[0].domain, FiniteSet)
+
+
+def _knows_a_sequence(model: Model) -> bool:
+    return any(isinstance(line.neighbours, GivenTheModel) for line in model.requirements)
+
+
+def _measures(model: Model) -> Iterator[Measure]:
+    for line in model.requirements:
+        yield from line.measure.each if isinstance(line.measure, Personalised) else (line.measure,)
+
+
+def _by_distance(model: Model) -> bool:
+    return any(isinstance(one, MetricDP) for one in _measures(model))
+
+
+def _of_unknown_keys(model: Model) -> bool:
+    return any(unknown_keys(node.domain) for node in model.inputs)
+
+
+def _calls(model: Model) -> bool:
+    return any(isinstance(node.definition, syntax.Call) for node in model.nodes.values())
+
+
+def _counts(model: Model) -> bool:
+    asked = (model.loss, *(line.target for line in model.accuracy), *(n.definition for n in model.nodes.values()))
+    return any(isinstance(node, syntax.Counting) for expr in asked if expr is not None for node in walk(expr))
+
+
+def _of_one_table(model: Model) -> bool:
+    return len(model.inputs) == 1 and isinstance(model.inputs[0].type.element, Tables)
+
+
+def _named(model: Model) -> bool:
+    return bool(model.name)
+
+
 FAMILIES = (
-    Family("designs", "design", "designs", "Designs"),
-    Family("systems", "system", "systems", "Systems", "SystemMechanism"),
+    Family("designs", "design", "designs", "Designs", lambda model: model.open),
+    Family("systems", "system", "systems", "Systems", _has_parts, "SystemMechanism"),
     Family(
-        "selection", "votes", "votes", "Lotteries", "LotteryMechanism", "LotteryExposure", "never", "joint_draw.plans"
+        "selection",
+        "votes",
+        "votes",
+        "Lotteries",
+        draws_a_winner,
+        "LotteryMechanism",
+        "LotteryExposure",
+        "never",
+        "joint_draw.plans",
     ),
-    Family("priced", "priced", "priced", "LeastCost"),
-    Family("correlated", "chain", "chains", "Correlated", "ChainMechanism", "ChainExposure"),
-    Family("tables", "table", "tables", "Finite", "FiniteMechanism", "TableExposure", "same input", "", True),
-    Family("points.cells", "cells", "cells", "Reports", "CellMechanism"),
-    Family("points", "points", "points", "Points", "PointMechanism"),
-    Family("keys", "keys", "keys", "UnknownKeys", "KeyMechanism"),
-    Family("statistics", "statistics", "statistics", "Statistics", "StatisticMechanism"),
-    Family("selection.scores", "selection", "selection", "Selections", "SelectionMechanism"),
-    Family("marginals", "marginals", "marginals", "TableCounts", "TableMechanism"),
-    Family("marginals.ordered", "ordered", "ordered", "OrderedCounts", "OrderedMechanism"),
-    Family("linear", "linear", "linear", "Linear", "LinearMechanism", "LinearExposure", "always"),
+    Family("priced", "priced", "priced", "LeastCost", lambda model: bool(model.choices)),
+    Family("correlated", "chain", "chains", "Correlated", _knows_a_sequence, "ChainMechanism", "ChainExposure"),
+    Family("tables", "table", "tables", "Finite", finite, "FiniteMechanism", "TableExposure", "same input", "", True),
+    Family("points.cells", "cells", "cells", "Reports", _one_of_each, "CellMechanism"),
+    Family("points", "points", "points", "Points", _by_distance, "PointMechanism"),
+    Family("keys", "keys", "keys", "UnknownKeys", _of_unknown_keys, "KeyMechanism"),
+    Family("statistics", "statistics", "statistics", "Statistics", _calls, "StatisticMechanism"),
+    Family("selection.scores", "selection", "selection", "Selections", _counts, "SelectionMechanism"),
+    Family("marginals", "marginals", "marginals", "TableCounts", _of_one_table, "TableMechanism"),
+    Family("marginals.ordered", "ordered", "ordered", "OrderedCounts", _of_one_table, "OrderedMechanism"),
+    Family(
+        "linear",
+        "linear",
+        "linear",
+        "Linear",
+        lambda model: bool(model.name),
+        "LinearMechanism",
+        "LinearExposure",
+        "always",
+    ),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""
 
 
 def family_of(model: Any) -> Family:
     """The family of a spec (a `model.graph.Model`): the first whose forms can say it; linear takes what is left."""
-    return next(family for family in FAMILIES if family.reads.reads(model))
+    return next(family for family in FAMILIES if family.takes(model))
 
 
 def family_of_plan(plan: Mapping[str, Any]) -> Family:

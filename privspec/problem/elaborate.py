@@ -45,7 +45,7 @@ from privspec.problem.types import (
     Unit,
     View,
 )
-from privspec.registry import family_of
+from privspec.registry import draws_a_winner, family_of
 
 
 @once
@@ -132,12 +132,11 @@ def trust_of(model: Model) -> Trust:
 
 def data_of(model: Model, node: GraphNode) -> Data:
     """An input as it is held."""
-    from privspec.problem.votes import voting
     from privspec.problem.words import domain_words
 
     block = model.block(node.name)
     rule = "clip" if block.layout == "entries" and block.domain.bounds != (None, None) else "map"
-    if (block.layout == "cells" or voting(model) is not None) and _comes_and_goes(model, node.name):
+    if (block.layout == "cells" or _of_votes(model)) and _comes_and_goes(model, node.name):
         rule = "drop"
     if unknown_keys(node.domain):
         rule = "drop"  # a record without a key has none to be counted under
@@ -149,6 +148,14 @@ def data_of(model: Model, node: GraphNode) -> Data:
     }
     kept = kept_of(model, node)
     return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()), kept)
+
+
+def _of_votes(model: Model) -> bool:
+    if not draws_a_winner(model):
+        return False
+    from privspec.problem.votes import voting  # most specs are of no votes, and it is many modules away
+
+    return voting(model) is not None
 
 
 def kept_of(model: Model, node: GraphNode) -> Kept | None:

@@ -15,7 +15,6 @@ from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.core.reading import Item
-from privspec.kernel.systems import component_names
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
@@ -211,6 +210,8 @@ def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, .
 
 def part_names(plan: Mapping[str, Any]) -> list[str]:
     """Under which names the plan of a system has its parts, in the order of its problem."""
+    from privspec.kernel.systems import component_names  # most specs have no parts
+
     return component_names([Item(part["problem"], "problem") for part in plan["problem"]["blocks"][0]["parts"]])
 
 
@@ -334,7 +335,7 @@ def _no_line(model: Model, output: str) -> Diagnostic:
 
 def family_of_part(model: Model) -> Family:
     """The family of a part: one of those that are no system."""
-    return next(family for family in FAMILIES if family.form != System.FORM and family.reads.reads(model))
+    return next(family for family in FAMILIES if family.form != System.FORM and family.takes(model))
 
 
 def _groups(model: Model) -> list[set[str]]:
