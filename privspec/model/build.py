@@ -119,7 +119,7 @@ def _fixed(choice: OpenChoice, fixed: Mapping[str, str], source: Source) -> Open
 
 
 def _left_open(choices: tuple[OpenChoice, ...], source: Source) -> Diagnostic:
-    message = "solve cannot yet choose between parts that leave choices open themselves"
+    message = "solve cannot choose between parts that leave choices open themselves"
     labels = tuple(Label(choice.span) for choice in choices)
     return Diagnostic("PS0501", message, labels, help="write the value of the part here", source=source)
 

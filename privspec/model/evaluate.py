@@ -530,7 +530,7 @@ def computing(expr: syntax.Call) -> Iterator[None]:
     try:
         yield
     except NotComputableError as error:
-        raise Failure("PS0262", expr.span, f"{expr.function} cannot be computed yet: {error}") from error
+        raise Failure("PS0262", expr.span, f"{expr.function} cannot be computed here: {error}") from error
     except FunctionError as error:
         raise Failure("PS0260", expr.span, error.message, help=error.help) from error
     except (FloatingPointError, OverflowError, ZeroDivisionError) as error:

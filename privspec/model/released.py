@@ -227,7 +227,7 @@ class _Statistics:
         domains = dict(table.attributes)
         unknown = next((name for name in groups if isinstance(domains.get(name), Unknown)), None)
         if unknown is not None:
-            message = f"solve cannot yet compute the {call.function} of groups by {unknown}, whose values are unknown"
+            message = f"solve cannot compute the {call.function} of groups by {unknown}, whose values are unknown"
             raise Failure(
                 "PS0501", call.span, message, help="list its values, or count records: histogram(t, by = ...)"
             )

@@ -42,16 +42,23 @@ class Failure(Exception):  # noqa: N818 - a failed question, reported by the pas
         return SpecError(self.diagnostic(source))
 
 
+COMPUTED = "`privspec explain-error PS0501` lists what solve computes"
+NO_AMOUNT = "give every amount a value, under `parameters:` or in the line itself"
+"""What to do about a requirement whose amounts have no value."""
+
+
+def not_computed(source: Source, span: Span, what: str, help_: str | None = None) -> Diagnostic:
+    """What `solve` cannot compute, at its place, with what to write instead."""
+    return Diagnostic("PS0501", f"solve cannot compute {what}", (Label(span),), help=help_ or COMPUTED, source=source)
+
+
 def computable(source: Source, unsupported: Iterable[tuple[Span, str, str | None]], read: Callable[[], T]) -> T:
     """What a reading of a spec gives, if nothing stands in its way.
 
     Args: unsupported, the places that `solve` cannot compute, each with what it is and what to write instead.
     Raises: SpecError with one PS0501 for each of them, or with what the reading failed in.
     """
-    found = [
-        Diagnostic("PS0501", f"solve cannot compute {what} yet", (Label(span),), help=help_, source=source)
-        for span, what, help_ in unsupported
-    ]
+    found = [not_computed(source, *one) for one in unsupported]
     if found:
         raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
     try:

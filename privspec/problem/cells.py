@@ -26,7 +26,7 @@ from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.points import ErrorReader, besides, other_unit
+from privspec.problem.points import ErrorReader, as_weak, besides, other_unit
 
 MEASURES = ("epsilon-DP", "epsilon-LDP")
 LARGEST_EPSILON = 30
@@ -350,7 +350,8 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     if source.domain is None or not source.domain.bounded:
         yield source.span, f"{finite}, which has no bounds", f"write `input {source.name} in [0, 1]`"
     if source.type.size > LARGEST_COUNT:
-        yield source.span, f"with {source.name}: this takes up to {LARGEST_COUNT:,} numbers", None
+        hint = f"at most {LARGEST_COUNT:,} are reported in one spec"
+        yield source.span, f"with {source.name}, of {source.type.size:,} numbers", hint
     yield from besides(model, finite, grid)
     if not model.requirements:
         yield output.span, f"{finite} without a line of privacy", grid
@@ -363,7 +364,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         elif measure.name not in MEASURES:
             yield line.span, f"{measure.name} of {finite}", grid
         elif measure.amounts["epsilon"] > LARGEST_EPSILON:
-            yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
+            yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
     for target in model.accuracy:
         yield target.target.span, f"lines of accuracy of {finite}", grid
     for name, span in zip(model.families, model.family_spans, strict=True):

@@ -24,7 +24,7 @@ from privspec.model.evaluate import bind_call
 from privspec.model.graph import Model, once
 from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
-from privspec.model.reports import Failure
+from privspec.model.reports import Failure, not_computed
 from privspec.model.requirements import Chain
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
@@ -247,7 +247,7 @@ class EntryReader(Interpreter):
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
+        return not_computed(model.source, span, what, help_)
 
     beside = "where a line counts on the model"
     if model.trust.name != "curator":
@@ -263,7 +263,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     spans += [line.span for line in model.fairness]
     spans += [line.relation.span for line in model.constraints] + [line.claim.span for line in model.asserted]
     for span in spans:
-        yield at(span, f"this line {beside}")
+        yield at(span, f"this line {beside}", "leave it out, or leave out `given the model`")
     for span in model.noise_at_spans:
         yield at(span, f"other places for noise {beside}", "leave the line out: noise is added to the answers")
     for name, span in zip(model.families, model.family_spans, strict=True):

@@ -378,7 +378,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for line in model.requirements[:1]:
         yield from _line(line, what)
     if not model.requirements:
-        yield model.outputs[0].span, f"{what} without a line of privacy", None
+        yield model.outputs[0].span, f"{what} without a line of privacy", "add a line in (epsilon, delta)-DP"
     for target in model.accuracy:
         if target.target.probability is not None or target.target.variable is not None:
             hint = "write worst[ missed(shown, keys(t, by = {...}, at_least = 20)) ] <= 0.01"

@@ -32,6 +32,7 @@ from privspec.model.evaluate import (
 )
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments, library
+from privspec.model.reports import COMPUTED
 from privspec.model.values import Value, joined_length
 from privspec.problem.linear_affine import (
     INPUTS,
@@ -178,7 +179,10 @@ class Interpreter:
         width = share.width
         if not node.type.numeric and not isinstance(node.type.element, Tables):
             raise unsupported(
-                self.model.source, node.span, f"solve cannot yet compute with {name}, {node.type.describe()}"
+                self.model.source,
+                node.span,
+                f"solve cannot add noise to {name}, {node.type.describe()}",
+                help_=COMPUTED,
             )
         place = sparse.csr_array(
             (np.ones(width), (np.arange(width), np.arange(at, at + width))), shape=(width, self.layout.width)
@@ -249,8 +253,9 @@ class Interpreter:
         return unsupported(
             self.model.source,
             span,
-            f"{message}; solve computes linear systems with squared error so far",
-            help_="`privspec check` accepts this spec; see `privspec explain-error PS0501` for what solve computes",
+            f"{message}, and solve adds noise to what is",
+            help_="release the linear parts, such as sums, and compute this from them with `output NAME = ...`, which "
+            f"costs no privacy; {COMPUTED}",
         )
 
     def _affine(self, expr: syntax.Expr, local: dict[str, Binding]) -> Affine:
@@ -562,7 +567,7 @@ class Interpreter:
                 raise MixedError
             return found
         except MixedError as error:
-            text = "solve takes squares of errors, or sizes of errors, not both in one sum yet"
+            text = "solve takes squares of errors, or sizes of errors, not both in one sum"
             hint = "write all terms as (O - y)^2, or all as |O - y|"
             raise unsupported(self.model.source, expr.span, text, "PS0502", hint) from error
 
@@ -663,8 +668,9 @@ class Interpreter:
                 raise unsupported(
                     self.model.source,
                     base.span,
-                    f"solve cannot compute with the {base.order}-norm here yet",
+                    f"solve cannot compute the square of a {base.order}-norm",
                     "PS0502",
+                    "write ||...||^2, or E[ ||...||_1 ] without the square",
                 )
             case _:
                 return Squares.of(self._affine(base, local))

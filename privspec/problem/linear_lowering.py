@@ -303,7 +303,7 @@ def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, boo
         raise unsupported(
             model.source,
             span,
-            "solve takes the largest of single errors, not yet of sums of them",
+            "solve takes the largest of single errors, not of sums of them",
             "PS0502",
         )
     weights = np.concatenate([s.weights for s in loss.members])
@@ -347,7 +347,7 @@ def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
         raise unsupported(
             model.source,
             model.nodes[out.name].span,
-            f"solve cannot compute {out.name} from the output {other} yet",
+            f"solve cannot compute {out.name} from the output {other}",
             help_=f"leave {out.name} out: whoever has {other} can compute it, at no cost in privacy",
         )
 
@@ -482,7 +482,7 @@ def _limits(
                 )
                 raise unsupported(model.source, written.left.span, text, "PS0502", hint)
             if member.sizes and len(member.weights) > 1:
-                text = "solve keeps the size of one error at a time below a limit, not yet a sum of sizes"
+                text = "solve keeps the size of one error at a time below a limit, not a sum of sizes"
                 raise unsupported(
                     model.source, written.left.span, text, "PS0502", "E[ |O[j] - y[j]| ] <= 4 for j in 1..32"
                 )

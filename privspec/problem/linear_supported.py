@@ -16,6 +16,7 @@ from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, Measure, Personalised
 from privspec.model.neighbours import BallGeometry, CellGeometry, plural
+from privspec.model.reports import NO_AMOUNT, not_computed
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
@@ -88,9 +89,12 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
         )
 
 
+FINITE = "they are computed where inputs and outputs have finitely many values, as in `output O in 0..10`"
+
+
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
+        return not_computed(model.source, span, what, help_)
 
     for choice in model.choices:
         yield at(
@@ -114,12 +118,13 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
                 or f"write `output {node.name}`: noise is added to it; whoever has it can round or clip it for free",
             )
     for constraint in model.constraints:
-        yield at(constraint.relation.span, "conditions on the mechanism")
+        yield at(constraint.relation.span, "conditions on the mechanism", FINITE)
     for claim in model.asserted:
         if claim.subject not in model.through.values():
-            yield at(claim.claim.span, "with functions it cannot see into")
+            hint = f"compare an output with {claim.subject} itself, so that noise is added to it"
+            yield at(claim.claim.span, "with a function that it cannot see into", hint)
     for line in model.fairness:
-        yield at(line.span, "fairness requirements")
+        yield at(line.span, "fairness requirements", FINITE)
     for target in model.accuracy:
         asked = target.target
         if asked.probability is not None and not isinstance(asked.left, Absolute):
@@ -145,7 +150,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
     for written in model.spec.privacy:
         if model.source.position(written.span.start)[0] not in read:
             # never leave out a line that promises something
-            yield at(written.span, "this requirement: its amounts have no value")
+            yield at(written.span, "this requirement: its amounts have no value", NO_AMOUNT)
     if model.trust.shared:
         yield from _secure_sum(model, model.trust)
     elif model.trust.name not in TRUST_WORDS:
@@ -231,7 +236,7 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
                 model.source,
                 requirement.span,
                 "PS0501",
-                f"solve cannot yet compute with several {plural(requirement.neighbours.unit_name)} at once, each with "
+                f"solve cannot compute with several {plural(requirement.neighbours.unit_name)} at once, each with "
                 "a figure of its own",
                 help="ask for one at a time",
             )
@@ -247,13 +252,17 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
             model.source,
             requirement.span,
             "PS0501",
-            f"solve cannot compute requirements as weak as {measure.describe()}: they protect nothing",
+            f"solve cannot compute a requirement as weak as {measure.describe()}: it protects nothing",
             help=f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}",
         )
     # an amount that is left to choose is told where it is declared
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None and not isinstance(measure, Chosen):
         yield Diagnostic.at(
-            model.source, requirement.span, "PS0501", f"solve cannot compute {measure.name} requirements yet"
+            model.source,
+            requirement.span,
+            "PS0501",
+            f"solve cannot compute {measure.name} where noise is added",
+            help="write epsilon-DP, (epsilon, delta)-DP, rho-zCDP, mu-GDP or (order, epsilon)-RDP",
         )
 
 
@@ -287,7 +296,7 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
                 model.source,
                 requirement.span,
                 "PS0501",
-                "solve cannot yet compute with records that change in place, each with a figure of its party",
+                "solve cannot compute with records that change in place, each with a figure of its party",
                 help="write `adding or removing one record`",
             )
         several = {name for name in tables if model.block(name).geometry != CellGeometry(1)}
@@ -297,7 +306,7 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
                 model.source,
                 requirement.span,
                 "PS0501",
-                f"solve cannot compute with `{requirement.neighbours.describe()}` of a whole table yet",
+                f"solve cannot compute with `{requirement.neighbours.describe()}` of a whole table",
                 help="protect its records: `adding or removing one record`, or one person with several",
             )
 
@@ -316,8 +325,9 @@ def refuse_missing(model: Model) -> NoReturn:
     raise SpecError(
         Diagnostic(
             "PS0501",
-            "solve knows no mechanism for these requirements and options yet",
+            "solve knows no mechanism for these requirements and options",
             labels,
+            help="leave `noise family` and `noise at` out, or ask for another measure, such as (epsilon, delta)-DP",
             source=model.source,
         )
     )

@@ -19,7 +19,7 @@ from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, Measure, MetricDP, Personalised
 from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
-from privspec.model.reports import Failure, computable
+from privspec.model.reports import NO_AMOUNT, Failure, computable, listing
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.model.worlds import finite
@@ -304,7 +304,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     first = lines[0].span
     yield from besides(model, "a report of a real point", None)
     if len(model.inputs) != 1 or len(model.outputs) != 1:
-        yield first, "metric-DP of more than one input and one output", "write a spec for each point, with its report"
+        yield first, "metric-DP of more than one input or output", "write a spec for each point, with its report"
         return
     (source,), (output,) = model.inputs, model.outputs
     if not isinstance(model.block(source.name).geometry, BoxGeometry | BallGeometry):
@@ -320,7 +320,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     size = source.type.size // (source.type.shape[0] if source.index else 1)
     if size > LARGEST_SIZE or source.type.size // size > LARGEST_COUNT:
         limits = f"up to {LARGEST_SIZE} numbers a point, and {LARGEST_COUNT:,} points"
-        yield source.span, f"with {source.name}: this takes {limits}", None
+        yield source.span, f"with {source.name}, of {source.type.describe()}", f"a report is computed for {limits}"
     for line in model.requirements:
         yield from _line(line, source)
     for target in model.accuracy:
@@ -334,14 +334,20 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {output.name}`, or leave it out"
 
 
+def as_weak(measure: Measure) -> str:
+    """A requirement that asks for next to nothing, in words."""
+    return f"a requirement as weak as {measure.describe()}: it protects nothing"
+
+
 def besides(model: Model, what: str, hint: str | None) -> Iterator[tuple[Span, str, str | None]]:
     """Constructs that stand beside no report of one party's own: where, what, and what to write in their place."""
     for choice in model.choices:
-        yield choice.span, f"a value for {choice.name} with {what}", hint
+        valued = hint or f"give {choice.name} a value under `parameters:`"
+        yield choice.span, f"a value for {choice.name} beside {what}", valued
     for constraint in model.constraints:
         yield constraint.relation.span, f"conditions on {what}", hint
     for claim in model.asserted:
-        yield claim.claim.span, "with functions it cannot see into", None
+        yield claim.claim.span, "with functions that it cannot see into", "release what they give by another spec"
     for fair in model.fairness:
         yield fair.span, f"fairness requirements of {what}", hint
     if not model.trust.drawn_whole:
@@ -350,7 +356,7 @@ def besides(model: Model, what: str, hint: str | None) -> Iterator[tuple[Span, s
     read = {line.line for line in model.requirements}
     for written in model.spec.privacy:
         if model.source.position(written.span.start)[0] not in read:
-            yield written.span, "this requirement: its amounts have no value", None
+            yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
 
 
 def other_unit(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Span, str, str | None]]:
@@ -375,10 +381,10 @@ def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str
         if measure.delta:
             yield line.span, "metric-DP of real values with a delta", "leave delta out: the noise needs none"
     elif isinstance(measure, Chosen) or measure.pure_epsilon is None or measure.name not in PURE:
-        yield line.span, f"{measure.name} requirements beside metric-DP of real values", None
+        yield line.span, f"{measure.name} beside metric-DP of real values", f"write {listing(PURE, 'or')}"
     epsilon = None if isinstance(measure, Chosen | Personalised) else measure.amounts.get("epsilon")
     if epsilon is not None and not isinstance(measure, MetricDP) and epsilon > LARGEST_EPSILON:
-        yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
+        yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
 
 
 PURE = ("epsilon-DP", "epsilon-LDP")

@@ -24,12 +24,12 @@ from privspec.model.library import Argument, Arguments
 from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
-from privspec.model.reports import Failure, computable
+from privspec.model.reports import Failure, computable, listing
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.points import besides
+from privspec.problem.points import as_weak, besides
 from privspec.problem.terms import Term, terms
 
 if TYPE_CHECKING:
@@ -492,19 +492,21 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         return
     yield from besides(model, f"a selected value of {model.inputs[0].name}", None)
     if not model.requirements:
-        yield output.span, "a selection without a line of privacy", None
+        hint = f"add {output.name} is 1-DP wrt {model.inputs[0].name}, replacing one record"
+        yield output.span, "a selection without a line of privacy", hint
     if model.trust.alone:
-        yield model.trust.span or model.spec.span, "such a trust: nobody holds the whole table", "trust curator"
+        what, hint = f"a selected value under `trust {model.trust.name}`", "one keeper has to hold it: `trust curator`"
+        yield model.trust.span or model.spec.span, what, hint
     for line in model.requirements:
         measure, unit = line.measure, line.neighbours
         if isinstance(measure, Chosen | Personalised | MetricDP) or measure.name not in LINES:
-            yield line.span, f"{measure.name} of a selected value", None
+            yield line.span, f"{measure.name} of a selected value", f"write {listing(LINES, 'or')}"
         elif (measure.pure_epsilon or 0) > LARGEST_EPSILON:
-            yield line.span, f"requirements as weak as {measure.describe()}: they protect nothing", None
+            yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
         if not isinstance(unit, ReplacingRecord | ReplacingEverything):
             yield line.span, f"{unit.describe()} of a selected value", "write `adding or removing one record`"
     for target in model.accuracy:
-        yield target.target.span, "lines of accuracy of a selected value", None
+        yield target.target.span, "lines of accuracy of a selected value", "leave them out: the error is in the loss"
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
             yield span, f"the noise family {name} of a selected value", f"it knows {', '.join(FAMILIES)}"

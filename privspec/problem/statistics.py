@@ -265,7 +265,7 @@ def _all_answered(model: Model) -> None:
     if not model.trust.drawn_whole:
         hint = "write `trust nobody`, where each party's estimate is noisy by itself, or `trust curator`"
         span, text = model.trust.span or model.spec.span, f"`trust {model.trust.name}` of estimates of parties"
-        raise Failure("PS0501", span, f"solve cannot compute {text} yet", help=hint)
+        raise Failure("PS0501", span, f"solve cannot compute {text}", help=hint)
 
 
 def records_of(source: GraphNode) -> Records:

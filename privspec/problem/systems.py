@@ -23,6 +23,7 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel
+from privspec.model.reports import not_computed
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
@@ -328,7 +329,7 @@ def _no_line(model: Model, output: str) -> Diagnostic:
         model.source,
         model.nodes[output].span,
         "PS0501",
-        f"solve cannot compute a system with an output that no line is about ({output}) yet",
+        f"solve cannot compute a system with an output that no line is about ({output})",
         help="name it in a line of privacy, or release it by a spec of its own",
     )
 
@@ -437,7 +438,7 @@ def refuse_unsupported(model: Model, parts: tuple[Part, ...]) -> None:
 
 def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
+        return not_computed(model.source, span, what, help_)
 
     for part in parts:
         trusted = {name: model.trust.of(name) for name in part.outputs}

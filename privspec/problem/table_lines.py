@@ -219,6 +219,10 @@ def mass_name(law: str, value: Symbol) -> str:
     return f"{law}:{show(value)}"
 
 
+PLAIN = "write E[ ... ] <= 4 or worst[ ... ] <= 4, without `for` and `with probability`"
+"""The accuracy lines that tables take."""
+
+
 def accuracy(target: AccuracyTarget, scene: Pointwise, worlds: Worlds) -> Accuracy:
     """E[e] <= c, or worst[e] <= c.
 
@@ -226,7 +230,7 @@ def accuracy(target: AccuracyTarget, scene: Pointwise, worlds: Worlds) -> Accura
     """
     written = target.target
     if written.variable is not None or written.probability is not None:
-        raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for tables yet")
+        raise Failure("PS0501", written.span, "solve cannot compute this accuracy line for tables", help=PLAIN)
     limit = public_number(written.right, worlds.model)
     return Accuracy(target.line, target.text, amount(written.left, scene, worlds, worst_cases=1), limit)
 
@@ -413,6 +417,9 @@ def _whole(triples: Sequence[int]) -> Numbers:
     return Numbers((len(triples) // 3, 3), Fraction(1), tuple(triples))
 
 
+_GROUPS = "write `O is independent of group`, where O is drawn and `group` is known of people"
+
+
 def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds) -> None:
     """Lines that are not linear in the table.
 
@@ -433,13 +440,13 @@ def _refuse_conditions_on_outputs(line: IndependenceRequirement, worlds: Worlds)
         hint = f"independence goes both ways: {of} is independent of {subjects}"
         raise Failure("PS0501", line.span, message, help=hint)
     if of in drawn or not set(line.subjects) <= drawn:
-        raise Failure("PS0501", line.span, "solve takes fairness of outputs between groups of people only")
+        raise Failure(
+            "PS0501", line.span, "solve takes fairness of outputs between groups of people only", help=_GROUPS
+        )
     attributes = [name for name in (of, line.given) if name is not None]
     people = next((name for name in attributes if name in nodes and nodes[name].index is not None), None)
     if people is not None:
-        message = (
-            f"solve cannot yet compare the people of {nodes[people].index}, whose {people} is one column of the data"
-        )
+        message = f"solve cannot compare the people of {nodes[people].index}, each with one row of {people}"
         raise Failure("PS0501", line.span, message, help="write the spec of one person")
 
 
@@ -492,7 +499,7 @@ def _populated(rows: Sequence[int], worlds: Worlds, line: IndependenceRequiremen
 def _lipschitz(line: Requirement, worlds: Worlds) -> Fairness:
     measure = line.measure
     if not isinstance(measure, Lipschitz):
-        raise Failure("PS0501", line.span, f"solve cannot compute {measure.name} as fairness")
+        raise Failure("PS0501", line.span, f"solve cannot compute {measure.name} as fairness", help="write 1-Lipschitz")
     found = worlds.neighbours(line)
     squares = tuple(measure.constant**2 * square for square in found.squares)
     groups = tuple((row,) for row in range(len(worlds.rows)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
-from privspec.model.reports import Failure
+from privspec.model.reports import NO_AMOUNT, Failure, not_computed
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
@@ -134,7 +134,7 @@ def _compared(space: Worlds, requirement: Requirement) -> Compared:
     nearest = min((square for square in found.squares if square), default=None)
     epsilon = requirement.measure.amounts.get("epsilon", Fraction(0))
     if nearest is not None and epsilon**2 * nearest > LARGEST_EPSILON**2:
-        raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)} yet")
+        raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)}", help=STRICTER)
     pairs = Numbers((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
     return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs_compared(space.model, requirement))
 
@@ -160,17 +160,14 @@ def _refuse_unsupported(model: Model) -> None:
 
     Raises: SpecError with one PS0501 for each.
     """
-    found = [
-        Diagnostic.at(model.source, span, "PS0501", f"solve cannot compute {what} yet", help=help_)
-        for span, what, help_ in _unsupported(model)
-    ]
+    found = [not_computed(model.source, span, what, help_) for span, what, help_ in _unsupported(model)]
     if found:
         raise SpecError(found)
 
 
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for claim in model.asserted:
-        yield claim.claim.span, "with functions it cannot see into", None
+        yield claim.claim.span, UNSEEN, NOISE_ADDED
     if not model.trust.drawn_whole:
         yield (
             model.trust.span or model.spec.span,
@@ -190,12 +187,17 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     read = {requirement.line for requirement in model.requirements}
     for written in model.spec.privacy:
         if model.source.position(written.span.start)[0] not in read:
-            yield written.span, "this requirement: its amounts have no value", None
+            yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
     for requirement in model.requirements:
         epsilon = requirement.measure.amounts.get("epsilon")
         if epsilon is not None and epsilon > LARGEST_EPSILON and not isinstance(requirement.measure, MetricDP):
-            yield requirement.span, _as_weak(requirement), None
+            yield requirement.span, _as_weak(requirement), STRICTER
+
+
+STRICTER = f"it protects nothing: ask for an epsilon of at most {LARGEST_EPSILON}"
+UNSEEN = "with functions that it cannot see into"
+NOISE_ADDED = "what a function gives is used where noise is added to it: leave out the domain of the output"
 
 
 def _as_weak(requirement: Requirement) -> str:
-    return f"requirements as weak as {requirement.measure.describe()}"
+    return f"a requirement as weak as {requirement.measure.describe()}"

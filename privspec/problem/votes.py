@@ -26,6 +26,7 @@ from privspec.model.spaces import Listed, space_of
 from privspec.model.targets import environment
 from privspec.model.values import Symbol, show
 from privspec.model.worlds import ROW_LIMIT
+from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import factor_of, public, public_number, terms
 from privspec.problem.vote_forms import BallotLaw, Limit, Rounds, Votes, beside
@@ -290,9 +291,12 @@ class _Reader:
     def _check_options(self) -> None:
         model = self.model
         for constraint in model.constraints:
-            raise Failure("PS0501", constraint.relation.span, "solve cannot compute conditions on a winner's law yet")
+            said = "solve cannot compute conditions on the law of a winner"
+            hint = "an accuracy line limits how far it may be from a lottery: worst[ total_variation(O, ...) ] <= 0.01"
+            raise Failure("PS0501", constraint.relation.span, said, help=hint)
         for line in model.fairness:
-            raise Failure("PS0501", line.span, "solve cannot compute fairness lines for votes yet")
+            hint = "leave the line out: the page for auditors says which voters and candidates the rule treats alike"
+            raise Failure("PS0501", line.span, "solve cannot compute fairness lines for votes", help=hint)
         if model.noise_at is not None:
             raise Failure(
                 "PS0501",
@@ -422,7 +426,7 @@ class _Reader:
     def _limit(self, target: AccuracyTarget) -> Limit:
         written = target.target
         if written.variable is not None or written.probability is not None:
-            raise Failure("PS0501", written.span, "solve cannot compute this form of accuracy line for votes")
+            raise Failure("PS0501", written.span, "solve cannot compute this accuracy line for votes", help=PLAIN)
         bound = public_number(written.right, self.model)
         if not any(isinstance(node, syntax.Call) and node.function == FUNCTION for node in walk(written.left)):
             return Limit(target.line, target.text, self._measured(written.left), bound)

@@ -94,7 +94,7 @@ class UnknownKeys:
             return _nothing_shown(model)
         (one,) = units_of(line.neighbours, line.wrt)
         if one.count > MOST_RECORDS:
-            message = f"solve cannot compute keys of persons with more than {MOST_RECORDS:,} records yet"
+            message = f"solve cannot compute keys of persons with more than {MOST_RECORDS:,} records"
             raise SpecError.at(model.source, line.span, "PS0501", message, help="keep fewer records of each person")
         unit = Unit(one.kind, one.inputs, one.adding, one.count, None, None, exactly=False)
         moved = Moved.of(unit, kept_of(model, model.inputs[0]))

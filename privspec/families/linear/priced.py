@@ -170,7 +170,7 @@ def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
     pure = any(line.measure.gaussian_mu_down() is None for line in lines_at(model, reference(model)))
     for line in system.lowered.limits if pure else ():
         if not line.of_squares:
-            text = "solve finds the least amount of pure epsilon for squares of errors only yet"
+            text = "solve finds the least amount of pure epsilon for squares of errors only"
             raise unsupported(model.source, line.span, text, "PS0502", "E[ (O[j] - y[j])^2 ] <= 4, or allow a delta")
     return _least(search) if search.found.rest is None else _weighed(search)
 

@@ -20,7 +20,7 @@ class LeastCost:
         compiler = inner_family(model).compiles()
         if not hasattr(compiler, "priced"):
             node = parsed(model).node
-            why = getattr(compiler, "unpriced", "what is lost at each amount has no bound here yet")
+            why = getattr(compiler, "unpriced", "what is lost at each amount has no bound here")
             text = f"solve cannot pick {node.name}: {why}"
             hint = f"give {node.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
             raise SpecError.at(model.source, node.span, "PS0501", text, help=hint)

@@ -437,9 +437,7 @@ def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
         found = share_range(model, number)
         if not found.low <= amount / share_of(model, number)[1]:
             node = model.nodes[found.name]
-            message = (
-                f"the best split leaves {found.name} less than its range says: so far, solve keeps to upper ends only"
-            )
+            message = f"the best split leaves {found.name} less than its range says: solve keeps to upper ends only"
             hint = f"let {found.name} begin at 0"
             raise SpecError.at(model.source, node.span, "PS0501", message, help=hint)
 
@@ -450,6 +448,6 @@ def _no_split(model: Model, number: int) -> Diagnostic:
         model.source,
         line.span,
         "PS0501",
-        "solve finds no way for these outputs to share this line yet",
+        "solve finds no way for these outputs to share this line",
         help="give each kind of output a line of its own",
     )

@@ -98,14 +98,14 @@ def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
             yield _diagnostic(
                 model,
                 requirement.span,
-                f"solve cannot choose the amount of {requirement.measure.text} for tables yet",
+                f"solve cannot choose the amount of {requirement.measure.text} for tables",
                 "give it a value under `parameters:`; privspec sweep SPEC --over compares many",
             )
         if system.table.estimates is not None and isinstance(requested.block, CurveRatio):
             yield _diagnostic(
                 model,
                 requirement.span,
-                f"solve cannot compute {requirement.measure.name} beside a scale that is chosen yet",
+                f"solve cannot compute {requirement.measure.name} beside a scale that is chosen",
                 "write epsilon-DP or (epsilon, delta)-DP, or give the scale a value",
             )
 
@@ -179,8 +179,8 @@ def _program(model: Model, system: TableSystem, debiased: Debiased) -> DebiasedP
     equal, less = (tuple(line for line in lines if line.equality is kind) for kind in (True, False))
     for line in (*equal, *less):
         if line.scalars:
-            said = "solve cannot compute this line beside a scale that is chosen yet"
-            raise SpecError(_diagnostic(model, line.line, said))
+            said = "solve cannot compute this line beside a scale that is chosen"
+            raise SpecError(_diagnostic(model, line.line, said, "give the scale a value under `parameters:`"))
     return DebiasedProgram(
         tuple(system.prior),
         tuple(tuple(moment.g) for moment in moments),

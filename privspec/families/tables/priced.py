@@ -101,7 +101,7 @@ def priced(model: Model, settings: Settings, ways: Ways) -> PricedTable | Infeas
     found = parsed(model)
     search = Search(model, replace(settings, progress=None), found, perf_counter(), ways, elaborate(inner(model)))
     if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
-        said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies yet"
+        said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies"
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
         raise SpecError.at(model.source, found.node.span, "PS0501", said, help=hint)
     if found.rest is not None:
