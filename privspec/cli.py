@@ -237,7 +237,7 @@ def _pairs(values: Sequence[str], option: str) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise UsageError.of(
-                "PS0720", f"{option} {text}: a name, = and a value are wanted", help=f"{option} {EXAMPLES[option]}"
+                "PS0720", f"{option} {text}: a name, = and a value are expected", help=f"{option} {EXAMPLES[option]}"
             )
         found[name.strip()] = value.strip()
     return found
@@ -802,7 +802,7 @@ def aggregate(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Estimate the shares of the values behind local reports, one report a row (.json, .csv or .svg, by -o).
+    """Estimate the shares of the values behind local reports, one report per row (.json, .csv or .svg, by -o).
 
     Where every party made a message with `run --party`, make the release from these messages.
     """

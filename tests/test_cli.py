@@ -174,7 +174,7 @@ def columns_for(plan: dict[str, Any], folder: Path) -> list[str]:
         path, size = folder / f"{block.name}.csv", block.type.size
         if block.schema:
             drawn = [[str(one_value(dice, domain)) for _, domain in block.schema] for _ in range(block.records or 50)]
-            if block.index:  # one record a party
+            if block.index:  # one record per party
                 drawn = [[str(i + 1), *row[1:]] for i, row in enumerate(drawn)]
             path.write_text("\n".join(map(",".join, [[name for name, _ in block.schema], *drawn])) + "\n", "utf-8")
             options += ["--input", f"{block.name}={path}"]
@@ -196,7 +196,7 @@ def one_value(dice: np.random.Generator, domain: Any) -> object:
 
 
 def people_for(plan: dict[str, Any], folder: Path) -> list[str]:
-    """Data for a table: one record a row where people report themselves, else each input as it is declared."""
+    """Data for a table: one record per row where people report themselves, else each input as it is declared."""
     model = Plan.of(plan).model()
     local = mechanism_of(plan).local_reports(model) is not None
     dice = np.random.default_rng(3)

@@ -348,7 +348,7 @@ def _text(column: pl.Expr, kind: Any) -> pl.Expr:
 
 
 def _listed(form: Form, found: Any) -> pl.LazyFrame:
-    """One ballot a row: a name, a list of names, or an object with the columns of a table."""
+    """One ballot per row: a name, a list of names, or an object with the columns of a table."""
     import polars as pl
 
     if hasattr(found, "to_numpy") and not isinstance(found, np.ndarray):
@@ -359,7 +359,7 @@ def _listed(form: Form, found: Any) -> pl.LazyFrame:
             return pl.DataFrame({BALLOT: numbers.list.join(" ")}).lazy()
         found = found.tolist()
     if isinstance(found, str) or not isinstance(found, Iterable):
-        refuse("PS0803", f"the data for {form.name} are of a kind that cannot be read", help="one ballot a row")
+        refuse("PS0803", f"the data for {form.name} are of a kind that cannot be read", help="one ballot per row")
     rows = list(found)
     names = list(dict.fromkeys(key for row in rows if isinstance(row, Mapping) for key in row))
     titles = [name for name in (form.name, *GENERIC) if name in names]

@@ -432,7 +432,7 @@ def _count(
                 np.add.at(found_counts, at + sum(own[place] for place in some), whole)
     if not one.drops and held.records is not None and total != held.records:
         # the number is public: it is in the spec, and every neighbouring table has it too
-        text = f"the spec says that {held.name} has {held.records:,} records, and the data have another number"
+        text = f"the spec says that {held.name} has {held.records:,} records, and the data have a different number"
         refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
     if circumstances.strict and not exact:
         refuse_strictly(held.name)

@@ -224,7 +224,7 @@ class Labels:
         """
         parts = [[label] if len(names) == 1 else label for label in labels]
         if not parts or any(not isinstance(p, list) or len(p) != len(names) for p in parts):
-            raise ValueError(f"labels are wanted for {', '.join(names)}")
+            raise ValueError(f"labels are expected for {', '.join(names)}")
         flat = [[tuple(_texts(value)) for value in part] for part in parts]
         fields = []
         for at, name in enumerate(names):

@@ -228,7 +228,7 @@ class Mechanism(ABC):
         """
 
     def local_reports(self, model: Model | None) -> LocalReports | None:
-        """What stands between a person's value and their report; None if a run is not one report a person."""
+        """What stands between a person's value and their report; None if a run is not one report per person."""
         return None
 
     @property

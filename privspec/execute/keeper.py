@@ -285,14 +285,14 @@ def why_no_number(cell: Any) -> str:
     if text.endswith("%"):
         return "a per cent sign stands there: write the number alone"
     if _COMMA.fullmatch(text) and not _GROUPED.fullmatch(text):
-        return "a comma stands where a point is wanted"
+        return "a comma stands where a point is expected"
     if _GROUPED.fullmatch(text):
         return "signs stand between the thousands: write digits and a point alone"
     if _WITH_UNIT.fullmatch(text):
-        return "a unit stands behind the number: write the number alone"
+        return "a unit stands after the number: write the number alone"
     if text.startswith('"') or text.endswith('"'):
         return "a quote stands there that nothing closes"
-    return "words stand where numbers are wanted"
+    return "words stand where numbers are expected"
 
 
 def _folded(text: str) -> str:

@@ -154,7 +154,7 @@ def cell_shares(model: Model, name: str, table: Table) -> Array:
     assert isinstance(whole, Table)
     given = law.arguments[0]
     if isinstance(given, syntax.NO_EXPRESSION):
-        raise Failure("PS0406", law.span, "a plain value is wanted here")
+        raise Failure("PS0406", law.span, "a plain value is expected here")
     weights = np.asarray(floats(evaluate(given, values), law.span)).ravel()
     shape = tuple(1 if isinstance(d, Between) else d.size or 1 for _, d in whole.attributes)
     if len(weights) != prod(shape) or weights.min() < 0 or not weights.sum() > 0:

@@ -141,7 +141,7 @@ def _wrong_size(declared: Declared, found: str, lines: Lines | None = None) -> N
     refuse(
         "PS0805",
         f"{declared.name} is declared with size {wanted}, the data have size {found}{below}",
-        help=NO_HEADER if below else "a vector is one column or one row, a matrix one line a row",
+        help=NO_HEADER if below else "a vector is one column or one row, a matrix one line per row",
     )
 
 
@@ -519,7 +519,7 @@ def _wrong_width(fields: Fields, found: str) -> NoReturn:
     refuse(
         "PS0805",
         f"{fields.name} has {fields.count} value{'s' * (fields.count > 1)} a record, the data have {found}",
-        help="one record a row",
+        help="one record per row",
     )
 
 

@@ -94,8 +94,8 @@ class Release:
             >>> "value" in release.table().dtype.names, len(release.table())
             (True, 4)
 
-        One row a number: output, labels, value, standard_deviation; or one row a report. Every row says whether it is
-        private, which event and head of the ledger paid for it, and which plan made it.
+        One row per number: output, labels, value, standard_deviation; or one row per report. Every row says whether it
+        is private, which event and head of the ledger paid for it, and which plan made it.
         """
         return _LIBRARIES[self.kind]().table(self.rows())
 

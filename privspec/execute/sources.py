@@ -390,7 +390,7 @@ def _under(name: str, rows: Iterator[list[str]], columns: Sequence[str]) -> Iter
     if len(first) != len(columns):
         refuse(
             "PS0804",
-            f"the data for {name} have {len(first)} columns, and {len(columns)} are wanted where there is no header",
+            f"the data for {name} have {len(first)} columns, and {len(columns)} are expected where there is no header",
             help=f"in this order: {', '.join(columns)}",
         )
     return chain([list(columns), first], rows)

@@ -243,7 +243,7 @@ class Table(Unordered):
         if table in named:
             return cls(path, *named[table])
         if not table or not table.replace("_", "").replace(".", "").replace("-", "").isalnum():
-            said = f"what stands behind {IN_DATABASE} is the name of a table or view, and no query"
+            said = f"what stands after {IN_DATABASE} is the name of a table or view, and no query"
             refuse("PS0802", said, help="make a view of the query in the database, and name that")
         close = get_close_matches(table, list(named), 1)
         listed = ", ".join(sorted(named)[:8])

@@ -162,10 +162,10 @@ class AdditiveNoise(AddedNoise):
         each = " · ".join(f"{o.name} ± {o.typical}" for o in self.outputs)
         if loss.error is None:
             if each and self.numbers:
-                return "Expected error an answer", f"{each}  (root mean square)"
+                return "Expected error per answer", f"{each}  (root mean square)"
             if each:
                 what = "" if loss.squared else ", of sizes of errors on average"
-                return "Expected error an answer", f"{each}  (root mean square; loss {loss.value}{what})"
+                return "Expected error per answer", f"{each}  (root mean square; loss {loss.value}{what})"
         elif len(self.outputs) > 1:
             return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
         return AddedNoise.error(self, facts)
@@ -481,7 +481,7 @@ def _frontier(plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
     elif law is _gaussian:
         axis = "factor on every guarantee at once (1 = this plan)"
         scales = [(f, 1 / float(f) ** 2) for f in FACTORS]
-        found = axis, "the loss goes with one over the square of the factor", Fraction(1), scales
+        found = axis, "the loss is inversely proportional to the square of the factor", Fraction(1), scales
     else:
         found = None
     if found is None:
@@ -501,14 +501,18 @@ def _of_sizes(plan: Stated) -> bool:
     return units.startswith("units of ") and not units.endswith("the loss expression")
 
 
+_BY = "the loss is inversely proportional to"
+_WIDE = "while the noise is wide compared with its grid"
 _ROOTS = {
-    "the loss goes with one over the square of the factor": "the loss goes with one over the factor",
-    "the loss goes with one over μ(ε, δ) squared": "the loss goes with one over μ(ε, δ)",
-    "the loss goes with one over mu squared": "the loss goes with one over mu",
-    "the loss goes with one over rho": "the loss goes with one over the root of rho",
-    "the loss goes with one over epsilon": "the loss goes with one over the root of epsilon",
-    "the loss goes with one over ε squared while the noise is wide on its lattice": "the loss goes with one over ε "
-    "while the noise is wide on its lattice",
+    f"{_BY} {square}": f"{_BY} {root}"
+    for square, root in (
+        ("the square of the factor", "the factor"),
+        ("μ(ε, δ) squared", "μ(ε, δ)"),
+        ("mu squared", "mu"),
+        ("rho", "the root of rho"),
+        ("epsilon", "the root of epsilon"),
+        (f"ε squared {_WIDE}", f"ε {_WIDE}"),
+    )
 }
 """How a loss of sizes depends on a parameter, by how one of squares does."""
 
@@ -524,13 +528,13 @@ def _gaussian(claim: Claim, _run: Executed) -> Scaling | None:
         delta, chosen = claim.delta, claim.epsilon
         base = float(mu_down(chosen, delta))
         values = [(chosen * f, (base / float(mu_down(chosen * f, delta))) ** 2) for f in FACTORS]
-        return f"ε, at δ = {exact(delta)}", "the loss goes with one over μ(ε, δ) squared", chosen, values
+        return f"ε, at δ = {exact(delta)}", "the loss is inversely proportional to μ(ε, δ) squared", chosen, values
     name, amount = claim.parameters[-1] if claim.parameters else ("", None)
     power = {"mu": 2, "rho": 1, "epsilon": 1}.get(name)
     if power is None or amount is None:
         return None
     chosen = Fraction(ungrouped(amount.text))
-    words = f"the loss goes with one over {name}{' squared' if power == 2 else ''}"
+    words = f"the loss is inversely proportional to {name}{' squared' if power == 2 else ''}"
     return name, words, chosen, [(chosen * f, float(f) ** -power) for f in FACTORS]
 
 
@@ -545,7 +549,12 @@ def _pure(claim: Claim, run: Executed) -> Scaling | None:
         return float(((matrix**2) @ variances).sum())
 
     values = [(chosen * f, total(float(f)) / total(1.0)) for f in FACTORS]
-    return "ε", "the loss goes with one over ε squared while the noise is wide on its lattice", chosen, values
+    return (
+        "ε",
+        "the loss is inversely proportional to ε squared while the noise is wide compared with its grid",
+        chosen,
+        values,
+    )
 
 
 _SCALING: Mapping[str, Callable[[Claim, Executed], Scaling | None]] = {

@@ -109,7 +109,7 @@ def sign_blocks(facts: Facts) -> tuple[Block, ...]:
         ("Derived by the kernel", derived if judgement.claims else "nothing, for this page"),
         ("Kernel and date", f"{judgement.kernel or 'unknown'}, {judgement.on or 'no date'}"),
         ("Assumed", _first(taken) or "nothing beyond what the last sections list"),
-        ("What can be told", odds),
+        ("What an observer can tell", odds),
         (label, error or "none is known"),
         ("How near to the best", _near(facts)),
         ("Plan (SHA-256)", facts.digest),
@@ -276,7 +276,7 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
         )
         for item in facts.exposures
     )
-    header = "Input | What moves | Observer | Sees | Not protected | Bound of all seen | Odds | Advantage at most"
+    header = "Input | What changes | Observer | Sees | Not protected | Bound of all seen | Odds | Advantage at most"
     words = (
         "No line of the spec names all outputs that these observers see of these inputs. The bounds are those of what "
         "is executed, for all that is seen together; they are computed on the noisy values themselves, not by adding "
@@ -326,7 +326,7 @@ def _sentences(facts: Facts, fact: ClaimFact) -> Iterator[Sentence]:
         verdict = safe if c.enough else f"Here it would not suffice (δ would be {c.true_delta}): {proof}"
         yield proved(
             f"The usual calibration sqrt(2 ln(1.25/δ))/ε, which Ramon & Basu use too, asks for {c.classic} standard "
-            f"deviations a unit of sensitivity at ε = {c.epsilon} and δ = {c.delta}; the exact condition asks for "
+            f"deviations per unit of sensitivity at ε = {c.epsilon} and δ = {c.delta}; the exact condition asks for "
             f"{c.needed}. {verdict}. It is shown for comparison and not used.",
             Note("gaussian-exact"),
         )
@@ -336,9 +336,9 @@ _MEANING = {
     "μ": "μ is the largest distance between two neighbouring results, in standard deviations of the noise",
     "ε": "the probability of any result changes by a factor of at most e^ε between neighbouring worlds",
     "δ": "δ is the most by which the probability of any set of results exceeds e^ε times that in a neighbouring world",
-    "ρ": "ρ α is the most that the Rényi divergence of any order α is between two neighbouring results",
-    "ε a unit of distance": "the probability of any result changes by a factor of at most e^(ε d) between values that "
-    "are d apart",
+    "ρ": "between two neighbouring results the Rényi divergence of any order α is at most ρ α",
+    "ε per unit of distance": "the probability of any result changes by a factor of at most e^(ε d) between values "
+    "that are d apart",
 }
 
 

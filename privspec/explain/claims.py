@@ -250,7 +250,7 @@ def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
     if "epsilon" not in guarantee.achieved:
         return found
     rate = parse_exact(guarantee.achieved["epsilon"])
-    reached = "ε a unit of distance", rounded(rate, 6, UP)
+    reached = "ε per unit of distance", rounded(rate, 6, UP)
     return replace(found, per_distance=rate, achieved=None, achieved_parameter=reached)
 
 

@@ -95,7 +95,7 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
         if (c := fact.calibration) is not None
     )
     beside = table(
-        "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations a unit of sensitivity)",
+        "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations per unit of sensitivity)",
         "ε | δ | Classic | Exact | Variance ratio | δ of the classic noise | Enough",
         classic,
         *range(6),

@@ -309,13 +309,13 @@ def _fairness(facts: Facts) -> tuple[Sentence, ...]:
 def _limits(facts: Facts) -> Iterator[Sentence]:
     line = facts.context.trust_because
     if facts.overridden:
-        words = "This release was made with other numbers than its description is written with"
+        words = "Some numbers of this release are not those in its description"
         yield asserted(f"{words}; the auditor's page lists them.", line)
     if facts.claims:
         yield assumed(question(facts).first_limit, ODDS_NOTE)
     told = {name for fact in facts.claims if not fact.claim.conditional for name in fact.claim.wrt}
     for name in sorted(told & set(facts.context.entry_laws)):
-        words = f"It does not bound what correlations tell: entries of {name} are declared to tell of one another."
+        words = f"It does not limit what related entries tell: one entry of “{name}” says something about others."
         yield assumed(words, *facts.context.entry_laws[name])
     through = {} if facts.model is None else facts.model.through
     for one in () if facts.model is None else facts.model.asserted:

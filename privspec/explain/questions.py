@@ -170,7 +170,7 @@ class Question:
             (s.distance, s.epsilon, s.shown.odds.without_words, s.shown.odds.taking_part_words, s.shown.advantage)
             for s in self.steps
         ]
-        caption = f"What two {self.form.get('noun')}s at most so far apart allow an observer (note odds)"
+        caption = f"What two {self.form.get('noun')}s at most this far apart allow an observer (note odds)"
         header = ("Apart, at most", "ε", *COUNTS, "Advantage at most")
         return (table(caption, header, rows, 0, 1, 4),) if rows else ()
 

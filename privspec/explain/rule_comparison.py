@@ -37,8 +37,8 @@ LABELS: Mapping[str, str] = {
 """The properties of a rule, in the order of the columns."""
 MEANINGS: Mapping[str, str] = {
     "treats_voters_alike": "whose ballot is whose does not matter",
-    "ex_post_efficient": "no candidate wins to whom all voters prefer one and the same other candidate",
-    "strategy_proof": "no voter gains by casting another ballot than the true one",
+    "ex_post_efficient": "a candidate never wins if all voters prefer one and the same other candidate",
+    "strategy_proof": "no voter gains by casting a ballot that is not the true one",
 }
 _UNKNOWN = "not stated"
 COMPARED: Mapping[str, str] = {

@@ -120,7 +120,7 @@ class SelectionFact(MechanismFact):
             off = rounded(off.value / (sqrt(self.groups) if cost.power == 2 else self.groups), 3, UP)
         size = {
             "ranks": f"At worst the published value is on average {off} records away from the true one.",
-            "mismatch": f"Another value than the true one is published with a chance of about {off}.",
+            "mismatch": f"A value other than the true one is published with a chance of about {off}.",
         }.get(cost.form, f"{which} published value is {kind} about {off}{facts.unit(unit, off.text)} off.")
         if cost.form == "ranks" and self.block.score.share is None:
             size = f"At worst the published value has on average {off} records fewer than the most frequent one."
@@ -147,7 +147,9 @@ class SelectionFact(MechanismFact):
             f"{self._beside()}."
         )
         if self.family == "table":
-            text = f"{block.output} is one of {self.values}, drawn by {NAMES[self.family]}, each row of the sum 1."
+            text = (
+                f"{block.output} is one of {self.values}, drawn by {NAMES[self.family]}; each row of it adds up to 1."
+            )
         read = "Each record is read at the nearest of these values, by itself. " if block.numbers else ""
         why = f"{read}How far one record can move the steps, and with them the chances, is proved in the note."
         exact = "Draws compare whole numbers of the operating system's generator: no floating-point number takes part."

@@ -27,7 +27,7 @@ MOST_COMPARED = 4
 """Alternatives that the summary names; the engineer's page has all."""
 
 _GREEK = {"epsilon": "ε", "delta": "δ", "mu": "μ", "rho": "ρ", "alpha": "α"}
-_STATED = _GREEK | {"epsilon for each unit": "ε a unit of distance"}
+_STATED = _GREEK | {"epsilon for each unit": "ε per unit of distance"}
 
 
 def status_words(facts: Facts) -> str:

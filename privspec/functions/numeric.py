@@ -361,7 +361,7 @@ def _histogram(arguments: Arguments, name: str) -> Bound:
     if left and "by" not in arguments.keywords:
         groups = ", ".join(table.names[i] for i in counted) or "age"
         message = f"{left[0]} is measured, not counted: {name} has no cells for it"
-        raise FunctionError(message, 0, help=f"write `, by = {{{groups}}}` behind it, or declare {left[0]} in steps")
+        raise FunctionError(message, 0, help=f"write `, by = {{{groups}}}` after it, or declare {left[0]} in steps")
     return _by_group(selected(arguments, name, counted))
 
 

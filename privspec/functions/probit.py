@@ -425,7 +425,7 @@ def largest_quadratic(slope: Array, curve: Array, within: Ball, steps: int = 300
 def _probit_mle(arguments: Arguments, _: str) -> Bound:
     kind = arguments[0].type
     if not isinstance(kind.element, Numbers) or len(kind.shape) != 2:
-        message = f"probit_mle takes one row a choice (n x d: chosen minus rejected), and this is {kind.describe()}"
+        message = f"probit_mle takes one row per choice (n x d: chosen minus rejected), and this is {kind.describe()}"
         raise FunctionError(message, 0, code="PS0207")
     dimension = kind.shape[1]
     within = arguments.keywords.get("within")

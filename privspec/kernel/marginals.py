@@ -89,7 +89,7 @@ class Marginals:
             if list(own) != sorted(set(own)) or (own and own[-1] >= len(sizes)):
                 raise Refused("asks for a table by columns that it has not, or not in their order")
         if any(self.numbers(one) != prod(one.shape) for one in self.released):
-            raise Refused("has an output of another length than its tables")
+            raise Refused("has an output of a different length from its tables")
         if len({one.name for one in self.released}) < len(self.released):
             raise Refused("names an output twice")
         weighed = [[table for table, _ in term] for term in self.terms]

@@ -92,7 +92,7 @@ class Ordered:
         if self.cells > MOST_CELLS or self.cells**2 * len(found) > MOST_ENTRIES or not self.ordered:
             raise Refused("has no columns in order, or too many of their cells")
         if any(sum(map(self.numbers, one.tables)) != prod(one.shape) for one in self.released):
-            raise Refused("has an output of another length than its tables")
+            raise Refused("has an output of a different length from its tables")
         if len({one.name for one in self.released}) < len(self.released):
             raise Refused("names an output twice")
 

@@ -64,7 +64,7 @@ class Kept:
             raise Refused("limits records in one cell to as many as are kept, or more")
 
     def describe(self) -> str:
-        """As in "5 records a person, 2 in one cell"."""
+        """As in "5 records per person, 2 in one cell"."""
         cell = "" if self.per_cell is None else f", {self.per_cell} in one cell"
         return f"{self.most} record{'s' * (self.most > 1)} of each {self.person}{cell}"
 

@@ -311,7 +311,7 @@ class PointRules(Rules):
         holds = epsilon_of is not None and said is not None and epsilon_of <= said <= epsilon
         holds = holds and known and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (NOTE,)
         figure = "no epsilon" if epsilon_of is None else f"epsilon {float(epsilon_of):.8g}"
-        unit = f" a unit of {metric} distance" if by_distance else ""
+        unit = f" per unit of {metric} distance" if by_distance else ""
         tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(epsilon):.8g} is asked for"
         head = f"{points.block.output}, {asked.neighbours}: {figure}{unit}"
         case.says("privacy", holds, f"{head}, from {points.norm} noise of scale {points.scale}{tail}", guarantee.number)

@@ -540,8 +540,8 @@ def _units(frame: Frame, block: Selected, item: Item) -> None:
     people = people or ("is about people, and about records" if "person" in kinds and len(kinds) > 1 else "")
     for text, holds in (
         ("does not read just the one input of the problem", held),
-        ("gives another output than the lines are about", {(one.outputs, one.seen, one.wrt) for one in lines} == about),
-        ("has a line about another unit than records", kinds <= {"record", "person", "everything"} and not every),
+        ("gives an output that its lines are not about", {(one.outputs, one.seen, one.wrt) for one in lines} == about),
+        ("has a line about a different unit from records", kinds <= {"record", "person", "everything"} and not every),
         ("has a line about records apart, or several units", single),
         (people, not people),
         ("keeps another number of records than a line says", len({u.count for u in units if u.kind == "person"}) < 2),

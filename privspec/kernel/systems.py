@@ -144,7 +144,7 @@ class SystemRules(Rules):
         if len(set(part.lines)) != len(part.lines) or max(part.lines, default=-1) >= len(lines):
             raise part.problem.wrong("is under a line that the system does not have")
         if [one.measure for one in asked] != [lines[number].measure for number in part.lines]:
-            raise part.problem.wrong("has lines in another measure than the system")
+            raise part.problem.wrong("has lines in a different measure from the system")
         entries = dict(plan.entries())
         shares = entries.pop("shares", Item(None, f"{plan.place}.shares")).items(len(asked))
         written = Item(whole["obligations"], "obligations").items(len(asked))
@@ -338,7 +338,7 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
         words += f", delta {float(together.delta):.9g}" if "delta" in amounts else ""
         words += ", by their own laws: exact" if because == (EXACT,) else ": an upper bound"
     if guarantee.because != because:
-        raise case.guarantees.wrong("names another composition than the one it rests on")
+        raise case.guarantees.wrong("names a different composition from the one it rests on")
     case.says("privacy", holds, f"line {asked.line}: {words}", number)
 
 

@@ -259,7 +259,7 @@ _MESSAGES: Mapping[str, tuple[str, str, str, str]] = {
         "starts here",
         "name parts of it as intermediate variables; a long chain of + can be a sum",
     ),
-    "many_more": ("PS0134", "and {size} more errors", "the first of them", "mend those above and look again"),
+    "many_more": ("PS0134", "and {size} more errors", "the first of them", "fix those above and look again"),
     "empty": (
         "PS0117",
         "there is no section in this file",

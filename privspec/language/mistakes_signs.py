@@ -147,9 +147,9 @@ def strict_inequality(case: Failure) -> Diagnostic | None:
     if (conditions := _conditions(case, sign)) is not None:
         return conditions
     if case.rule == "background" and any(token.type == "=" for token in case.seen):
-        advice = "count the values that are meant, as in marginals(t, {age}) of a table"
+        advice = "count the records that are meant, as in count(people, age >= 65)"
         return case.error("PS0106", "a comparison has no value here", f"{sign} compares", advice)
-    message = f"{sign} is not used: what is met in the limit cannot leave the limit out"
+    message = f"{sign} is not used: the limit itself has to be allowed"
     return case.error("PS0106", message, "a strict inequality", f"write {sign}=")
 
 

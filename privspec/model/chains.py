@@ -129,7 +129,7 @@ class ChainReader:
                 self._refuse(statement.right.span, "the law of an entry is stated in weights", "as in categorical(w)")
         if table.shape != (size,) * (len(parents) + 1):
             wanted = " x ".join([str(size)] * (len(parents) + 1))
-            raise Failure("PS0406", statement.right.span, f"{_extents(table)} weights, where {wanted} are wanted")
+            raise Failure("PS0406", statement.right.span, f"{_extents(table)} weights, where {wanted} are expected")
         rows = table.reshape(-1, size).tolist()
         shares = tuple(_shares(row, statement.right.span) for row in rows)
         return Conditional(tuple(parent - 1 for parent in parents), shares)
@@ -137,7 +137,7 @@ class ChainReader:
     def _place(self, index: syntax.Expr, bound: Mapping[str, Value]) -> int:
         found = evaluate(index, replace(self.environment, values={**self.environment.values, **bound}))
         if not isinstance(found, Fraction) or found.denominator != 1:
-            raise Failure("PS0440", index.span, "the number of an entry is wanted here")
+            raise Failure("PS0440", index.span, "the number of an entry is expected here")
         return int(found)
 
     def _sequence(self, name: str, domain: Domain, span: Span) -> tuple[int, Domain]:
@@ -185,7 +185,7 @@ class ChainReader:
                 given = right.arguments if isinstance(right, syntax.Call) else ()
                 model = DataModel("the first entry", function, given, right.span, 0)
                 return (law_of(model, values, self.environment),)
-        return self._refuse(statement.right.span, "a distribution is wanted here", "as in categorical([0.5, 0.5])")
+        return self._refuse(statement.right.span, "a distribution is expected here", "as in categorical([0.5, 0.5])")
 
     def _steps(
         self, name: str, statement: syntax.Relation, values: Sequence[Value]
@@ -231,7 +231,7 @@ class ChainReader:
         value = evaluate(expr, self.environment)
         entries = value.ravel() if isinstance(value, np.ndarray) else np.array([])
         if not len(entries) or any(isinstance(entry, str) for entry in entries):
-            raise Failure("PS0406", expr.span, "a list of weights is wanted here")
+            raise Failure("PS0406", expr.span, "a list of weights is expected here")
         assert isinstance(value, np.ndarray)
         if not all(isinstance(e, Fraction) or np.isfinite(e) for e in entries):
             raise Failure("PS0406", expr.span, "a number here is not finite")

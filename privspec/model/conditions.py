@@ -331,7 +331,7 @@ class _Reader:
                 return column, [item for item in self._domain(column, table).elements() if SIGNS[op](item, bound)]
             case _:
                 hint = "as in age >= 65, sex = F, age in 18..64, or by = {sex}"
-                raise Failure("PS0206", one.span, "a condition on a column is wanted here", help=hint)
+                raise Failure("PS0206", one.span, "a condition on a column is expected here", help=hint)
 
     def _members(self, name: str, domain: syntax.Domain, table: Table) -> list[Any]:
         """The values of a column within a range, an interval or a set."""
@@ -340,7 +340,7 @@ class _Reader:
             wanted = self._values(domain.items, name, table)
             return [item for item in elements if item in wanted]
         if not isinstance(domain, syntax.RangeOf | syntax.Interval):
-            raise Failure("PS0206", domain.span, "a range or a set is wanted here", help="as in age in 18..64")
+            raise Failure("PS0206", domain.span, "a range or a set is expected here", help="as in age in 18..64")
         low, high = (self._values((end,), name, table)[0] for end in (domain.low, domain.high))
         if not all(isinstance(value, Fraction | int) for value in (low, high, *elements)):
             raise Failure("PS0206", domain.span, f"the words of {name} have no order", help=f"as in {name} in {{a, b}}")

@@ -50,11 +50,11 @@ def read_matrix(expr: syntax.Expr, public: Environment, size: int, names: Sequen
     value = evaluate(expr, public)
     what = " and ".join(names)
     if not isinstance(value, np.ndarray):
-        raise Failure("PS0318", expr.span, "a matrix of distances is wanted here", help=MATRIX)
+        raise Failure("PS0318", expr.span, "a matrix of distances is expected here", help=MATRIX)
     matrix = value.reshape(1, 1) if value.size == 1 else value
     if matrix.shape != (size, size):
         shape = " x ".join(str(n) for n in matrix.shape)
-        message = f"{what} takes {size} values, so {size} x {size} distances are wanted"
+        message = f"{what} takes {size} values, so {size} x {size} distances are expected"
         hint = "one row and one column for each value, in the order of the domain"
         raise Failure("PS0318", expr.span, message, label=f"{shape} here", help=hint)
     try:

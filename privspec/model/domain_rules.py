@@ -138,7 +138,7 @@ def _range(node: syntax.RangeOf, environment: Environment) -> IntegerRange:
 
 def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
     if not isinstance(value, tuple) or not value:
-        raise Failure("PS0221", span, "a set with at least one member is wanted here")
+        raise Failure("PS0221", span, "a set with at least one member is expected here")
     seen = set()
     for item in value:
         if item in seen:
@@ -247,7 +247,7 @@ def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRank
     first, second = (*node.arguments, None)[:2]
     if not isinstance(first, syntax.SetOf | syntax.Name):
         raise Failure(
-            "PS0226", node.arguments[0].span, "a set of alternatives is wanted here", help=f"this is {written}"
+            "PS0226", node.arguments[0].span, "a set of alternatives is expected here", help=f"this is {written}"
         )
     alternatives = _alternatives(first, environment)
     if second is None:

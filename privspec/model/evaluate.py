@@ -59,7 +59,7 @@ class Reader:
 
     def _path(self, name: str, span: Span) -> Path:
         if not name or "\0" in name:
-            raise Failure("PS0240", span, "a file name is wanted here")
+            raise Failure("PS0240", span, "a file name is expected here")
         path = Path(name) if self.base is None else self.base / name
         if not path.is_file():
             near = None
@@ -109,7 +109,7 @@ def read_csv(path: Path, name: str, span: Span, *, exact: bool = False) -> NDArr
                 for column, value in enumerate(cells, start=1):
                     where = f"{name}, row {line}, column {column}"
                     if value is None:
-                        raise Failure("PS0241", span, f"{where}: a number is wanted", label="read here")
+                        raise Failure("PS0241", span, f"{where}: a number is expected", label="read here")
                     if not np.isfinite(value):
                         raise Failure("PS0242", span, f"{where}: the number is not finite", label="read here")
                 if numbers and len(cells) != len(numbers[0]):
@@ -254,7 +254,7 @@ def _numbers(value: Value, span: Span) -> NDArray[Any]:
         return value
     if isinstance(value, Fraction):
         return exact_array([value], ())
-    raise Failure("PS0208", span, "numbers are wanted here")
+    raise Failure("PS0208", span, "numbers are expected here")
 
 
 def floats(value: Value, span: Span) -> NDArray[np.float64]:
@@ -265,7 +265,7 @@ def floats(value: Value, span: Span) -> NDArray[np.float64]:
     try:
         return as_float(value)
     except TypeError as error:
-        raise Failure("PS0208", span, "numbers are wanted here") from error
+        raise Failure("PS0208", span, "numbers are expected here") from error
     except OverflowError as error:
         raise Failure("PS0260", span, "a number here is too large to compute with") from error
 
@@ -383,7 +383,7 @@ def _index(expr: syntax.Index, environment: Environment) -> Value:
     for axis, item in enumerate(expr.indices):
         place = evaluate(item, environment)
         if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= base.shape[axis]:
-            raise Failure("PS0209", item.span, f"a whole number from 1 to {base.shape[axis]} is wanted here")
+            raise Failure("PS0209", item.span, f"a whole number from 1 to {base.shape[axis]} is expected here")
         places.append(int(place) - 1)
     return _unwrap(base[tuple(places)])
 
@@ -432,7 +432,7 @@ def places_in_turn(argument: syntax.Comprehension, environment: Environment) -> 
             return range(int(low), int(high) + 1)
     if isinstance(domain, syntax.Name) and domain.id in environment.parties:
         return range(1, environment.parties[domain.id] + 1)
-    raise Failure("PS0228", domain.span, "a range lo..hi, a set or an index set is wanted here")
+    raise Failure("PS0228", domain.span, "a range lo..hi, a set or an index set is expected here")
 
 
 def value_type(value: Value) -> Type:

@@ -70,7 +70,7 @@ class LossReader:
             case syntax.Call(function=name, arguments=arguments):
                 pass
             case _:
-                self.report.error("PS0404", statement.right.span, "a distribution is wanted here, as in normal(0, 1)")
+                self.report.error("PS0404", statement.right.span, "a distribution is expected here, as in normal(0, 1)")
                 return
         if not self._known_distribution(name, len(arguments), statement.right.span):
             return
@@ -269,7 +269,7 @@ class LossReader:
         left, right = self.typer.type_of(target.left, bound), self.typer.type_of(target.right, bound)
         for side, kind in ((target.left, left), (target.right, right)):
             if not plain(kind):
-                self.report.error("PS0402", side.span, f"one number is wanted here, and this is {kind.describe()}")
+                self.report.error("PS0402", side.span, f"one number is expected here, and this is {kind.describe()}")
         if target.probability is None:
             self._averaged(target.left, "target")
         else:

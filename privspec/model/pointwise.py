@@ -237,7 +237,7 @@ class Pointwise:
             for axis, place in enumerate(at):
                 extent = array.shape[axis]
                 if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= extent:
-                    raise Failure("PS0209", expr.span, f"a whole number from 1 to {extent} is wanted here")
+                    raise Failure("PS0209", expr.span, f"a whole number from 1 to {extent} is expected here")
                 chosen.append(int(place) - 1)
             return array[tuple(chosen)]
 
@@ -308,7 +308,7 @@ class Pointwise:
 def _numbers(grid: Grid, span: Span) -> Entries:
     first = grid.data.ravel()[:1]
     if len(first) and not isinstance(first[0], Fraction):
-        raise Failure("PS0208", span, "numbers are wanted here")
+        raise Failure("PS0208", span, "numbers are expected here")
     return grid.data
 
 

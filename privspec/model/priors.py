@@ -145,7 +145,7 @@ def _joined(parts: Sequence[Value]) -> Value:
 
 def _plain(argument: syntax.Argument, span: Span) -> syntax.Expr:
     if isinstance(argument, syntax.NO_EXPRESSION):
-        raise Failure("PS0406", span, "a plain value is wanted here")
+        raise Failure("PS0406", span, "a plain value is expected here")
     return argument
 
 

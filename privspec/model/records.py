@@ -29,7 +29,7 @@ LISTED = 2**16
 
 
 def set_laws_apart(spec: syntax.Spec) -> tuple[syntax.Spec, tuple[syntax.Relation, ...]]:
-    """The spec without its laws of records a person, and these."""
+    """The spec without its laws of records per person, and these."""
     relations = (one for one in spec.background if isinstance(one, syntax.Relation) and one.op == "~")
     found = tuple(one for one in relations if _of_records(one))
     return replace(spec, background=tuple(one for one in spec.background if one not in found)), found
@@ -72,7 +72,7 @@ def _read(
         raise Failure("PS0531", statement.left.span, text, help=f"declare the column: {hint}")
     if not isinstance(law, syntax.Call):
         hint = f"as in {spell(statement.left)} ~ poisson(4), or ~ empirical(numbers)"
-        raise Failure("PS0531", law.span, "a law of records a person is wanted here", help=hint)
+        raise Failure("PS0531", law.span, "a law of records a person is expected here", help=hint)
     plain = [one for one in law.arguments if not isinstance(one, syntax.NO_EXPRESSION)]
     first, last, listed = 0, MOST, list[Fraction]()
     if law.function in ("categorical", "empirical") and plain:

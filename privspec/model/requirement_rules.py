@@ -49,7 +49,7 @@ LARGE_DELTA = Fraction(1, 1000)
 WHOLE_REPORTS = ("LDP", "per-atom-LDP", "metric-DP", "Lipschitz")
 """Measures that compare any value with any other."""
 Figures: TypeAlias = tuple[str | None, tuple[Fraction, ...]]
-"""One exact figure, or an index set and one figure a person."""
+"""One exact figure, or an index set and one figure per person."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ def sort_clauses(clauses: Iterable[syntax.Clause], report: Report) -> Clauses:
         setattr(found, kind, clause)
         if before is not None:
             message = "this says a second time what the line already says"
-            hint = "write one requirement a line"
+            hint = "write one requirement per line"
             report.error("PS0310", clause.span, message, others=((before.span, "said here first"),), help=hint)
     return found
 
@@ -149,7 +149,7 @@ class RequirementReader:
         """The outputs or inputs that a line names; complaints about others."""
         if isinstance(names, syntax.AllOf):
             if names.what != kind + "s":
-                self.report.error(code, names.span, f"`all {kind}s` is wanted here")
+                self.report.error(code, names.span, f"`all {kind}s` is expected here")
                 return ()
             everything = tuple(self.scope.of(kind))
             if not everything:
@@ -179,7 +179,7 @@ class RequirementReader:
         elif declared is None:
             self.report.error(code, ref.span, f"nothing is called {ref.name}", help=hint)
         else:
-            message = f"{ref.name} is {declared.with_article}, and an {kind} is wanted here"
+            message = f"{ref.name} is {declared.with_article}, and an {kind} is expected here"
             self.report.error(code, ref.span, message, others=declared.here, help=hint)
         return None
 

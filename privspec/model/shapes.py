@@ -132,7 +132,7 @@ class Typer:
         if isinstance(found.element, Laws):
             return NUMBER if found.element.over is None else found.element.over.type
         if not found.numeric:
-            message = f"numbers are wanted here, and this is {found.describe()}"
+            message = f"numbers are expected here, and this is {found.describe()}"
             raise Failure("PS0208", expr.span, message, help=self._instead(expr, found))
         return found
 

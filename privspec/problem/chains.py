@@ -268,7 +268,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         yield at(span, f"other places for noise {beside}", "leave the line out: noise is added to the answers")
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
-            yield at(span, f"the noise family {name} {beside}", f"it knows {', '.join(FAMILIES)}")
+            yield at(span, f"the noise family {name} {beside}", f"choose one of {', '.join(FAMILIES)}")
     for node in model.outputs:
         if node.definition is not None or (node.domain is not None and node.domain.bounds != (None, None)):
             yield at(node.span, f"an output that is defined, or stays within a domain, {beside}", f"output {node.name}")

@@ -253,7 +253,7 @@ class Interpreter:
         return unsupported(
             self.model.source,
             span,
-            f"{message}, and solve adds noise to what is",
+            f"{message}; solve adds noise to linear answers",
             help_="release the linear parts, such as sums, and compute this from them with `output NAME = ...`, which "
             f"costs no privacy; {COMPUTED}",
         )
@@ -272,7 +272,7 @@ class Interpreter:
             case Fraction() | np.ndarray():
                 return constant(floats(value, span))
             case _:
-                raise self._not_linear(span, "numbers are wanted here")
+                raise self._not_linear(span, "numbers are expected here")
 
     def _binary(self, expr: syntax.Binary, local: dict[str, Binding]) -> Affine | PerUnit:
         left, right = self.expression(expr.left, local), self.expression(expr.right, local)
@@ -308,7 +308,7 @@ class Interpreter:
     def _floats(self, value: Reading, span: Span) -> np.ndarray:
         self._check_given(value, span)
         if isinstance(value, Moving):
-            raise self._not_linear(span, "a public number is wanted here")
+            raise self._not_linear(span, "a public number is expected here")
         return floats(value, span)
 
     def _check_given(self, value: Reading, span: Span) -> None:
@@ -386,7 +386,7 @@ class Interpreter:
         for axis, item in enumerate(indices):
             place = self.expression(item, local)
             if not isinstance(place, Fraction) or place.denominator != 1 or axis >= len(value.shape):
-                raise self._not_linear(item.span, "a whole number is wanted here")
+                raise self._not_linear(item.span, "a whole number is expected here")
             if not 1 <= place <= value.shape[axis]:
                 raise unsupported(
                     self.model.source,
@@ -437,7 +437,7 @@ class Interpreter:
         if not isinstance(member, Member):
             place = self.expression(item, local)
             if not isinstance(place, Fraction) or place.denominator != 1:
-                raise self._not_linear(item.span, "a whole number is wanted here")
+                raise self._not_linear(item.span, "a whole number is expected here")
             self._check_place(place, value.shape[0], item.span)
             member = Member(int(place) - 1, Partition.single(1), 0, set())
         self._check_place(Fraction(member.first + 1), value.shape[0], item.span)

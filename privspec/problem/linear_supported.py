@@ -158,7 +158,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         yield at(span, f"`trust {model.trust.name}`", f"`trust {'`, `trust '.join(TRUST_WORDS)}` can be computed")
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
-            yield at(span, f"the noise family {name}", f"it knows {', '.join(FAMILIES)}")
+            yield at(span, f"the noise family {name}", f"choose one of {', '.join(FAMILIES)}")
     for node in model.inputs:
         if not (node.type.numeric or isinstance(node.type.element, Tables)):
             yield at(node.span, f"with {node.name}, {node.type.describe()}")

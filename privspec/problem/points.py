@@ -192,7 +192,7 @@ def _accuracy(model: Model, reader: ErrorReader) -> Iterator[PointAccuracy]:
         asked, often = one.target, one.target.probability
         chance = None if often is None else public_number(often, model)
         if chance is not None and not 0 < chance < 1:
-            raise Failure("PS0406", asked.span, "a probability between 0 and 1 is wanted here")
+            raise Failure("PS0406", asked.span, "a probability between 0 and 1 is expected here")
         error = reader.read(asked.left)[0] if chance is None else PointError(reader.size_of(asked.left), 1, Fraction(1))
         yield PointAccuracy(error, public_number(asked.right, model), one.line, one.text, chance)
 
@@ -319,7 +319,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield output.span, f"a report of a point in {output.domain.describe()}", hint
     size = source.type.size // (source.type.shape[0] if source.index else 1)
     if size > LARGEST_SIZE or source.type.size // size > LARGEST_COUNT:
-        limits = f"up to {LARGEST_SIZE} numbers a point, and {LARGEST_COUNT:,} points"
+        limits = f"up to {LARGEST_SIZE} numbers per point, and {LARGEST_COUNT:,} points"
         yield source.span, f"with {source.name}, of {source.type.describe()}", f"a report is computed for {limits}"
     for line in model.requirements:
         yield from _line(line, source)
@@ -329,7 +329,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
             yield target.target.span, "such a line of accuracy of a report of a point", hint
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
-            yield span, f"the noise family {name} for metric-DP of real values", f"it knows {', '.join(FAMILIES)}"
+            yield span, f"the noise family {name} for metric-DP of real values", f"choose one of {', '.join(FAMILIES)}"
     if model.noise_at is not None and set(model.noise_at) - {source.name, output.name}:
         yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {output.name}`, or leave it out"
 

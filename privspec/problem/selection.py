@@ -509,6 +509,6 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         yield target.target.span, "lines of accuracy of a selected value", "leave them out: the error is in the loss"
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
-            yield span, f"the noise family {name} of a selected value", f"it knows {', '.join(FAMILIES)}"
+            yield span, f"the noise family {name} of a selected value", f"choose one of {', '.join(FAMILIES)}"
     if model.noise_at is not None:
         yield model.noise_at_spans[0], "places for noise of a selected value", "leave the line out"

@@ -101,7 +101,7 @@ def costs(body: syntax.Expr, scene: Pointwise, worlds: Worlds) -> Costs:
 def _costs(body: syntax.Expr, chances: Chances, worlds: Worlds) -> Costs:
     grid = chances.mean(_point_laws(body, chances, worlds))
     if grid.shape:
-        raise Failure("PS0402", body.span, "one number is wanted here")
+        raise Failure("PS0402", body.span, "one number is expected here")
     return spread(grid, worlds)
 
 

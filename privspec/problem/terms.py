@@ -88,7 +88,7 @@ def public_number(expr: syntax.Expr, model: Model) -> Fraction:
     """
     value = evaluate(expr, environment(model))
     if not isinstance(value, Fraction):
-        raise Failure("PS0208", expr.span, "a number is wanted here")
+        raise Failure("PS0208", expr.span, "a number is expected here")
     return value
 
 

@@ -196,7 +196,7 @@ def _chosen_rounds(model: Model, name: str) -> Choice:
             raise Failure(
                 "PS0525",
                 model.spec.span if loss is None else loss.span,
-                f"solve chooses {name} where as many as fit is all that is wanted",
+                f"solve chooses {name} where as many as fit is all that is asked for",
                 help=f"loss: -{name}, or loss: 1 / {name}",
             )
     text = f"a number of rounds is chosen from whole numbers from 1: choose {name} in 1..10000"

@@ -392,7 +392,7 @@ def test_a_release_does_not_stand_among_the_data(monkeypatch: pytest.MonkeyPatch
 def test_the_number_of_records_is_public_where_the_spec_has_it(tmp_path: Path) -> None:
     source = of_table(tmp_path, [("F", 1, 1.0, 1.0)] * 3, ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
     assert count_cells(table(False, records=3), source).sum() == 3 * STEPS
-    with pytest.raises(DataError, match="has 4 records, and the data have another number"):
+    with pytest.raises(DataError, match="has 4 records, and the data have a different number"):
         count_cells(table(False, records=4), source)
     with pytest.raises(DataError, match="strict"):
         count_cells(

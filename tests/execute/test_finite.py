@@ -1,4 +1,4 @@
-"""Tables: exact draws, one report a row, central draws, files, and what a run costs."""
+"""Tables: exact draws, one report per row, central draws, files, and what a run costs."""
 
 from __future__ import annotations
 

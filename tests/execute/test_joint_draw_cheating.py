@@ -137,7 +137,7 @@ class OutOfTurn(Voter):
         (TwoReveals, "signed two entries of kind reveal"),
         (CopiedCommitment, "copied another's commitment"),
         (CopiedReveal, "revealed other numbers than it had committed to"),
-        (OtherList, "agreed to another list than the last mixer's"),
+        (OtherList, "agreed to a list that is not the last mixer's"),
         (NonsenseCommitment, "posted a malformed entry of kind commit"),
         (WrongSignature, "did not sign the entry of kind commit that bears its name"),
     ],
@@ -415,7 +415,7 @@ def test_a_false_winner_is_seen_by_everybody(cheater: type[Mixer]) -> None:
 def test_a_mixer_that_does_not_open_its_layer_is_convicted_by_the_drawn_voter(number: int) -> None:
     what = "refused to open a ballot that opens"
     assert blamed(draw(mixer=Refuses, number=number)) == [f"mixer {number} {what}"]
-    what = "opened another ballot than the drawn one"
+    what = "opened a ballot that was not drawn"
     assert blamed(draw(mixer=PeelsAnother, number=number)) == [f"mixer {number} {what}"]
     assert blamed(draw(mixer=NoPeel, number=number)) == [f"mixer {number} did not post its entry of kind peel"]
 

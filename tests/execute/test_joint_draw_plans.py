@@ -151,7 +151,7 @@ def test_keys_and_session_come_from_who_verifies(
     board.write_text(json.dumps(outcome.transcript))
     assert run_command_line(["verify-draw", str(board)]) == 0
     status, shown = verified(keys)
-    assert status == 7 and "voter 1 has another key than the one given" in shown
+    assert status == 7 and "voter 1 has a different key from the one given" in shown
     status, shown = verified({name: key for name, key in keys.items() if name != "voter 2"})
     assert status == 7 and "voter 2 has no key" in shown
     assert run_command_line(["verify-draw", str(board), "--session", head["session"]]) == 7

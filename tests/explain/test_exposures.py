@@ -322,7 +322,7 @@ privacy: O is (epsilon, delta)-DP wrt x, replacing one entry
 """
     said = "epsilon = 1 (the spec's text says epsilon = 0.5)"
     plan = Problem(text).solve(epsilon=1)
-    public = "This release was made with other numbers than its description is written with"
+    public = "Some numbers of this release are not those in its description"
     assert (public if reader == "public" else said) in plan.explain(reader)
     assert "delta = " not in plan.explain("public")
     assert f"As solved {said}" in " ".join(plan.summary(100).split())

@@ -129,7 +129,7 @@ def test_tables_for_votes_are_compared_too() -> None:
         assert "k-randomised response (this plan)" in text
         assert "0.0926" in text
         assert "| exponential mechanism |" in text
-        assert "Strategy-proof (no voter gains by casting another ballot than the true one): no" in text
+        assert "Strategy-proof (no voter gains by casting a ballot that is not the true one): no" in text
 
 
 # --- the paper ------------------------------------------------------------------------------------

@@ -81,8 +81,8 @@ def test_the_least_amount_for_sizes_and_tails() -> None:
 def test_pages_and_sweeps_are_of_sizes() -> None:
     problem = Problem(stream(measure="(1, 1e-6)-DP", more="options: noise family gaussian\n"), {})
     page = problem.solve().explain("engineer")
-    assert "the loss goes with one over μ(ε, δ)" in page
-    assert "the loss goes with one over μ(ε, δ) squared" not in page
+    assert "the loss is inversely proportional to μ(ε, δ)" in page
+    assert "the loss is inversely proportional to μ(ε, δ) squared" not in page
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ REFUSED = [
     (spec(line="z is 1-metric-DP wrt x, distance euclidean"), "PS0501", "metric-DP of finite reports"),
     (spec(line="z is 0.5-zCDP wrt x"), "PS0501", "rho-zCDP of finite reports"),
     (spec(domain="[0, inf)"), "PS0501", "which has no bounds"),
-    (spec(line="z is 50-LDP wrt x"), "PS0501", "protect nothing"),
+    (spec(line="z is 50-LDP wrt x"), "PS0501", "protects nothing"),
     (spec(loss="E[ (z - x)^2 ]"), "PS0401", "no data model"),
     (spec(loss="worst[ (z - 2 * x)^2 ]"), "PS0502", "the size of one error"),
     (spec(loss="E[ |z - x| ]", model="background:\n  x ~ poisson(2)\n"), "PS0514", "poisson has no exact law"),

@@ -192,5 +192,5 @@ def test_a_group_that_may_lie_in_several_inputs_is_refused() -> None:
     with pytest.raises(SpecError) as found:
         lowered(model_of(text))
     assert [(one.code, one.message) for one in found.value.diagnostics] == [
-        ("PS0501", "solve cannot compute with entries of several inputs that change at once yet")
+        ("PS0501", "solve cannot compute with entries of several inputs that change at once")
     ]

@@ -249,7 +249,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "optimal" in said
     assert "K-norm noise of the Euclidean distance at place (scale 0.5), at each party" in said
     assert run_command_line(["verify", str(plan)]) == 0
-    assert "epsilon 2 a unit of euclidean distance" in capsys.readouterr().out
+    assert "epsilon 2 per unit of euclidean distance" in capsys.readouterr().out
     data = f"place={tmp_path / 'place.csv'}"
     assert run_command_line(["data", str(plan), "--input", data]) == 0
     assert "1 of 3 are missing" in capsys.readouterr().err

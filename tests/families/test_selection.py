@@ -272,7 +272,7 @@ def test_parts_read_the_columns_that_they_are_about():
             "worst[ rank_error(m, median(people.age)) ]",
             {"privacy": "m is 40-DP wrt people"},
             "PS0501",
-            "protect nothing",
+            "protects nothing",
         ),
         ("worst[ rank_error(m, median(people.age)) ]", {"output": "m in {x, y}"}, "PS0519", ""),
         ("worst[ rank_error(m, mode(people.age)) ]", {"output": "m in 0..5"}, "PS0519", "the same values"),

@@ -41,10 +41,10 @@ EXPECTED = {
     5: "with r",
     6: "a value for c",
     10: "outputs that stay within a domain (z in 1..3)",
-    14: "with functions it cannot see into",
+    14: "with a function that it cannot see into",
     15: "conditions on the mechanism",
     17: "a probability of anything but the size of an error",
-    20: "epsilon-metric-DP requirements",
+    20: "epsilon-metric-DP where noise is added",
     21: "fairness requirements",
     23: "the noise family table",
 }
@@ -138,7 +138,7 @@ def lines_of(error: SpecError) -> set[int]:
 @pytest.mark.parametrize("measure", ["251-DP", "1001-GDP", "(1e8, 1e-6)-DP", "1000000-zCDP"])
 def test_requirements_too_weak_to_mean_anything(measure: str) -> None:
     text = spec("input x in [0, 1]^2; output O", "", "E[ ||O - x||^2 ]", f"O is {measure} wrt x")
-    assert "protect nothing" in refused(text)[7]
+    assert "protects nothing" in refused(text)[7]
 
 
 @pytest.mark.parametrize(

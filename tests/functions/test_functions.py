@@ -133,7 +133,7 @@ REFUSED = [
     ("borda_lottery", (Argument(Type((3,), Symbols(("a", "b")))),), "rankings"),
     ("cost", (Argument(Type((), Symbols(("a",)))),), "price"),
     ("sqrt", (Argument(Type((), Symbols(("a",)))),), "numbers"),
-    ("probit_mle", (vector(3),), "one row a choice"),
+    ("probit_mle", (vector(3),), "one row per choice"),
 ]
 
 

@@ -267,4 +267,4 @@ privacy: z is 1-zCDP wrt x, replacing everything
     with pytest.raises(SpecError) as caught:
         solved_text(shaped)
     (found,) = caught.value.diagnostics
-    assert (found.code, found.message) == ("PS0501", "solve cannot compute rho-zCDP beside a scale that is chosen yet")
+    assert (found.code, found.message) == ("PS0501", "solve cannot compute rho-zCDP beside a scale that is chosen")

@@ -98,7 +98,7 @@ FORGERIES = [
     (("problem", "blocks", 0, "released", 0, "tables", 0, "weight"), "0", "of no weight"),
     (("problem", "blocks", 0, "released", 0, "tables", 0, "running"), [1], "by columns that it has not"),
     (("problem", "blocks", 0, "released", 0, "tables", 0, "ranges"), [0], "by columns that it has not"),
-    (("problem", "blocks", 0, "columns", 0, "upper"), 4, "of another length than its tables"),
+    (("problem", "blocks", 0, "columns", 0, "upper"), 4, "of a different length from its tables"),
     (("problem", "blocks", 0, "families"), ["laplace"], "is not a family of noise that the problem allows"),
     (("problem", "obligations", 0, "units", 0, "adding"), False, "records that move"),
     (("problem", "obligations", 0, "seen"), [], "hides, line"),

@@ -172,7 +172,7 @@ def test_another_metric_is_another_line():
     told = mutate(base, ("problem", "obligations", 0, "measure", "distance"), "euclidean")
     report = judge(Item(told, "plan"))
     assert not report.ok
-    assert "1.4142136 a unit of euclidean" in " ".join(claim.text for claim in report.claims)
+    assert "1.4142136 per unit of euclidean" in " ".join(claim.text for claim in report.claims)
     told = mutate(base, ("problem", "obligations", 0, "measure", "distance"), "hamming")
     assert not judge(Item(told, "plan")).ok
 

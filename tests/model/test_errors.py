@@ -121,7 +121,7 @@ WRONG = [
     (PRIVATE, "P is M-DP wrt t", "PS0201", "parameters:"),
     (PRIVATE, "P is 1-metric-DP wrt t", "PS0309", "distance euclidean"),
     (PRIVATE, "P is 1-metric-DP wrt t, distance euclidian", "PS0309", "did you mean euclidean?"),
-    (PRIVATE, f"{PRIVATE}, replacing one record", "PS0310", "one requirement a line"),
+    (PRIVATE, f"{PRIVATE}, replacing one record", "PS0310", "one requirement per line"),
     (PRIVATE, f"{PRIVATE}, distance euclidean", "PS0310", ""),
     (PRIVATE, "P is 1-LDP wrt t, replacing one record", "PS0310", ""),
     (PRIVATE, "P is 1-DP wrt t, adding or removing everything", "PS0311", "replacing everything"),

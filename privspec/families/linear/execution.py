@@ -95,7 +95,7 @@ class Executed:
             if name not in constants:
                 why = f"{name} has no value in this plan, and none was given"
             elif value.size != prod(shape) or np.squeeze(value).shape != tuple(e for e in shape if e != 1):
-                why = f"{name} has the shape {value.shape}, and {shape} is wanted"
+                why = f"{name} has the shape {value.shape}, and {shape} is expected"
             elif not np.all(np.isfinite(value)):
                 why = f"{name} is not finite"
             if why is not None:

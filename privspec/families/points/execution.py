@@ -126,7 +126,7 @@ def read_points_of(block: PointBlock, data: Mapping[str, Any], circumstances: Ci
             found += np.stack(read, axis=1).tolist()
             circumstances.progress("records read", len(found), None)
         if not found:
-            refuse("PS0808", "there are no records", help="one record a row, below a line that names the columns")
+            refuse("PS0808", "there are no records", help="one record per row, below a line that names the columns")
     placed = [inside(block, point) for point in found]
     outside = [_outside(point, exact) for point, exact in zip(found, placed, strict=True)]
     if block.ball is not None:

@@ -41,7 +41,7 @@ class SphereLaw:
     def each(self, statistics: Steps, randomness: Randomness) -> NDArray[np.float64]:
         """Reports (M, k) in data units for statistics (M, k) in steps."""
         if statistics.shape[1] != self.size:
-            raise ValueError("a sphere report of another size than the statistic")
+            raise ValueError("a sphere report of a different size from the statistic")
         parts = [self._some(statistics[i : i + TOGETHER], randomness) for i in range(0, len(statistics), TOGETHER)]
         radius = SphereReport(self.epsilon, self.bound, self.size).radius
         return radius * np.concatenate(parts) if parts else np.zeros((0, self.size))

@@ -155,7 +155,7 @@ def forbidden(system: StatisticSystem, way: Way) -> str:
     if families is not None and way.family not in families:
         return f"the spec asks for noise of family {', '.join(families)}"
     if not way.executable:
-        return "there is no exact sampler for it yet, so it is simulated only"
+        return "there is no exact sampler for it, so it is simulated only"
     return ""
 
 

@@ -44,7 +44,7 @@ CELLS = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is looked for: the input's name, the column of the parties (None: one party), features, records a party.
+    """What is looked for: the input's name, the column of the parties (None: one party), features, records per party.
 
     `only`: the one party whose rows are wanted; data without a column of parties are then all of that party. `header`:
     whether text files have one; else their columns are the party's and then the features in their order. `fit`: where
@@ -196,7 +196,7 @@ def _check_width(wanted: Wanted, found: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """One record a row: numbers, or those of the chosen minus those of the rejected alternative."""
+    """One record per row: numbers, or those of the chosen minus those of the rejected alternative."""
 
     key: str | None
     chosen: tuple[str, ...]

@@ -174,7 +174,7 @@ def aggregate_reports(
 ) -> Aggregate:
     """Shares of the values behind local reports of a plan.
 
-    Args: sources, files or objects with one report a row; all of them are counted together.
+    Args: sources, files or objects with one report per row; all of them are counted together.
     Raises: UsageError (PS0841) if the plan makes no local reports; DataError, VerificationError.
     """
     local = mechanism_of(plan).local_reports(model)
@@ -182,7 +182,7 @@ def aggregate_reports(
         raise UsageError.of(
             "PS0841",
             "this plan makes no local reports: it releases values about all data at once",
-            help="read its release as it is; `aggregate` is for plans of one report a person (LDP, metric privacy)",
+            help="read its release as it is; `aggregate` is for plans of one report per person (LDP, metric privacy)",
         )
     if estimator != AUTO:
         named_estimator(estimator)
@@ -298,7 +298,7 @@ def _mean(values: Array) -> tuple[float, float]:
 def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: Progress = silent) -> NDArray[np.int64]:
     """How often each joint output of a table was reported (columns,).
 
-    Args: sources, each a path, a release, or an object with one report a row; digest, of the plan.
+    Args: sources, each a path, a release, or an object with one report per row; digest, of the plan.
     Raises: DataError (PS0802 to PS0808, PS0842), VerificationError (PS0843) if a file says that its reports were made
         under another plan.
     """
@@ -316,7 +316,7 @@ def count_reports(law: TableLaw, sources: Iterable[Any], digest: str, progress: 
         known |= who
         counts += _count(law.columns, reports, digest, progress)
     if not counts.any():
-        refuse("PS0808", "there are no reports", help="one report a row, below a line that names the columns")
+        refuse("PS0808", "there are no reports", help="one report per row, below a line that names the columns")
     impossible = np.all([np.diff((0, *row.cumulative)) == 0 for row in law.laws], axis=0)
     if counts[impossible].any():
         refuse("PS0842", "among the reports are some that the plan gives to no value at all")
@@ -378,7 +378,7 @@ def _opened(source: Any) -> tuple[Any, Any]:
             found = json.loads(source.read_text(encoding="utf-8"))
             if isinstance(found, Mapping) and isinstance(found.get("outputs"), Mapping):
                 if not str(found.get("format")).startswith(MAJOR):
-                    refuse("PS0842", f"these reports have another format than {MAJOR}x", help="make them again")
+                    refuse("PS0842", f"these reports have a different format from {MAJOR}x", help="make them again")
                 return {n: o["values"] for n, o in found["outputs"].items()}, found.get("plan_sha256")
         if suffix == ".npy":
             array = np.load(source, mmap_mode="r", allow_pickle=False)

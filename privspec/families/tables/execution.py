@@ -109,7 +109,7 @@ def read_values(
 
 
 def _ballots(rows: ModelRows, block: InputBlock, source: Any, *, header: bool) -> Form | None:
-    """The ballots that a source holds, for an input of one value a party whose order nothing looks at."""
+    """The ballots that a source holds, for an input of one value per party whose order nothing looks at."""
     if block.index is None or order_matters(rows.model, block.name):
         return None
     form = Form.of_block(block)

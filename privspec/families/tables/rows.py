@@ -92,7 +92,7 @@ class ModelRows(Rows):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """With the values of their domains; what has no shape is one value a record."""
+        """With the values of their domains; what has no shape is one value per record."""
         return tuple(_variable(block) for block in self.blocks)
 
     @property
@@ -236,7 +236,7 @@ class Reports(Secret):
 
 
 def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> Reports:
-    """Reads one record a row; what is held of it is the number of its table row (one or two bytes).
+    """Reads one record per row; what is held of it is the number of its table row (one or two bytes).
 
     An input without data of its own takes its columns from the only data there are.
     Raises: DataError (PS0802 to PS0809), whose messages name a record by its number and never show a value.
@@ -244,7 +244,7 @@ def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstanc
     encoded = encode(rows, data, circumstances)
     chosen = _choose_rows(rows, list(encoded.values()), len(law.rows))
     if not len(chosen):
-        refuse("PS0808", "there are no records", help="one record a row, below a line that names the columns")
+        refuse("PS0808", "there are no records", help="one record per row, below a line that names the columns")
     return Reports(law, chosen, circumstances)
 
 

@@ -356,8 +356,8 @@ def _units(frame: Frame, vote: Vote) -> None:
     about, heads = ((vote.output,), (vote.output,), (vote.source,)), {(one.outputs, one.seen, one.wrt) for one in lines}
     for text, holds in (
         ("does not read just the one input of the problem", held == [(vote.source, vote.party)] and coming),
-        ("gives another output than the lines are about", heads == {about}),
-        ("has a line about another unit than voters", known and len(units) == len(lines)),
+        ("gives an output that its lines are not about", heads == {about}),
+        ("has a line about a different unit from voters", known and len(units) == len(lines)),
         ("makes the number of voters public, though voters come and go", vote.secret == any(coming)),
         ("leaves ballots out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
         ("is under a trust that is not known for votes", not frame.trust.means.shared),
@@ -403,7 +403,7 @@ class VoteRules(Rules):
         ratio = executed.rule.ratio(vote.ballots, *vote.change(asked))
         many, rounds = vote.group(asked) > 1, vote.rounds is not None
         if one.because != (lemma, *["group-privacy"] * many, *["repeated-votes"] * rounds):
-            raise case.guarantees.wrong("names another lemma than the one it rests on")
+            raise case.guarantees.wrong("names a different lemma from the one it rests on")
         said, name = one.achieved.get("epsilon", Fraction(-1)), asked.measure.name
         spare = said != one.asked["epsilon"] and said > 0 and within(ratio, said * (1 - SPENT))
         holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not (asked.measure.each or spare)

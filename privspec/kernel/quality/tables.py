@@ -317,7 +317,7 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
     moments, several = task.moments(alpha), task.masses() if len(task.masses()) > 1 else []
     known = all(set(h) <= set(several) for _, _, h in moments) and len(task.laws) < 2
     if not known or any(w != alpha for *_, w in task.laws) or min(*weights, *task.ends()[alpha]) < 0:
-        raise Refused("the background law has another share than 1 - alpha")
+        raise Refused("the background law has a different share from 1 - alpha")
     free = [k for k, weight in enumerate(weights) if weight and several]
     names = (alpha, *(f"mean {k}" for k in free))
 

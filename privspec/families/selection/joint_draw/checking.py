@@ -206,7 +206,7 @@ class Checker:
 
     def _commit(self, entry: Entry, _: int) -> str | None:
         if entry.body["list"] != self.agreed.hex():
-            return "agreed to another list than the last mixer's"
+            return "agreed to a list that is not the last mixer's"
         found = bytes.fromhex(entry.body["commitment"])
         if len(found) != KEY:
             raise ValueError("another length")
@@ -318,7 +318,7 @@ def protest(head: Head, opened: Sequence[bytes], refused: int | None, body: Body
     if number == refused and (number + 1 < len(names) or _well_formed(head, found, opened[0])):
         return Finding((names[number],), "refused to open a ballot that opens")
     if number + 1 < len(opened) and found != opened[number + 1]:
-        return Finding((names[number],), "opened another ballot than the drawn one")
+        return Finding((names[number],), "opened a ballot that was not drawn")
     return None
 
 

@@ -139,11 +139,13 @@ def _anchored(report: Report, head: Head, keys: Mapping[str, str] | None, sessio
         return replace(report, anchors=Anchors(session=session is not None))
     for name, own in head.voters.items():
         if keys.get(name) != own.sign.hex():
-            report = _refused(report, (name,), "has another key than the one given" if name in keys else "has no key")
+            report = _refused(
+                report, (name,), "has a different key from the one given" if name in keys else "has no key"
+            )
     known = [name for name in head.mixers if name in keys]
     for name in known:
         if keys[name] != head.mixers[name].sign.hex():
-            report = _refused(report, (name,), "has another key than the one given")
+            report = _refused(report, (name,), "has a different key from the one given")
     absent = tuple(name for name in keys if head.keys(name) is None)
     anchors = Anchors(True, len(known) == len(head.mixers), session is not None, absent)
     return replace(report, anchors=anchors)

@@ -118,7 +118,7 @@ def counts_of(
         whole = np.take(whole, group.kept, axis=axis)
     found: list[list[int]] = whole.reshape(block.groups, block.size).tolist()
     if block.records is not None and sum(map(sum, found)) != block.records:
-        text = f"the spec says that {block.source} has {block.records:,} records, and the data have another number"
+        text = f"the spec says that {block.source} has {block.records:,} records, and the data have a different number"
         refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
     return found
 
