@@ -32,7 +32,7 @@ from privspec.explain.document import (
     table,
     tested,
 )
-from privspec.explain.facts import ClaimFact, Facts
+from privspec.explain.facts import OWN_UNITS, ClaimFact, Facts
 from privspec.explain.questions import COUNTS
 from privspec.explain.summary import (
     accuracy_tables,
@@ -177,7 +177,8 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
     loss, line = facts.loss, facts.context.loss_because
     if loss is None:
         return
-    words = f"The loss {loss.expression} is {loss.value}{f' ({loss.units})' if loss.units else ''}."
+    units = "each term in units of its own" if OWN_UNITS in loss.units and "+" in loss.units else loss.units
+    words = f"The loss {loss.expression} is {loss.value}{f' ({units})' if units else ''}."
     yield proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
     # what counts where several are equal is part of what the loss means
     for name, taken in facts.context.ties.items():

@@ -169,7 +169,7 @@ def _blocks(design: DesignFact) -> list[Block]:
     text = f"Its loss of {chosen.loss} and its cost of {chosen.cost} are {design.value} together: {design.verdict}."
     said.append(proved(text, Judged("alternatives"), _BOUND))
     if chosen.lost is not None:
-        text = f"What is cut of people's records is expected to add {chosen.lost} of it, by the law of the spec."
+        text = f"What is cut from people's records is expected to add {chosen.lost} of it, by the law of the spec."
         said.append(proved(text, Judged("alternatives")))
     said += [reported(f"The sum would be {design.relaxed}.", _BOUND)] if design.relaxed else []
     said += [reported(f"{one.name} has no plan: {one.why}.", Judged("alternatives")) for one in _without(design)]

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from privspec.model.observers import Unit
 
 
+OWN_UNITS = "units of the loss expression"
+"""What a plan says of a loss whose units have no name; the expression stands beside the figure."""
+
 Rows = list[tuple[str, str]]
 """A label and a text each."""
 

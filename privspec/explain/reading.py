@@ -24,6 +24,7 @@ from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, Ren
 from privspec.explain.designs import design_of
 from privspec.explain.document import Because, Judged, Note, Sentence, SpecLine, Status
 from privspec.explain.facts import (
+    OWN_UNITS,
     AccuracyFact,
     AlternativeFact,
     BindingFact,
@@ -182,10 +183,6 @@ def _claim_fact(
     )
 
 
-_OWN_UNITS = "units of the loss expression"
-"""What a plan says of a loss whose units have no name; the expression stands beside the figure."""
-
-
 def _loss_fact(plan: Stated, mechanism: MechanismFact, where: Context) -> LossFact | None:
     loss = plan.loss
     if loss is None:
@@ -199,7 +196,7 @@ def _loss_fact(plan: Stated, mechanism: MechanismFact, where: Context) -> LossFa
         gap=percent(gap, 2, UP) if gap is not None and percentage else known(gap, 1, UP),
         standard_error=known(loss.standard_error, 2, UP),
         expression=loss.expression,
-        units=loss.units.removeprefix(_OWN_UNITS),
+        units=loss.units.removeprefix(OWN_UNITS),
         among=loss.among,
         error=None if variance is None else rounded(math.sqrt(variance)),
         variance=known(variance),

@@ -151,7 +151,7 @@ class StatisticFact(AddedNoise):
         return (
             proved(f"Records of {source} are {fit}, and put on a grid of step {grid}.", self.input_line, self.note),
             proved(
-                f"From each {self.party}'s records the {self.route} is computed; the noise is calibrated to how far "
+                f"Each {self.party}'s records give the {self.route}; the noise is calibrated to how far "
                 "one unit can move it, rounding included.",
                 self.note,
             ),

@@ -254,9 +254,9 @@ def _words(table: Table) -> Iterator[str]:
 
 
 def _amount_words(amount: Amount, *, estimated: bool) -> str:
-    parts = ["an average of the costs of draws"] if amount.average is not None else []
+    parts = ["the average cost of a draw"] if amount.average is not None else []
     parts += [f"{readable(one.weight)} times an average total variation" for one in amount.variations]
-    parts += [f"{readable(worst.weight)} times the worst row's cost" for worst in amount.worst]
+    parts += [f"{readable(worst.weight)} times the average cost in the worst row" for worst in amount.worst]
     parts += [f"{readable(price.weight)} times {price.name}" for price in amount.prices]
     parts += ["the squared errors of estimates that conditions make unbiased"] if estimated else []
     parts += [readable(amount.constant)] if amount.constant or not parts else []

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from privspec.kernel.trust import NORMS
+from privspec.model.neighbours import plural
 
 if TYPE_CHECKING:
     from privspec.kernel.participation import Kept
@@ -107,15 +108,13 @@ def obligation_words(obligation: Obligation) -> str:
     """What is promised to whom, as in "one voter changes: all of x and y of that voter"."""
     units = " or ".join(map(unit_words, obligation.units))
     seen, who = _listed(obligation.seen), " and ".join(obligation.observers)
-    asked = measure_words(obligation.measure)
+    asked = f"{'satisfies' if len(obligation.seen) == 1 else 'satisfy'} {measure_words(obligation.measure)}"
     if any(unit.kind == GIVEN for unit in obligation.units):
         return (
             f"Line {obligation.line}: for any two values that one entry of {_listed(obligation.wrt)} may have, all "
-            f"other entries drawn from the model given that one, {seen}, as seen by {who}, satisfies {asked}."
+            f"other entries drawn from the model given that one, {seen}, as seen by {who}, {asked}."
         )
-    return (
-        f"Line {obligation.line}: if {units}, and nothing else does, then {seen}, as seen by {who}, satisfies {asked}."
-    )
+    return f"Line {obligation.line}: if {units}, and nothing else does, then {seen}, as seen by {who}, {asked}."
 
 
 GIVEN = "entry given the model"
@@ -134,7 +133,7 @@ def unit_words(unit: Unit) -> str:
     one = unit.count == 1
     verb = ("is" if one else "are") + " added or removed" if unit.adding else "changes" if one else "change at once"
     apart = "" if unit.apart is None else f", {'exactly' if unit.exactly else 'at least'} {unit.apart} apart"
-    what = f"one {name}" if one else f"up to {unit.count} of the units {name}"
+    what = f"one {name}" if one else f"up to {unit.count} {plural(name)}"
     if unit.party:
         return f"{what} {verb} (all of {inputs} of {'that' if one else 'each'} {name}){apart}"
     return f"{what} of {inputs.replace(' and ', ' or ')} {verb}{apart}"  # in one of them, not in each
