@@ -128,21 +128,25 @@ def inside(points: Array, radius: float, ball: Ball) -> Array:
 
 ROOT_HALF = 0.7071067811865476
 ROOT_TWO_OVER_PI = 0.7978845608028654
-GRADIENT_STEPS = (10, 10, 20, 40)
+GRADIENT_STEPS = (40, 20, 20, 40)
 """Projected gradient steps of the rounds; the last number repeats."""
+SETTLED = 6
+"""Steps of the first round after which a voter's face is looked at."""
 NEWTON_STEPS = 6
 PATIENCE, BOLD = 3, 1e-9
 """After so many rounds steps may become this much longer than the curvature says, as long as losses fall: where all
 choices are explained the loss falls like exp(-z^2/2), and steps by its curvature would be short for ever."""
 SHARES = (1.0, 0.25, 0.0625)
 """Shares of a Newton step that are tried until one lowers the loss."""
-CAUTION = 1.5
+CAUTION = 1.0
 """The least inverse step, in units of the largest curvature where a round starts."""
 RIDGE = 1e-11
 """Added to the Hessian in units of its trace: directions that no record sees stay put."""
+TOGETHER = 8
+"""Voters whose numbers of free entries are the same in units of this take their Newton steps together."""
 FLAT = 1e-290
 """Curvature below which a loss counts as flat: its quotients would overflow."""
-CHUNK = 2**20
+CHUNK = 2**21
 """Bytes of records that are worked on together; they stay in the cache of a core."""
 
 
@@ -189,7 +193,8 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
             data, point = unit[part], points[part]
             values = seen_by(data, point)
             curvature = caution[part] * largest_curvature(data, bend(values, slope(values)))
-            lower = descend(data, point, np.where(curvature > FLAT, curvature, 1.0), ball, descents)
+            curvature = np.where(curvature > FLAT, curvature, 1.0)
+            lower = descend(data, point, curvature, ball, descents, SETTLED if number == 0 else descents)
             # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
             failed = losses_of(seen_by(data, lower)) > losses_of(values)
             caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(floor, 0.3 * caution[part]))
@@ -218,12 +223,17 @@ def largest_curvature(data: Array, bends: Array) -> Array:
     return size
 
 
-def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int) -> Array:
-    """Accelerated projected gradient, restarted for each voter where it points uphill."""
+def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int, settled: int) -> Array:
+    """Accelerated projected gradient, restarted for each voter where it points uphill; at most so many steps.
+
+    A voter whose entries have been zero, or not, for `settled` steps has found its face, and takes no more of them.
+    """
+    found, here = start.copy(), np.arange(len(start))
     point = ahead = start
     momentum = np.ones(len(start))
     rate = (1.0 / curvature)[:, None]
-    for _ in range(steps):
+    face = start != 0
+    for step in range(1, steps + 1):
         values = seen_by(data, ahead)
         uphill = pulled_by(data, slope(values))
         uphill *= rate
@@ -236,7 +246,17 @@ def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int)
         ahead = target + factor[:, None] * move
         momentum = np.where(keep, following, 1.0)
         point = target
-    return point
+        if step % settled == 0 and step < steps:
+            before, face = face, point != 0
+            going = (face != before).any(axis=1)
+            found[here[~going]] = point[~going]
+            if not going.any():
+                return found
+            if not going.all():
+                data, point, ahead, face = data[going], point[going], ahead[going], face[going]
+                momentum, rate, here = momentum[going], rate[going], here[going]
+    found[here] = point
+    return found
 
 
 def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Array, Array]:
@@ -290,23 +310,44 @@ def newton(
     free, normals, bending = ball.face(point, gradients, careful)
     free = free | ~edge[:, None]
     normals = normals * edge[:, None]
-    root = np.sqrt(bend(values, slopes))[..., None] * data
+    weighted = np.sqrt(bend(values, slopes))
+    step = np.zeros(point.shape)
+    # Voters go with those that have about as many free entries, so that nothing is worked out for the others.
+    widths = np.minimum(-(-free.sum(axis=1) // TOGETHER) * TOGETHER, features)
+    for width in np.unique(widths):
+        some = np.flatnonzero(widths == width)
+        kept, root = free[some], data[some]
+        places = np.argsort(~kept, axis=1, kind="stable")[:, :width]
+        if width < features:
+            kept, root = np.take_along_axis(kept, places, axis=1), np.take_along_axis(root, places[:, None, :], axis=2)
+        else:
+            places = np.broadcast_to(np.arange(features), kept.shape)
+        root = root * weighted[some][..., None]
+        here = (some[:, None], places)
+        moved = tangent(root, kept, -gradients[here], normals[here], (bending * edge)[some])
+        step[here] = moved
+    return np.where(edge[:, None], ball.settle(point, step, normals, careful), ball.project(point + step))
+
+
+def tangent(root: Array, free: NDArray[np.bool_], downhill: Array, normals: Array, bending: Array) -> Array:
+    """The step (N, d) of free entries to the least of the second-order loss, at the normal's value where there is one.
+
+    Args: root (N, n, d), whose products are the Hessians; bending (N,), what the boundary adds to them.
+    """
     if len(root) == 1:
         root = np.repeat(root, 2, axis=0)  # as in `each`; the two factors stay one array, which numpy sees
-    hessian = np.matmul(root.transpose(0, 2, 1), root)[: len(data)]
-    diagonal = np.arange(features)
-    trace = np.ascontiguousarray(hessian[:, diagonal, diagonal]).sum(axis=1)  # one order of summation in every layout
+    hessian = np.matmul(root.transpose(0, 2, 1), root)[: len(free)]
+    diagonal = np.arange(free.shape[1])
+    trace = np.ascontiguousarray(hessian[:, diagonal, diagonal] * free).sum(axis=1)  # one order in every layout
     trace = np.where(trace > FLAT, trace, 1.0)
     hessian *= (free[:, :, None] & free[:, None, :]) / trace[:, None, None]
-    hessian[:, diagonal, diagonal] += np.where(free, RIDGE + (bending * edge / trace)[:, None], 1.0)
-    right = np.stack([-gradients * free / trace[:, None], normals], axis=2)
-    answer = np.linalg.solve(hessian, right)
+    hessian[:, diagonal, diagonal] += np.where(free, RIDGE + (bending / trace)[:, None], 1.0)
+    answer = np.linalg.solve(hessian, np.stack([downhill * free / trace[:, None], normals], axis=2))
     along, across = answer[..., 0], answer[..., 1]
     # On a face the step keeps the normal's value: the multiplier that does so.
     crossing = (normals * across).sum(axis=1)
     multiplier = (normals * along).sum(axis=1) / np.where(crossing > 0, crossing, 1.0)
-    step = along - multiplier[:, None] * across
-    return np.where(edge[:, None], ball.settle(point, step, normals, careful), ball.project(point + step))
+    return np.asarray(along - multiplier[:, None] * across)
 
 
 Engine = Literal["numpy", "compiled"]
