@@ -411,11 +411,11 @@ def _count(
             table = {value: lookups[place](value) for value in set(column)}
             codes = np.array([table[value][0] for value in column], dtype=np.int64)
             exact = exact and all(fit for _, fit in table.values())
-            if not again:
+            if not again and not attribute.measured:
                 _tell(fits[place], attribute, table, column, records)
             fitting &= codes != NO_PLACE
             places[place] = np.maximum(codes, 0)
-        for place, tally in zip(asked.added, groups.tallies, strict=True):
+        for place, tally in zip(asked.numbers, groups.tallies, strict=True):
             exact = exact and not tally.below + tally.above
             fits[place].tally(tally.below, tally.above, tally.nonzero, tally.small)
         if one.drops:
@@ -446,7 +446,7 @@ def _fit(one: Grid, attribute: Attribute, keeper: Keeper) -> Fit:
     fate = "their records are left out" if one.drops else f"each counts as {first}"
     ends = (None, None) if attribute.values else (float(attribute.lower), float(attribute.upper))
     words = attribute.values
-    if attribute.shared:
+    if attribute.measured:
         ends, words = (float(Fraction(words[0])), float(Fraction(words[1]))), ()
     return keeper.fit(one.held.name, attribute.name, fate=fate, words=words, lower=ends[0], upper=ends[1])
 

@@ -4,6 +4,7 @@ Every engine (polars here, a database in `warehouse`) answers with groups of rec
 - of a column of words, and of whole numbers in text, the cell as it stands is a key;
 - of a column of whole numbers the key is the number, all numbers beyond an end as one, and what lies between two whole
   numbers as a quarter beside the nearest;
+- of a column of numbers that only cuts tell apart, the key is how many cuts lie below;
 - a column of numbers is added up: x becomes floor((min(max(x, low), high) - low) * factor + 1/2) steps, in doubles of
   64 bits operation by operation, at most `steps`, where factor = steps / (high - low) is rounded once, here. Whether x
   is missing (nothing, or not a number) is a key, and it counts as no steps.
@@ -17,6 +18,7 @@ says, for which engines give the sum of the least steps of every set of columns.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
@@ -43,25 +45,42 @@ BATCH = 2**18
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column of a table: its admissible values in order, integers lower..upper, or numbers between two `ends`."""
+    """One column of a table: its admissible values in order, integers lower..upper, or numbers between two `ends`.
+
+    `cuts`, as in "< 18": its cells hold what lies before each, and the rest.
+    """
 
     name: str
     values: tuple[str, ...] = ()
     lower: int = 0
     upper: int = -1
     shared: bool = False
+    cuts: tuple[str, ...] = ()
     between: ClassVar[bool] = True
     """Of whole numbers: whether all numbers that are as near to one of them may stand for each other."""
 
     @classmethod
-    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, bool]) -> Attribute:
+    def of(cls, column: tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]) -> Attribute:
         """As the kernel reads it."""
-        name, values, lower, upper, shared = column
-        return cls(name, values, shared=shared) if lower is None or upper is None else cls(name, (), lower, upper)
+        name, values, lower, upper, cuts, shared = column
+        if lower is None or upper is None:
+            return cls(name, values, shared=shared, cuts=cuts)
+        return cls(name, (), lower, upper, cuts=cuts)
 
     @property
     def size(self) -> int:
-        return len(self.values) or self.upper - self.lower + 1
+        return len(self.cuts) + 1 if self.cuts else len(self.values) or self.upper - self.lower + 1
+
+    @property
+    def measured(self) -> bool:
+        """Whether its cells are read as numbers between two ends: added up, or cut."""
+        return self.shared or bool(self.cuts and self.values)
+
+    @cached_property
+    def below(self) -> tuple[float, ...]:
+        """For each cut the least number that does not lie before it: 12.1 is 12.1, rounded as data are to 64 bits."""
+        told = ((sign, float(Fraction(value))) for sign, value in (text.split() for text in self.cuts))
+        return tuple(nextafter(value, np.inf) if sign == "<=" else value for sign, value in told)
 
     @cached_property
     def ends(self) -> tuple[float, float]:
@@ -89,6 +108,8 @@ class Attribute:
 
     def lookup(self) -> Callable[[Any], tuple[int, bool]]:
         """From a key as it was read to its place in the domain, and whether it fits exactly."""
+        if self.measured:
+            return lambda place: (NO_PLACE if place is None else place, place is not None)
         if not self.values:
             return self._nearest
         words = {text: place for place, text in enumerate(self.values)}
@@ -100,7 +121,8 @@ class Attribute:
         if quantity != quantity:
             return NO_PLACE, False
         nearest = floor(min(max(quantity, self.lower), self.upper) + 0.5)
-        return nearest - self.lower, nearest == quantity
+        place = bisect_right(self.below, nearest) if self.cuts else nearest - self.lower
+        return place, nearest == quantity
 
 
 def _found(words: Mapping[str, int], quantities: Mapping[float, int], value: Any) -> tuple[int, bool]:
@@ -142,7 +164,7 @@ class Groups:
     """Groups of records: a key for each attribute (of numbers: whether it is missing), and how many records they are.
 
     sums: for each of `Statistic.sets`, the sum over a group's records of the least of their steps; tallies: of each
-    column that is added up, over all these groups; people: whose records they are, where records are read by person.
+    column that is read as numbers, over all these groups; people: whose records they are, where records are read by person.
     """
 
     keys: tuple[Sequence[Any], ...]
@@ -159,7 +181,7 @@ class Groups:
             tuple([cell for part in parts for cell in part.keys[i]] for i in range(len(asked.attributes))),
             [n for part in parts for n in part.records],
             tuple([n for part in parts for n in part.sums[j]] for j in range(len(asked.sets))),
-            tuple(Tally.joined(part.tallies[i] for part in parts) for i in range(len(asked.added))),
+            tuple(Tally.joined(part.tallies[i] for part in parts) for i in range(len(asked.numbers))),
             [person for part in parts for person in part.people],
         )
 
@@ -188,6 +210,11 @@ class Statistic:
         """All that are read."""
         names = dict.fromkeys(one.name for one in self.attributes)
         return [*([] if self.person is None else [self.person]), *names]
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The places of the columns whose cells are read as numbers, whatever they are written as."""
+        return tuple(i for i, one in enumerate(self.attributes) if one.measured)
 
     @cached_property
     def added(self) -> tuple[int, ...]:
@@ -226,7 +253,7 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
     ids = [names.pop(0)] if asked.person is not None else []
     plain = readable(asked.name, frame, names, ids)
     schema = plain.collect_schema()
-    texts = {i for i in asked.added if schema[asked.attributes[i].name] == pl.String}
+    texts = {i for i in asked.numbers if schema[asked.attributes[i].name] == pl.String}
     for part in batches(asked.name, plain) if texts else (plain,):
         numbers = part
         for i in texts:
@@ -241,8 +268,9 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
             column = collect(asked.name, part.select(name))[name]
             numbers = numbers.with_columns(pl.Series(name, numbers_at_once(column, entry)))
         for found in collect(asked.name, _keyed(asked, numbers)).iter_slices(BATCH):
-            for i in asked.added:
-                missing = int(found["records"].filter(found[f"key_{i}"]).sum())
+            for i in asked.numbers:
+                none = found[f"key_{i}"] if asked.attributes[i].shared else found[f"key_{i}"].is_null()
+                missing = int(found["records"].filter(none).sum())
                 if missing and i not in texts:
                     told(i, None, missing)
             yield _groups(asked, found)
@@ -268,15 +296,14 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     schema, chosen, found = frame.collect_schema(), [], [pl.len().alias("records")]
     for i, one in enumerate(asked.attributes):
         column = pl.col(one.name)
-        if one.shared:
+        if one.measured:
             x = column.cast(pl.Float64, strict=False).fill_nan(None)
             low, high = one.ends
-            steps = ((x.clip(low, high) - low) * one.factor(asked.steps) + 0.5).floor().clip(0.0, float(asked.steps))
-            chosen += [
-                x.is_null().alias(f"key_{i}"),
-                x.alias(f"x_{i}"),
-                steps.cast(pl.Int64).fill_null(0).alias(f"steps_{i}"),
-            ]
+            chosen += [(x.is_null() if one.shared else _side(one, x)).alias(f"key_{i}"), x.alias(f"x_{i}")]
+            if one.shared:
+                steps = ((x.clip(low, high) - low) * one.factor(asked.steps) + 0.5).floor()
+                steps = steps.clip(0.0, float(asked.steps)).cast(pl.Int64).fill_null(0)
+                chosen.append(steps.alias(f"steps_{i}"))
             known = pl.col(f"x_{i}")
             nonzero, edge = known != 0.0, high / THOUSAND
             tests = (known < low, known > high, nonzero, nonzero & (known.abs() <= edge))
@@ -297,6 +324,14 @@ def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.select(chosen).group_by(keys).agg(found)
 
 
+def _side(one: Attribute, x: pl.Expr) -> pl.Expr:
+    """How many cuts lie below, nothing where a number is missing."""
+    import polars as pl
+
+    after = [pl.when(x >= value).then(1).otherwise(0) for value in one.below]
+    return pl.when(x.is_null()).then(None).otherwise(pl.sum_horizontal(after))
+
+
 def _key(one: Attribute, x: pl.Expr) -> pl.Expr:
     import polars as pl
 
@@ -310,7 +345,7 @@ def _key(one: Attribute, x: pl.Expr) -> pl.Expr:
 
 
 def _groups(asked: Statistic, found: pl.DataFrame) -> Groups:
-    tallies = (Tally(*(int(found[f"tally_{i}_{j}"].sum()) for j in range(4))) for i in asked.added)
+    tallies = (Tally(*(int(found[f"tally_{i}_{j}"].sum()) for j in range(4))) for i in asked.numbers)
     return Groups(
         tuple(found[f"key_{i}"].to_list() for i in range(len(asked.attributes))),
         found["records"].to_list(),

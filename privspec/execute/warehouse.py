@@ -464,7 +464,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: 
             refuse_kind(one.name, asked.name)
     for i, one in enumerate(asked.attributes):
         kind = kinds[one.name]
-        if not one.shared:
+        if not one.measured:
             numbers.append(f"{_key(one, kind)} AS key_{i}")
             cells.append(f"key_{i}")
             continue
@@ -472,21 +472,12 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: 
         if number is None:
             raise RowsNeededError
         low, high = one.ends
-        # a third cheaper than `least` and `greatest`
-        below, above = (f"WHEN x_{i} {sign} {_real(end)} THEN {_real(end)}" for sign, end in (("<", low), (">", high)))
-        steps = f"CASE {below} {above} ELSE x_{i} END"
-        steps = f"({steps} - {_real(low)})" if low else f"({steps})"
-        steps = f"floor({steps} * {_real(one.factor(asked.steps))} + 0.5e0)"
-        if floor((high - low) * one.factor(asked.steps) + 0.5) > asked.steps:
-            steps = f"least({steps}, {_real(asked.steps)})"
-        numbers.append(f"{number} AS x_{i}")
         missing = f"x_{i} IS NULL OR isnan(x_{i})" if kind in ("DOUBLE", "FLOAT") else f"x_{i} IS NULL"
+        numbers.append(f"{number} AS x_{i}")
         # what is missing is in groups of its own, and its steps are not looked at
-        cells += [
-            f"{missing} AS key_{i}",
-            f"x_{i}",
-            f"CAST({steps} AS {'INTEGER' if asked.steps < 2**31 else 'BIGINT'}) AS steps_{i}",
-        ]
+        cells += [f"{missing if one.shared else _side(one, missing, i)} AS key_{i}", f"x_{i}"]
+        if one.shared:
+            cells.append(f"{_steps(one, asked.steps, i)} AS steps_{i}")
         tests = [f"x_{i} < {_real(low)}", f"x_{i} > {_real(high)}"]
         if high >= THOUSAND:
             tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / THOUSAND)}"]
@@ -503,6 +494,25 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: 
     )
 
 
+def _side(one: Attribute, missing: str, i: int) -> str:
+    """How many cuts lie below, nothing where a number is missing."""
+    sides = (f"WHEN x_{i} < {_real(value)} THEN {k}" for k, value in enumerate(one.below))
+    return f"CASE WHEN {missing} THEN NULL {' '.join(sides)} ELSE {len(one.below)} END"
+
+
+def _steps(one: Attribute, most: int, i: int) -> str:
+    """What a number counts as."""
+    low, high = one.ends
+    # a third cheaper than `least` and `greatest`
+    below, above = (f"WHEN x_{i} {sign} {_real(end)} THEN {_real(end)}" for sign, end in (("<", low), (">", high)))
+    steps = f"CASE {below} {above} ELSE x_{i} END"
+    steps = f"({steps} - {_real(low)})" if low else f"({steps})"
+    steps = f"floor({steps} * {_real(one.factor(most))} + 0.5e0)"
+    if floor((high - low) * one.factor(most) + 0.5) > most:
+        steps = f"least({steps}, {_real(most)})"
+    return f"CAST({steps} AS {'INTEGER' if most < 2**31 else 'BIGINT'})"
+
+
 def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, told: Told) -> Iterator[Groups]:
     with _said(asked.name):
         cursor = database.execute(query)
@@ -515,8 +525,9 @@ def groups_of_rows(asked: Statistic, names: Sequence[str], rows: Sequence[Sequen
     """Groups from rows that a SELECT of `select_of` gave: where a number is missing, it counts as no steps."""
     columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
     tallies, sums = [], [[int(n or 0) for n in columns[f"sum_{j}"]] for j in range(len(asked.sets))]
-    for i in asked.added:
-        known = [not none for none in columns[f"key_{i}"]]
+    for i in asked.numbers:
+        shared = asked.attributes[i].shared
+        known = [not none if shared else none is not None for none in columns[f"key_{i}"]]
         counted = (columns.get(f"tally_{i}_{j}", ()) for j in range(4))
         tallies.append(Tally(*(sum(n for n, there in zip(c, known, strict=False) if there) for c in counted)))
         missing = sum(n for n, there in zip(columns["records"], known, strict=True) if not there)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model.conditions import LEAST
-from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits
+from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits, measured
 from privspec.model.library import (
     Argument,
     Arguments,
@@ -261,21 +261,26 @@ class _Selected:
     def apply(self, counts: Any) -> Array:
         """(cells, *batch) -> (groups, *batch), the last column running fastest."""
         array = as_float(counts)
-        batch, rank = array.shape[1:], len(self.table.names)
-        array = array.reshape((*self.table.cell_shape, *batch))
-        for column, values in self.weights:
-            array = array * values.reshape([-1 if i == column else 1 for i in range(array.ndim)])
-        for i, places in enumerate(self.kept):
-            if len(places) < array.shape[i]:
-                array = np.take(array, places, axis=i)
-        axes = tuple(i for i in range(rank) if i not in self.by)
-        summed: Array = array.sum(axis=axes) if axes else array
-        for axis, column in enumerate(self.by):
-            if column in self.running:
-                summed = summed.cumsum(axis=axis)
-            if column in self.ranges:
-                summed = np.moveaxis(_range_sums(np.moveaxis(summed, axis, 0)), 0, axis)
-        return summed.reshape((self.size, *batch))
+        found: Array = self.matrix() @ array.reshape(len(array), -1)
+        return found.reshape((self.size, *array.shape[1:]))
+
+    def matrix(self) -> Any:
+        """The same as a sparse matrix (groups, cells)."""
+        from scipy import sparse
+
+        found = sparse.csr_array(np.ones((1, 1)))
+        for i, (size, places) in enumerate(zip(self.table.cell_shape, self.kept, strict=True)):
+            at = np.asarray(places, dtype=np.intp)
+            entries = prod((values[at] for column, values in self.weights if column == i), start=np.ones(len(at)))
+            own = sparse.csr_array((entries, (np.arange(len(at)), at)), shape=(len(at), size))
+            if i not in self.by:
+                own = sparse.csr_array(own.sum(axis=0).reshape(1, -1))
+            if i in self.running:
+                own = sparse.csr_array(np.cumsum(own.toarray(), axis=0))
+            if i in self.ranges:
+                own = sparse.csr_array(_range_sums(own.toarray()))
+            found = sparse.csr_array(sparse.kron(found, own))
+        return found
 
     def tallies(self) -> tuple[Tally, ...]:
         """As counts of all records, where it is no more than that."""
@@ -330,9 +335,9 @@ def selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tupl
         if isinstance(table.attributes[place][1], Between):
             raise FunctionError(f"{word} is measured, not counted: no condition tells its values apart", word)
         kept[place] = [i for i, one in enumerate(table.attributes[place][1].elements()) if one in argument.value]
-    measured = [table.names[i] for i in by if isinstance(table.attributes[i][1], Between)]
-    if measured:
-        raise FunctionError(f"{measured[0]} is measured, not counted: there are no groups by it", "by")
+    unlisted = [table.names[i] for i in by if measured(table.attributes[i][1])]
+    if unlisted:
+        raise FunctionError(f"{unlisted[0]} is measured, not counted: there are no groups by it", "by")
     weights = tuple(_values(table, column) for column in factors)
     return _Selected(table, tuple(kept), tuple(sorted(by)), weights)
 
@@ -346,7 +351,7 @@ def _values(table: Table, column: int) -> tuple[int, Array]:
 
 def _counted_columns(table: Table) -> tuple[int, ...]:
     """The places of the columns that have values to count."""
-    return tuple(i for i, (_, domain) in enumerate(table.attributes) if not isinstance(domain, Between))
+    return tuple(i for i, (_, domain) in enumerate(table.attributes) if not measured(domain))
 
 
 def _histogram(arguments: Arguments, name: str) -> Bound:
@@ -369,11 +374,14 @@ def _counted(found: _Selected) -> Bound:
     """One number, or one for each group."""
     if found.by:
         return _by_group(found)
-    return Bound(Type(), lambda counts: found.apply(counts)[0], linear=True, tallies=found.tallies())
+    return Bound(
+        Type(), lambda counts: found.apply(counts)[0], linear=True, tallies=found.tallies(), matrix=found.matrix
+    )
 
 
 def _by_group(found: _Selected) -> Bound:
-    return Bound(Type((found.size,)), found.apply, linear=True, labels=found.labels, tallies=found.tallies())
+    kind, tallies = Type((found.size,)), found.tallies()
+    return Bound(kind, found.apply, linear=True, labels=found.labels, tallies=tallies, matrix=found.matrix)
 
 
 def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
@@ -435,11 +443,11 @@ def _sum(arguments: Arguments, name: str) -> Bound:
         raise FunctionError("sum adds up a column of a table, as in sum(people.age), or a product of columns", 1)
     factors = tuple(table.names.index(str(one)) for one in asked)
     # a number is held as shares of two ends, which say what it is, but neither its square nor its product with another
-    measured = [table.names[i] for i in factors if isinstance(table.attributes[i][1], Between)]
-    if len(measured) > 1:
-        word = measured[-1]
+    added = [table.names[i] for i in factors if measured(table.attributes[i][1])]
+    if len(added) > 1:
+        word = added[-1]
         hint = f"declare {word} in steps, as in {word} in grid(0, 100, 1)"
-        raise FunctionError(f"{word} is measured, not counted: no product with {measured[0]} adds up", 0, help=hint)
+        raise FunctionError(f"{word} is measured, not counted: no product with {added[0]} adds up", 0, help=hint)
     return _counted(selected(arguments, name, (), factors))
 
 

@@ -27,6 +27,7 @@ from privspec.kernel.chains import FINEST, variance
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import READERS as LINEAR
+from privspec.kernel.core.linear import size_of
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
@@ -78,7 +79,7 @@ class Marginals:
     subsets: tuple[Subset, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        sizes = tuple(len(words) or int(high or 0) - int(low or 0) + 1 for _, words, low, high, _ in self.columns)
+        sizes = tuple(map(size_of, self.columns))
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "tables", tuple(one for own in self.released for one in own.tables))
         if not 0 < len(sizes) <= MOST_COLUMNS or any(shared for *_, shared in self.columns):
@@ -138,7 +139,7 @@ class Marginals:
         return 2 * (self.share(own) - Fraction(overlap, whole))
 
 
-Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
+Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
 Weighed = tuple[int, Fraction]
 READERS = {"Column": LINEAR["Column"], "Weighed": {"table": "int", "weight": "Fraction"}}
 

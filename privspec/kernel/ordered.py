@@ -22,7 +22,7 @@ from flint import arb, ctx, fmpq_mat, fmpz_mat
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import READERS as LINEAR
-from privspec.kernel.core.linear import Matrix, dot, read_matrix
+from privspec.kernel.core.linear import Matrix, dot, read_matrix, size_of
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Obligation, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
@@ -74,7 +74,7 @@ class Ordered:
     subsets: tuple[Subset, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        sizes = tuple(len(words) or int(high or 0) - int(low or 0) + 1 for _, words, low, high, _ in self.columns)
+        sizes = tuple(map(size_of, self.columns))
         tables = tuple(one for own in self.released for one in own.tables)
         if any(shared for *_, shared in self.columns) or not tables:
             raise Refused("has columns of numbers between two values, or asks for no tables")
@@ -160,7 +160,7 @@ def _gram(n: int, way: str) -> list[list[int]]:
     return after if way == "running" else [[int(i == j or way == "all") for j in range(n)] for i in range(n)]
 
 
-Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
+Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
 READERS = {"Column": LINEAR["Column"]}
 
 

@@ -15,7 +15,7 @@ from math import prod
 
 from flint import fmpq_mat
 
-from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix
+from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
 from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.numbers import exp_up, fraction
 from privspec.kernel.core.problem import Frame, Obligation
@@ -101,7 +101,7 @@ def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fra
     """How far records move the answer by any part: a number of theirs stands in two cells by its share of each."""
     part, best = difference.parts[0], NONE
     held = next(one for one in block.held if (one.start, one.stop) == (part.start, part.stop))
-    sizes = [len(values) if low is None or high is None else high - low + 1 for _, values, low, high, _ in held.columns]
+    sizes = [size_of(column) for column in held.columns]
     numbers = [i for i, column in enumerate(held.columns) if column[-1]]
     if len(difference.parts) > 1 or len(numbers) != 1 or prod(sizes) != part.stop - part.start:
         return NONE

@@ -173,12 +173,12 @@ class _Builder:
         spec, labels = with_released(spec, self.environment, report)
         spec, apart, sources = set_apart(spec, self._collected(spec), report)
         written, (spec, laws) = spec, set_laws_apart(spec)
-        spec = with_listed_values(spec, self.environment, report)
+        spec, cut = with_listed_values(spec, self.environment, report)
         scope = self._collected(spec)
         definitions = self.definitions = collect_definitions(spec, scope, report)
         self._read_domains()
         self._check_links()
-        tables = {name: domain for name, domain in self.domains.items() if isinstance(domain, Table)}
+        tables = {n: cut.get(n, domain) for n, domain in self.domains.items() if isinstance(domain, Table)}
         self.domains |= columns_used(spec, tables)
         records = read_laws(laws, self.domains, self.environment, report)
         fixed = self._constants(constants)

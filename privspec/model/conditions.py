@@ -18,7 +18,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk, with_children
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Between, Table, Unknown
+from privspec.model.domains import Between, Cut, Domain, IntegerRange, Table, Unknown, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 
@@ -94,14 +94,76 @@ def _of_groups(call: syntax.Call) -> syntax.Call:
     return call
 
 
-def with_listed_values(spec: syntax.Spec, environment: Environment, report: Report) -> syntax.Spec:
-    """The spec with every condition as a list of values; what is wrong is told."""
+COUNTING = ("count", "histogram", "sum")
+"""Functions that look at no more of a column than a condition says of it, and that add up others."""
+
+
+def with_listed_values(
+    spec: syntax.Spec, environment: Environment, report: Report
+) -> tuple[syntax.Spec, dict[str, Table]]:
+    """The spec with every condition as a list of values, and tables whose numbers conditions cut; errors are told."""
     tables = declared_tables(spec, environment)
+    cut = {name: found for name, table in tables.items() if (found := _cut(spec, name, table, environment)) != table}
+    return _with_listed_values(spec, tables | cut, environment, report), cut
+
+
+def _with_listed_values(
+    spec: syntax.Spec, tables: Mapping[str, Table], environment: Environment, report: Report
+) -> syntax.Spec:
     if not tables and not any(isinstance(node, syntax.Condition | syntax.Holds) for node in walk(spec)):
         return spec
     reader = _Reader(tables, environment, report)
     found = reader.rewritten(spec)
     assert isinstance(found, syntax.Spec)
+    return found
+
+
+def _cut(spec: syntax.Spec, name: str, table: Table, environment: Environment) -> Table:
+    """A table with a cell between two cuts of each measured column that conditions are about, and nothing else is."""
+    calls = [node for node in walk(spec) if isinstance(node, syntax.Call) and about_table(node) == name]
+    named = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(spec))
+    used = {node.name for node in walk(spec) if isinstance(node, syntax.Attribute) and _names(node.base, name)}
+    held = sum(isinstance(node, syntax.Attribute) and _names(node.base, name) for node in walk(spec))
+    held += sum(_names(call.arguments[0], name) for call in calls)
+    if held < named or any(call.function not in COUNTING for call in calls):
+        return table
+    columns = dict(table.attributes)
+    for column, domain in table.attributes:
+        if isinstance(domain, Between) and column not in used:
+            cuts = {cut for call in calls for one in call.arguments for cut in _cuts_of(one, column, environment)}
+            ends = (domain.low, False), (domain.high, True)
+            if inner := sorted(cut for cut in cuts if ends[0] < cut < ends[1]):
+                columns[column] = Cut(domain, tuple(inner))
+    return replace(table, attributes=tuple(columns.items()))
+
+
+def _names(node: syntax.Node, name: str) -> bool:
+    return getattr(node, "id", getattr(node, "value", None)) == name
+
+
+def _cuts_of(one: syntax.Argument, column: str, environment: Environment) -> list[tuple[Fraction, bool]]:
+    """Where a condition on a column changes from held to not held; nothing of what cannot be read, which is told."""
+    match one:
+        case syntax.Keyword(name=name, value=value) if name == column:
+            items = value.items if isinstance(value, syntax.SetOf) else (value,)
+            asked = [(item, up_to) for item in items for up_to in (False, True)]
+        case syntax.Member(name=name, domain=syntax.SetOf(items=items)) if name == column:
+            asked = [(item, up_to) for item in items for up_to in (False, True)]
+        case syntax.Member(name=name, domain=syntax.Interval() as domain) if name == column:
+            asked = [(domain.low, domain.low_open), (domain.high, not domain.high_open)]
+        case syntax.Condition(op=op, left=left, right=right) if _names(left, column) or _names(right, column):
+            other, op = (right, op) if _names(left, column) else (left, FLIPPED[op])
+            asked = [(other, up_to) for up_to in ((False, True) if op == "!=" else (op in ("<=", ">"),))]
+        case _:
+            return []
+    found = []
+    for item, up_to in asked:
+        try:
+            value = evaluate(item, environment)
+        except Failure:
+            continue
+        if isinstance(value, Fraction | int):
+            found.append((Fraction(value), up_to))
     return found
 
 
@@ -111,21 +173,49 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
     What no question looks at is not read: cells that would count the same are one.
     """
     asked: dict[str, set[str]] = {name: set() for name in tables}
+    apart: dict[str, set[str]] = {name: set() for name in tables}  # columns of which every value is told apart
+    values: dict[tuple[str, str], list[set[Any]]] = {}
     alone = dict.fromkeys(tables, 0)  # how often a table stands elsewhere than first in a call
     for node in walk(spec) if tables else ():
         match node:
             case syntax.Call(function=function, arguments=(syntax.Name(id=name), *rest)) if name in tables:
-                asked[name] |= _columns(function, rest, tables[name])
+                asked[name] |= (own := _columns(function, rest, tables[name]))
+                listed = {one.name: one.value for one in rest if isinstance(one, syntax.Keyword)}
+                whole = function not in COUNTING
+                apart[name] |= own if whole else _columns(function, [o for o in rest if _lists_columns(o)], tables[name])
+                for column in own & set(listed):
+                    if isinstance(of := listed[column], syntax.SetOf):
+                        values.setdefault((name, column), []).append({getattr(item, "value", None) for item in of.items})
                 alone[name] -= 1
             case syntax.Attribute(base=syntax.Name(id=name), name=own) if name in tables and own in tables[name].names:
                 alone[name] -= 1  # the law of a column, which no question need look at
+                apart[name].add(own)
             case syntax.Name(id=name) if name in tables:
                 alone[name] += 1
     found = {}
     for name, table in tables.items():
         kept = table.names if alone[name] else asked[name] or table.names[:1]
-        found[name] = replace(table, attributes=tuple(one for one in table.attributes if one[0] in kept))
+        found[name] = replace(
+            table,
+            attributes=tuple(
+                (column, domain if alone[name] or column in apart[name] else _joined(domain, values.get((name, column))))
+                for column, domain in table.attributes
+                if column in kept
+            ),
+        )
     return found
+
+
+def _joined(domain: Domain, listed: list[set[Any]] | None) -> Domain:
+    """Whole numbers cut where some of these lists of values begin or end."""
+    if not isinstance(domain, IntegerRange) or not listed:
+        return domain
+    cuts = set[int]()
+    for values in listed:
+        ends = {int(value) for value in values if isinstance(value, Fraction | int)}
+        cuts |= {one for one in ends if one - 1 not in ends} | {one + 1 for one in ends if one + 1 not in ends}
+    inner = sorted(cut for cut in cuts if domain.low < cut <= domain.high)
+    return Cut(domain, tuple((Fraction(cut), False) for cut in inner)) if len(inner) + 1 < domain.size else domain
 
 
 def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, object]]) -> tuple[str, ...]:
@@ -301,7 +391,7 @@ class _Reader:
             if not isinstance(item, syntax.Name | syntax.String):
                 raise Failure("PS0206", item.span, "groups are columns", help="as in by = {age, sex}")
             names.append(item.id if isinstance(item, syntax.Name) else item.value)
-            self._counted(names[-1], table, item.span, listed=False)
+            self._counted(names[-1], table, item.span, grouped=True)
         if len(set(names)) < len(names):
             raise Failure("PS0206", setting.span, "a column stands twice among the groups")
         listed = syntax.SetOf(tuple(map(syntax.String, names)), span=setting.value.span)
@@ -335,6 +425,10 @@ class _Reader:
 
     def _members(self, name: str, domain: syntax.Domain, table: Table) -> list[Any]:
         """The values of a column within a range, an interval or a set."""
+        if isinstance(domain, syntax.RangeOf) and measured(self._domain(name, table)):
+            low, high = spell(domain.low), spell(domain.high)
+            hint = f"write {name} in [{low}, {high}], and what lies between whole numbers belongs to it"
+            raise Failure("PS0206", domain.span, f"{name} is measured, and a range has whole numbers alone", help=hint)
         elements = list(self._domain(name, table).elements())
         if isinstance(domain, syntax.SetOf):
             wanted = self._values(domain.items, name, table)
@@ -377,15 +471,18 @@ class _Reader:
         hint = suggestion(spell(side), table.names) or f"it has {', '.join(table.names)}"
         return Failure("PS0206", side.span, "neither side is a column of the table", help=hint)
 
-    def _counted(self, name: str, table: Table, span: Span, *, listed: bool = True) -> None:
-        """A column whose values a condition can tell apart; `listed`: the spec says which there are."""
+    def _counted(self, name: str, table: Table, span: Span, *, grouped: bool = False) -> None:
+        """A column whose values a condition can tell apart, or of which each is a group."""
         self._column(name, table, span)
-        if listed and isinstance(self._domain(name, table), Unknown):
+        if not grouped and isinstance(self._domain(name, table), Unknown):
             hint = f"declare its values, as in {name} in {{a, b}}, for conditions on it; `by = {{{name}}}` needs none"
             message = f"{name} has unknown values: no condition tells them apart"
             raise Failure("PS0206", span, message, help=hint)
+        if grouped and measured(self._domain(name, table)):
+            hint = f"declare its values or steps, as in {name} in 0..120, for groups by it"
+            raise Failure("PS0206", span, f"{name} is measured, not counted: there are no groups by it", help=hint)
         if isinstance(self._domain(name, table), Between):
-            hint = f"declare its values or steps, as in {name} in 0..120, for conditions on it"
+            hint = f"declare its values or steps, as in {name} in 0..120, for conditions on it beside other questions"
             message = f"{name} is measured, not counted: no condition tells its values apart"
             raise Failure("PS0206", span, message, help=hint)
 

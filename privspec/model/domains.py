@@ -351,6 +351,44 @@ class Between(Domain):
 
 
 @dataclass(frozen=True, slots=True)
+class Cut(Domain):
+    """A column of numbers of which nothing is asked but on which side of some `cuts` they lie: a cell between two cuts.
+
+    A cut (v, False) has the numbers below v before it, (v, True) those up to v. Its elements are one number of each
+    cell.
+    """
+
+    whole: IntegerRange | Between
+    cuts: tuple[tuple[Fraction, bool], ...]
+
+    @property
+    def size(self) -> int | None:
+        return len(self.cuts) + 1
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        return self.whole.bounds
+
+    def contains(self, value: Any) -> bool:
+        return self.whole.contains(value)
+
+    def describe(self) -> str:
+        return self.whole.describe()
+
+    def words(self) -> tuple[str, ...]:
+        """The cuts as they are written: "< 12", "<= 12"."""
+        return tuple(f"{'<=' if up_to else '<'} {show(value)}" for value, up_to in self.cuts)
+
+    def _elements(self) -> Iterator[Any]:
+        low, high = self.bounds
+        assert low is not None and high is not None
+        ends = [Fraction(low), *(value for value, _ in self.cuts), Fraction(high)]
+        if isinstance(self.whole, Between):
+            return ((first + last) / 2 for first, last in itertools.pairwise(ends))
+        return iter((Fraction(low), *(value + up_to for value, up_to in self.cuts)))
+
+
+@dataclass(frozen=True, slots=True)
 class FiniteSet(Domain):
     """The items written out: words or exact numbers."""
 
@@ -549,6 +587,11 @@ class Table(Domain):
         columns = [f"{name} in id" for name in self.ids]
         columns += [f"{name} in {domain.describe()}" for name, domain in self.attributes]
         return f"table({', '.join(columns)}){power}"
+
+
+def measured(domain: Domain) -> bool:
+    """Whether a column holds numbers of an interval, whose values nobody lists."""
+    return isinstance(domain.whole if isinstance(domain, Cut) else domain, Between)
 
 
 def unknown_keys(domain: Domain | None) -> bool:

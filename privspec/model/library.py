@@ -164,7 +164,8 @@ class Bound:
     result is drawn where it is not computed but drawn from the values of the first argument, one ballot each.
     `of_values`: it tells how many entries of its argument have each of these values, and `apply` is not for it.
     `labels` says what each entry of the result is about (`privspec.model.targets`), where the function knows.
-    `tallies`: the result is these counts, one after another, where it is nothing else.
+    `tallies`: the result is these counts, one after another, where it is nothing else. `matrix`: a linear function of
+    tables as a sparse matrix, where it knows one.
     """
 
     type: Type
@@ -176,6 +177,7 @@ class Bound:
     labels: Callable[[], Mapping[str, NDArray[Any]]] | None = None
     of_values: NDArray[Any] | None = None
     tallies: tuple[Tally, ...] = ()
+    matrix: Callable[[], Any] | None = None
 
 
 def number(value: Fraction | int, span: Span) -> syntax.Number:

@@ -19,7 +19,7 @@ from privspec.core.records import dataclass, field, replace
 from privspec.kernel.core.linear import COUNTED, Difference, Part
 from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell
-from privspec.model.domains import Between, Domain, IntegerRange
+from privspec.model.domains import Between, Cut, Domain, IntegerRange
 from privspec.model.graph import Model
 from privspec.model.neighbours import (
     Asserted,
@@ -154,7 +154,8 @@ class Ball:
 class Column:
     """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`.
 
-    `shared`: the numbers between two values, a record standing in the cells of both by its share of each.
+    `shared`: the numbers between two values, a record standing in the cells of both by its share of each. `cuts`, as in
+    "< 18": of whole numbers, or of numbers between two values, there is a cell for those before each and one more.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Column:
     lower: int | None = None
     upper: int | None = None
     shared: bool = False
+    cuts: tuple[str, ...] = field(default=(), metadata={"left out": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +353,9 @@ def _held_words(held: Held) -> str:
         known = f"{held.records} records" if held.records is not None else "any number of records"
         words = f"{held.name} is a table of {known}, counted into {held.stop - held.start} cells by {names}."
         for column in held.columns:
+            if column.cuts:
+                sides = [f"is {one.replace('<=', 'at most').replace('<', 'below')}" for one in column.cuts]
+                words += f" Of {column.name} only this counts: whether it {_listed(sides, 'or')}."
             if column.shared:
                 low, high = column.values
                 words += (
@@ -452,6 +457,8 @@ def held_of(block: InputBlock) -> Held:
 
 
 def _column(name: str, domain: Domain) -> Column:
+    if isinstance(domain, Cut):
+        return replace(_column(name, domain.whole), shared=False, cuts=domain.words())
     if isinstance(domain, IntegerRange):
         return Column(name, (), domain.low, domain.high)
     return Column(name, tuple(_member(item) for item in domain.elements()), shared=isinstance(domain, Between))

@@ -546,7 +546,10 @@ class Interpreter:
             if not library()[expr.function].symmetric:
                 raise moved.refuse()
             return self._folded(moved, bound.apply)
-        return self._by_columns(self._as_affine(moved, expr.span), bound.apply)
+        data = self._as_affine(moved, expr.span)
+        if bound.matrix is not None:
+            return data.mapped(bound.type.shape, bound.apply, bound.matrix())
+        return self._by_columns(data, bound.apply)
 
     def _argument(self, value: Reading, span: Span) -> Argument:
         match value:

@@ -16,7 +16,7 @@ from privspec.core.records import dataclass
 from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.domains import Between, Tables, Type
+from privspec.model.domains import Between, Cut, Tables, Type
 from privspec.model.evaluate import bind_call, evaluate, places_in_turn
 from privspec.model.graph import Model, once
 from privspec.model.library import Argument, Arguments, Tally
@@ -178,7 +178,7 @@ def plain(model: Model) -> bool:
     table = source.type.element.table
     if len(table.attributes) > MOST_COLUMNS:
         return False
-    if any(isinstance(domain, Between) for _, domain in table.attributes) or not table.cell_count >= FROM:
+    if any(isinstance(domain, Between | Cut) for _, domain in table.attributes) or not table.cell_count >= FROM:
         return False
     return all(_hides_all(model, line) for line in model.requirements)
 

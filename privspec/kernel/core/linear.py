@@ -278,12 +278,21 @@ class Linear:
 
 
 def _column(item: Item) -> Column:
-    """An attribute of a table with its values in order, or with the least and the largest of whole numbers."""
-    name, values, lower, upper, shared = item.fields("name", "values", "lower", "upper", "shared")
+    """An attribute of a table: values in order, or the least and the largest of whole numbers; a cell before each cut."""
+    name, values, lower, upper, shared, cuts = item.fields("name", "values", "lower", "upper", "shared", optional=("cuts",))
+    told, share = (() if cuts.absent else cuts.texts()), shared.flag()
     if lower.absent and upper.absent:
-        return name.text(), values.texts(), None, None, shared.flag()
-    low, share = lower.integer(None), shared.flag()
-    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), share
+        return name.text(), values.texts(), None, None, told, share
+    low = lower.integer(None)
+    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), told, share
+
+
+def size_of(column: Column) -> int:
+    """How many cells it has."""
+    _, values, low, high, cuts, _ = column
+    if cuts:
+        return len(cuts) + 1
+    return len(values) if low is None or high is None else high - low + 1
 
 
 def _wholes(item: Item) -> Wholes:
@@ -294,7 +303,7 @@ def _wholes(item: Item) -> Wholes:
 
 
 Ball = tuple[Fraction, int, int]
-Column = tuple[str, tuple[str, ...], int | None, int | None, bool]
+Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
