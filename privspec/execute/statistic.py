@@ -164,7 +164,7 @@ class Groups:
     """Groups of records: a key for each attribute (of numbers: whether it is missing), and how many records they are.
 
     sums: for each of `Statistic.sets`, the sum over a group's records of the least of their steps; tallies: of each
-    column that is read as numbers, over all these groups; people: whose records they are, where records are read by person.
+    column that is read as numbers, over all these groups; people: whose records they are, where read by person.
     """
 
     keys: tuple[Sequence[Any], ...]

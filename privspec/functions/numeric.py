@@ -15,7 +15,19 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model.conditions import LEAST
-from privspec.model.domains import Anything, Between, Numbers, Power, Symbols, Table, Tables, Texts, Type, fits, measured
+from privspec.model.domains import (
+    Anything,
+    Between,
+    Numbers,
+    Power,
+    Symbols,
+    Table,
+    Tables,
+    Texts,
+    Type,
+    fits,
+    measured,
+)
 from privspec.model.library import (
     Argument,
     Arguments,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from operator import ge, gt, le, lt, ne
 from typing import Any
 
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -94,6 +94,8 @@ def _of_groups(call: syntax.Call) -> syntax.Call:
     return call
 
 
+MANY = 512
+"""Whole numbers that are only added up are held one by one while there are not so many."""
 COUNTING = ("count", "histogram", "sum")
 """Functions that look at no more of a column than a condition says of it, and that add up others."""
 
@@ -149,6 +151,8 @@ def _cuts_of(one: syntax.Argument, column: str, environment: Environment) -> lis
             asked = [(item, up_to) for item in items for up_to in (False, True)]
         case syntax.Member(name=name, domain=syntax.SetOf(items=items)) if name == column:
             asked = [(item, up_to) for item in items for up_to in (False, True)]
+        case syntax.Member(name=name, domain=syntax.RangeOf() as domain) if name == column:
+            asked = [(domain.low, False), (domain.high, True)]
         case syntax.Member(name=name, domain=syntax.Interval() as domain) if name == column:
             asked = [(domain.low, domain.low_open), (domain.high, not domain.high_open)]
         case syntax.Condition(op=op, left=left, right=right) if _names(left, column) or _names(right, column):
@@ -172,50 +176,69 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
 
     What no question looks at is not read: cells that would count the same are one.
     """
-    asked: dict[str, set[str]] = {name: set() for name in tables}
-    apart: dict[str, set[str]] = {name: set() for name in tables}  # columns of which every value is told apart
-    values: dict[tuple[str, str], list[set[Any]]] = {}
+    asked = {name: {column: _Asked() for column in table.names} for name, table in tables.items()}
     alone = dict.fromkeys(tables, 0)  # how often a table stands elsewhere than first in a call
     for node in walk(spec) if tables else ():
         match node:
             case syntax.Call(function=function, arguments=(syntax.Name(id=name), *rest)) if name in tables:
-                asked[name] |= (own := _columns(function, rest, tables[name]))
-                listed = {one.name: one.value for one in rest if isinstance(one, syntax.Keyword)}
-                whole = function not in COUNTING
-                apart[name] |= own if whole else _columns(function, [o for o in rest if _lists_columns(o)], tables[name])
-                for column in own & set(listed):
-                    if isinstance(of := listed[column], syntax.SetOf):
-                        values.setdefault((name, column), []).append({getattr(item, "value", None) for item in of.items})
+                own = {column: asked[name][column] for column in _columns(function, rest, tables[name])}
+                conditions = [one for one in rest if isinstance(one, syntax.Keyword) and one.name in own]
+                rest = [one for one in rest if one not in conditions]
+                sums = rest[0] if function == "sum" and rest else None
+                factors = [str(getattr(o, "value", "")) for o in sums.items] if isinstance(sums, syntax.SetOf) else []
+                rest = rest[1:] if factors else rest
+                every = set(own) if function not in COUNTING else _columns(function, rest, tables[name])
+                for column, one in own.items():
+                    one.listed += [_listed(held.value) for held in conditions if held.name == column]
+                    one.added = one.added or column in factors
+                    one.every = one.every or column in every or (len(factors) > 1 and column in factors)
+                    one.used = True
                 alone[name] -= 1
-            case syntax.Attribute(base=syntax.Name(id=name), name=own) if name in tables and own in tables[name].names:
+            case syntax.Attribute(base=syntax.Name(id=name), name=column) if name in tables and column in asked[name]:
                 alone[name] -= 1  # the law of a column, which no question need look at
-                apart[name].add(own)
+                asked[name][column].every = True
             case syntax.Name(id=name) if name in tables:
                 alone[name] += 1
     found = {}
     for name, table in tables.items():
-        kept = table.names if alone[name] else asked[name] or table.names[:1]
-        found[name] = replace(
-            table,
-            attributes=tuple(
-                (column, domain if alone[name] or column in apart[name] else _joined(domain, values.get((name, column))))
-                for column, domain in table.attributes
-                if column in kept
-            ),
-        )
+        used = [column for column, one in asked[name].items() if one.used] or table.names[:1]
+        domains = table.attributes if alone[name] else [o for o in table.attributes if o[0] in used]
+        told = [(o, domain if alone[name] else asked[name][o].told_apart(domain)) for o, domain in domains]
+        found[name] = replace(table, attributes=tuple(told))
     return found
 
 
-def _joined(domain: Domain, listed: list[set[Any]] | None) -> Domain:
-    """Whole numbers cut where some of these lists of values begin or end."""
-    if not isinstance(domain, IntegerRange) or not listed:
-        return domain
-    cuts = set[int]()
-    for values in listed:
-        ends = {int(value) for value in values if isinstance(value, Fraction | int)}
-        cuts |= {one for one in ends if one - 1 not in ends} | {one + 1 for one in ends if one + 1 not in ends}
-    inner = sorted(cut for cut in cuts if domain.low < cut <= domain.high)
-    return Cut(domain, tuple((Fraction(cut), False) for cut in inner)) if len(inner) + 1 < domain.size else domain
+@dataclass(slots=True)
+class _Asked:
+    """What questions look at in a column: lists of values, what it adds up to, or every value by itself."""
+
+    listed: list[set[int]] = field(default_factory=list)
+    added: bool = False
+    every: bool = False
+    used: bool = False
+
+    def told_apart(self, domain: Domain) -> Domain:
+        """The values that questions tell apart: whole numbers are cut, and many that are only added up are measured."""
+        if self.every or not isinstance(domain, IntegerRange):
+            return domain
+        if not self.added:
+            cuts = {cut for ends in self.listed for one in ends for cut in (one, one + 1) if _begins(cut, ends)}
+            inner = sorted(cut for cut in cuts if domain.low < cut <= domain.high)
+            apart = not inner or len(inner) >= domain.high - domain.low
+            return domain if apart else Cut(domain, tuple((Fraction(cut), False) for cut in inner))
+        if self.listed or domain.high - domain.low < MANY:
+            return domain
+        return Between(Fraction(domain.low), Fraction(domain.high))
+
+
+def _begins(cut: int, values: set[int]) -> bool:
+    return (cut in values) != (cut - 1 in values)
+
+
+def _listed(value: syntax.Node) -> set[int]:
+    items = value.items if isinstance(value, syntax.SetOf) else ()
+    numbers = (getattr(item, "value", None) for item in items)
+    return {int(one) for one in numbers if isinstance(one, Fraction | int)}
 
 
 def unread_columns(spec: syntax.Spec, table: str, schema: Iterable[tuple[str, object]]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.registry import digests
 from privspec.families.linear.execution import read_executed
-from privspec.kernel.core.linear import Held
+from privspec.kernel.core.linear import Held, size_of
 from privspec.kernel.participation import Kept
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
@@ -37,10 +37,15 @@ from privspec.profiles import fit_of_spec
 duckdb = pytest.importorskip("duckdb")
 
 COLUMNS = (
-    ("sex", ("F", "M", "2"), None, None, False),
-    ("age", (), 0, 3, False),
-    ("pay", ("-1/10", "1000"), None, None, True),
-    ("hours", ("0", "60"), None, None, True),
+    ("sex", ("F", "M", "2"), None, None, (), False),
+    ("age", (), 0, 3, (), False),
+    ("pay", ("-1/10", "1000"), None, None, (), True),
+    ("hours", ("0", "60"), None, None, (), True),
+)
+CUT = (
+    *COLUMNS,
+    ("age", (), 0, 3, ("< 2",), False),
+    ("hours", ("0", "60"), None, None, ("< 1/10", "<= 5/2", "< 60"), False),
 )
 STEPS = 2**30
 HOURS = """variables:
@@ -53,7 +58,7 @@ PLACES = count()
 
 
 def table(drops: bool, columns: Any = COLUMNS, steps: int = STEPS, records: int | None = None) -> Grid:
-    size = math.prod(len(values) or upper - lower + 1 for _, values, lower, upper, _ in columns)
+    size = math.prod(map(size_of, columns))
     held = Held("people", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
     return Grid(held, Fraction(1, steps), drops)
 
@@ -68,7 +73,7 @@ def as_number(cell: Any) -> float:
 
 def naively(rows: list[tuple[Any, ...]], drops: bool) -> list[int]:
     """Every record's steps one by one, straight from what the documentation of `statistic` says."""
-    counts = np.zeros((3, 4, 2, 2), dtype=object)
+    counts = np.zeros((3, 4, 2, 2, 2, 4), dtype=object)
     for sex, age, *numbers in rows:
         text, quantity = str(sex).strip(), as_number(sex)
         word = {"F": 0, "M": 1, "2": 2}.get(text, 2 if quantity == 2 else None)
@@ -83,7 +88,9 @@ def naively(rows: list[tuple[Any, ...]], drops: bool) -> list[int]:
             shares[-1] = 0 if math.isnan(x) else shares[-1]
         if lost and drops:
             continue
-        cell, (p, q) = counts[word or 0, whole or 0], shares
+        x = as_number(numbers[1])
+        side = 0 if math.isnan(x) else (x >= 0.1) + (x > 2.5) + (x >= 60)
+        cell, (p, q) = counts[word or 0, whole or 0, :, :, int((whole or 0) >= 2), side], shares
         cell[1, 1] += min(p, q)
         cell[1, 0] += max(p - q, 0)
         cell[0, 1] += max(q - p, 0)
@@ -104,7 +111,7 @@ def of_table(folder: Path, rows: list[tuple[Any, ...]], types: tuple[str, ...]) 
 
 def counted(source: Any, drops: bool) -> tuple[list[int], list[str]]:
     circumstances = Circumstances()
-    return count_cells(table(drops), source, circumstances).tolist(), circumstances.keeper.report()
+    return count_cells(table(drops, CUT), source, circumstances).tolist(), circumstances.keeper.report()
 
 
 def every_engine(
@@ -238,7 +245,7 @@ def test_words_are_compared_by_their_signs_whatever_the_table_says(tmp_path: Pat
 
 
 def test_zero_has_one_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    columns = (("sex", ("-0.0", "0.0"), None, None, False),)
+    columns = (("sex", ("-0.0", "0.0"), None, None, (), False),)
     rows = [(zero, 1, 1.0, 1.0) for zero in (-0.0, 0.0, -0.0)]
     for kind in ("DOUBLE", "FLOAT"):
         for source in every_engine(monkeypatch, tmp_path, rows, (kind, "INTEGER", "DOUBLE", "DOUBLE")).values():
@@ -247,7 +254,7 @@ def test_zero_has_one_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("drops", [True, False])
 def test_sums_go_beyond_64_bits(tmp_path: Path, drops: bool) -> None:
-    columns = (("pay", ("0", "1"), None, None, True),)
+    columns = (("pay", ("0", "1"), None, None, (), True),)
     frame = pl.DataFrame({"pay": [1.0] * 5000})
     frame.write_parquet(tmp_path / "p.parquet")
     for source in (frame, tmp_path / "p.parquet"):
@@ -259,7 +266,8 @@ def bare(report: list[str]) -> list[str]:
 
 
 def test_narrow_ranges_overflow_nowhere(tmp_path: Path) -> None:
-    columns = (("pay", ("0", "1e-320"), None, None, True), ("hours", ("1", "1.00000000000000000001"), None, None, True))
+    ends = {"pay": ("0", "1e-320"), "hours": ("1", "1.00000000000000000001")}
+    columns = tuple((name, both, None, None, (), True) for name, both in ends.items())
     frame = pl.DataFrame({"pay": [0.0, 5.0, -5.0], "hours": [0.0, 1.0, math.inf]})
     frame.write_parquet(tmp_path / "p.parquet")
     found = [count_cells(table(True, columns, 2**52), source) for source in (frame, tmp_path / "p.parquet")]
@@ -511,7 +519,7 @@ def test_files_with_colons_in_their_names_are_files(tmp_path: Path) -> None:
 
 def test_records_are_read_person_by_person_from_every_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where nobody has more records than are kept, nothing is drawn; where somebody has, so many of theirs stay."""
-    columns = (("sex", ("F", "M"), None, None, False), ("pay", ("0", "10"), None, None, True))
+    columns = (("sex", ("F", "M"), None, None, (), False), ("pay", ("0", "10"), None, None, (), True))
     rows = [(i // 3, "F" if i % 2 else "M", i % 11) for i in range(60)] + [(None, "F", 3), (7, "F", None), (8, "x", 1)]
     path = tmp_path / "w.duckdb"
     with duckdb.connect(path) as database:
@@ -602,7 +610,7 @@ def test_spark_agrees_to_the_last_digit(monkeypatch: pytest.MonkeyPatch, tmp_pat
                 assert counts == naively(rows, drops), types
                 assert sorted(report) == sorted(counted(of_table(tmp_path, rows, types), drops)[1])
         wide = spark.createDataFrame([(1.0,)] * 5000, "pay double")
-        columns = (("pay", ("0", "1"), None, None, True),)
+        columns = (("pay", ("0", "1"), None, None, (), True),)
         assert count_cells(table(True, columns, 2**52), wide).tolist() == [0, 5000 * 2**52]
         pl.DataFrame({"sex": ["0", "1"] * 9, "hours-per-week": range(18)}).write_parquet(tmp_path / "p.parquet")
         held = spark.read.parquet(str(tmp_path / "p.parquet"))

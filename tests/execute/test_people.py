@@ -29,7 +29,7 @@ SECRET = "Ann-8675309"
 
 
 def table(most: int, per_cell: int | None = None, person: str = "person") -> Grid:
-    kind = ("kind", ("a", "b", "c"), None, None, False)
+    kind = ("kind", ("a", "b", "c"), None, None, (), False)
     held = Held("visits", 0, 3, "cells", (), Fraction(0), None, None, (kind,), None, None)
     return Grid(held, Fraction(1), drops=True, kept=Kept(person, most, per_cell))
 

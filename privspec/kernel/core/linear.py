@@ -278,13 +278,14 @@ class Linear:
 
 
 def _column(item: Item) -> Column:
-    """An attribute of a table: values in order, or the least and the largest of whole numbers; a cell before each cut."""
-    name, values, lower, upper, shared, cuts = item.fields("name", "values", "lower", "upper", "shared", optional=("cuts",))
+    """An attribute of a table: values in order, or the least and the largest of whole numbers; cells before cuts."""
+    said = item.fields("name", "values", "lower", "upper", "shared", optional=("cuts",))
+    name, values, lower, upper, shared, cuts = said
     told, share = (() if cuts.absent else cuts.texts()), shared.flag()
     if lower.absent and upper.absent:
         return name.text(), values.texts(), None, None, told, share
-    low = lower.integer(None)
-    return name.text(), tuple(one.text() for one in values.items(0)), low, upper.integer(low, low + ENTRIES), told, share
+    low, none = lower.integer(None), tuple(one.text() for one in values.items(0))
+    return name.text(), none, low, upper.integer(low, low + ENTRIES), told, share
 
 
 def size_of(column: Column) -> int:
