@@ -163,11 +163,11 @@ def _cuts_of(one: syntax.Argument, column: str, environment: Environment) -> lis
     found = []
     for item, up_to in asked:
         try:
-            value = evaluate(item, environment)
+            bound = evaluate(item, environment)
         except Failure:
             continue
-        if isinstance(value, Fraction | int):
-            found.append((Fraction(value), up_to))
+        if isinstance(bound, Fraction | int):
+            found.append((Fraction(bound), up_to))
     return found
 
 

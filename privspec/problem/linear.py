@@ -163,7 +163,7 @@ class Column:
     lower: int | None = None
     upper: int | None = None
     shared: bool = False
-    cuts: tuple[str, ...] = field(default=(), metadata={"left out": True})
+    cuts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

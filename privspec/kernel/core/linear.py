@@ -277,23 +277,10 @@ class Linear:
             raise item.wrong("is not what a person of whom so many records are kept can change")
 
 
-def _column(item: Item) -> Column:
-    """An attribute of a table: values in order, or the least and the largest of whole numbers; cells before cuts."""
-    said = item.fields("name", "values", "lower", "upper", "shared", optional=("cuts",))
-    name, values, lower, upper, shared, cuts = said
-    told, share = (() if cuts.absent else cuts.texts()), shared.flag()
-    if lower.absent and upper.absent:
-        return name.text(), values.texts(), None, None, told, share
-    low, none = lower.integer(None), tuple(one.text() for one in values.items(0))
-    return name.text(), none, low, upper.integer(low, low + ENTRIES), told, share
-
-
 def size_of(column: Column) -> int:
-    """How many cells it has."""
+    """How many cells an attribute of a table has: of its values in order, whole numbers, or between its cuts."""
     _, values, low, high, cuts, _ = column
-    if cuts:
-        return len(cuts) + 1
-    return len(values) if low is None or high is None else high - low + 1
+    return len(cuts) + 1 if cuts else len(values) if low is None or high is None else high - low + 1
 
 
 def _wholes(item: Item) -> Wholes:
@@ -310,9 +297,11 @@ Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
 Wholes = tuple[int, ...]
 Site = tuple[str, Matrix, Wholes]
+COLUMN = {"name": "str", "values": "tuple[str, ...]", "lower": "Whole | None", "upper": "Whole | None"}
+COLUMN |= {"cuts": "tuple[str, ...]", "shared": "bool"}
 READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
-    "Column": _column,
+    "Column": COLUMN,
     "Numbers": lambda item: tuple(PLAIN["Grid"](item).values()),
     "Wholes": _wholes,
     "Norm": lambda item: item.integer(1, 2),
