@@ -53,7 +53,8 @@ def plan(asked="up_to = 2", loss="E[ ||O - y||^2 ]", line="O is 1-GDP wrt people
 def block(sizes, tables, weights=None):
     """A block about columns of so many values."""
     columns = [
-        {"name": f"c{i}", "values": [], "lower": 0, "upper": n - 1, "shared": False, "cuts": []} for i, n in enumerate(sizes)
+        {"name": f"c{i}", "values": [], "lower": 0, "upper": n - 1, "shared": False, "cuts": []}
+        for i, n in enumerate(sizes)
     ]
     size = sum(prod(sizes[i] for i in own) for own in tables)
     term = [{"table": i, "weight": str(w)} for i, w in enumerate(weights or [1] * len(tables))]
