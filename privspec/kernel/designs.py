@@ -312,4 +312,4 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
     text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {float(stated_low):.8g}"
     case.says("bound", stated_low <= min(least) and apart >= 0, text)
     if (case.status == "optimal") != (apart <= OPTIMAL_GAP):
-        case.says("bound", False, f"the loss is within {float(apart):.1e} of the bound, and it is called {case.status}")
+        case.says("bound", False, f"the loss is within {float(apart):.2g} of the bound, and it is called {case.status}")

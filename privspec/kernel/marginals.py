@@ -509,7 +509,7 @@ def _conclude_pure(case: Case, guarantee: Guarantee, found: Fraction) -> None:
 def _rounding(case: Case, executed: Residuals) -> None:
     """Rounding to grids moves no number by more than a share of its deviation, one without noise by next to none."""
     worst = max(executed.moves(table) ** 2 / (executed.variance(table) or 1) for table in executed.block.tables)
-    text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.1e} of its standard deviation"
+    text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.2g} of its standard deviation"
     case.says("rounding", worst <= ROUNDED**2, text)
 
 

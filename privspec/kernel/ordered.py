@@ -265,10 +265,10 @@ class OrderedRules(Rules):
             conclude(case, guarantee, square * unit_of(asked, block.source).count ** 2, len(block.subsets))
         # a record moves some number by one, so that no deviation is below 1 / mu
         rounded = 4 * executed.rounding_squared() + executed.output_grid**2 * square
-        text = f"rounding to grids moves no output by more than {float(rounded) ** 0.5:.1e} of its standard deviation"
+        text = f"rounding to grids moves no output by more than {float(rounded) ** 0.5:.2g} of its standard deviation"
         case.says("rounding", rounded <= ROUNDED**2, text)
         off = executed.bias_squared() * square
-        text = f"averages are what the problem asks for, within {float(off) ** 0.5:.1e} standard deviations"
+        text = f"averages are what the problem asks for, within {float(off) ** 0.5:.2g} standard deviations"
         case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
         (witness,) = case.claims.fields("bound")
         low = None if witness.absent else bound(case.frame.obligations, block, witness)

@@ -314,10 +314,11 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
             for _, one, _ in sharing
         ):
             raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
-    spent = [(one.measure.name, one.measure.figures({})) for _, one, times in sharing for _ in range(times)]
+    each = [(one.measure.name, one.measure.figures({}), times) for _, one, times in sharing]
+    spent = [(name, figures) for name, figures, times in each for _ in range(times)]
     amounts, reached = guarantee.asked, guarantee.achieved
     because: tuple[str, ...] = (NOTE,)
-    words = " and ".join(_share_words(*one) for one in spent) + " together"
+    words = " and ".join(_share_words(*one) for one in each) + " together"
     if len(spent) == 1:
         made = sharing[0][1].measure  # at the amounts that the line asks for
         same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
@@ -359,8 +360,9 @@ def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
     return tuple(unit for unit in found if unit.inputs)
 
 
-def _share_words(name: str, figures: dict[str, Fraction]) -> str:
-    return f"{name} ({', '.join(f'{key} {float(value):.6g}' for key, value in figures.items())})"
+def _share_words(name: str, figures: dict[str, Fraction], times: int) -> str:
+    shown = ", ".join(f"{key} {float(value):.6g}" for key, value in figures.items())
+    return f"{f'{times} times ' if times > 1 else ''}{name} ({shown})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +450,8 @@ def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
     """The bound that is stated, once boxes have shown it of every split, and what it is about."""
     least, shares = Fraction(stated(case).double()), shares_of(case, parts)
     done = shares.cost(least)
-    case.says("bound", True, f"no split costs less than {float(least):.8g}, by {done} boxes of shares: {shares.among}")
+    cut = f"shares cut into {done} box{'es' if done > 1 else ''}"
+    case.says("bound", True, f"no split costs less than {float(least):.8g}, {cut}: {shares.among}")
     return least, shares.among
 
 
@@ -475,4 +478,4 @@ def _loss(case: Case, cases: list[Case], expression: str, least: Fraction | None
         case.says("bound", case.status == "feasible", "other splits of the budget were tried; none is proved worse")
         return
     holds = apart >= 0 and (apart <= OPTIMAL_GAP) == (case.status == "optimal")
-    case.says("bound", holds, f"the loss is within {float(apart):.1e} of the bound")
+    case.says("bound", holds, f"the loss is within {float(apart):.2g} of the bound")

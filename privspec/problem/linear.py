@@ -287,7 +287,7 @@ class Linear:
             *self._loss_words(),
             *dict.fromkeys(map(_accuracy_words, self.accuracy)),
             *(
-                f"Obligation {number + 1}: {self._difference_words(difference)}."
+                f"Requirement {number + 1}: {self._difference_words(difference)}."
                 for number, some in enumerate(self.differences)
                 for difference in some
             ),
@@ -299,8 +299,11 @@ class Linear:
     def _loss_words(self) -> Iterator[str]:
         what, count = "the largest" if self.worst else "the sum", self.errors.weights.shape[0]
         if count:
-            kind = "expected sizes of errors" if self.errors.sizes else "expected squared errors"
-            yield f"The loss is {what} of {count} {kind}: {self.loss}."
+            kind = "expected size of an error" if self.errors.sizes else "expected squared error"
+            several = (
+                f"{what} of {count} {kind.replace(' of an error', 's of errors').replace('ed error', 'ed errors')}"
+            )
+            yield f"The loss is {f'the {kind}' if count == 1 else several}: {self.loss}."
 
     def _difference_words(self, difference: Difference) -> str:
         names = [held.name for held in self.held if _touches(difference, held)]
@@ -324,7 +327,7 @@ class Linear:
             else:
                 each = "its vector" if count == 1 else f"each of its {count} vectors"
                 each += " (Euclidean length)" if part.shape == "l2" else " (sum of absolute values)"
-            told.append(f"in {name} {each} by at most {part.amount}")
+            told.append(f"{each} in {name} by at most {part.amount}")
         unit = "one unit changes" if difference.count == 1 else f"up to {difference.count} units change at once, each"
         if difference.apart is not None:
             spacing = "exactly" if difference.exactly else "at least"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from privspec.kernel.trust import NORMS
 from privspec.model.neighbours import plural
+from privspec.model.values import show
 
 if TYPE_CHECKING:
     from privspec.kernel.participation import Kept
@@ -141,13 +143,17 @@ def unit_words(unit: Unit) -> str:
 
 def measure_words(measure: Measure) -> str:
     """A measure with its exact amounts."""
-    amounts = ", ".join(f"{name} = {amount}" for name, amount in measure.amounts)
+    amounts = ", ".join(f"{name} = {_figure(amount)}" for name, amount in measure.amounts)
     distance = f" times the {measure.distance} distance" if measure.distance else ""
     if distance and len(measure.amounts) > 1:
         distance = f", epsilon{distance}"
     if measure.each:
         return f"{measure.name} ({len(measure.each)} amounts, one for each party; the least is {amounts}){distance}"
     return f"{measure.name} with {amounts}{distance}" if amounts else measure.name
+
+
+def _figure(amount: object) -> str:
+    return show(amount) if isinstance(amount, Fraction) else str(amount)
 
 
 def _listed(names: Sequence[str]) -> str:

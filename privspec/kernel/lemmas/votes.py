@@ -386,7 +386,7 @@ class VoteRules(Rules):
         allowed = (not vote.families or rule.family in vote.families) and (
             vote.ballots.whole or rule.family not in POWERS
         )
-        case.says("law", allowed, f"{rule.family} with {RULES[rule.family][0]} {rule.number}")
+        case.says("law", allowed, f"{rule.family} with {RULES[rule.family][0]} {rule.number}".replace("_", " "))
         if isinstance(choice, Choice):
             picked = executed.chosen[choice.name]
             inside = max(picked, choice.low) == picked > 0 and (choice.high is None or picked <= choice.high)

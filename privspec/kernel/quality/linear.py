@@ -82,7 +82,7 @@ def averages(case: Case, block: Linear, found: Figures) -> None:
     moved = outputs + (outputs if terms is off else figures.moved_by(terms, reach))
     share = _share(moved, found.spread + found.squares)
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
-    text = f"averages are what the problem asks for, within {float(share) ** 0.5:.1e} standard deviations{counts}"
+    text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
 
 
@@ -102,7 +102,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     last = NONE if exact else release.output_grid / 2
     parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.ncols())
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
-    text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.1e} of its standard deviation"
+    text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation"
     case.says("rounding", share <= ROUNDED**2, text)
 
 
@@ -123,7 +123,7 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
     names = [name for at, _ in pairs for name in at.text().split(" and ")]
     if len(set(names)) < len(names) or min(values) < 0:
         raise sites.wrong("are not places, each named once, with a variance or scale from 0 on for each number")
-    text = f"independent noise at {listed(names)} is the {release.noise.shape} noise that is executed"
+    text = f"independent noise at {listed(names)} is the {release.noise.shape.capitalize()} noise that is executed"
     case.says("sites", enters(release, found, sites, names, values), text)
 
 

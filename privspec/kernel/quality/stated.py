@@ -39,7 +39,7 @@ def judge_loss(
     text = f"no {noun} has a loss below {min(float(stated), float(derived)):.8g} ({among.text()})"
     case.says("bound", stated <= derived and apart >= 0, text)
     holds = (case.status == "optimal") == (apart <= OPTIMAL_GAP)
-    case.says("bound", holds, f"the loss is within {float(apart):.1e} of the bound: {case.status}")
+    case.says("bound", holds, f"the loss is within {float(apart):.2g} of the bound: {case.status}")
 
 
 def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:
