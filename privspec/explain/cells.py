@@ -81,7 +81,7 @@ class CellFact(MechanismFact):
             )
         ]
         if self.averaged:
-            text = "These are averages over the values that the author expects."
+            text = "Averages are over the values that the author expects."
             said.append(assumed(text, facts.context.loss_because))
         return tuple(said)
 

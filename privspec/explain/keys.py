@@ -96,7 +96,7 @@ class KeyFact(MechanismFact):
             text = f"Of all of them{least}, {self._share()} are not listed{'' if self.averaged else ', at worst'}."
         said.append(proved(text, because, Judged("loss")))
         if self.averaged:
-            said.append(assumed("These are averages over the sizes that the author expects.", because))
+            said.append(assumed("Averages are over the sizes that the author expects.", because))
         return tuple(said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:

@@ -277,7 +277,7 @@ class TableFact(MechanismFact):
         said = [proved(words, where, _LOSS) for words in found]
         averaged = any(not (e.worst or e.shape.of_words) for e in self.errors)
         if averaged and self.table.prior is not None:
-            said.append(assumed("These are averages over the values that the author expects.", where))
+            said.append(assumed("Averages are over the values that the author expects.", where))
         if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
             said.append(proved("Many reports together tell how frequent each value is.", _TABLES))
         return tuple(said)
@@ -303,7 +303,7 @@ class TableFact(MechanismFact):
         relations = [c.claim.relation for c in facts.claims if not c.claim.by_distance]
         counted = sorted({r.plural for r in relations if r.single and not r.adds})
         sizes = (f"how many {listing(counted)} there are",) if counted else ()
-        return "the questions asked", "the chances that answers are drawn with", *sizes
+        return "the questions asked", "the chances of each answer", *sizes
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         table = self.table
