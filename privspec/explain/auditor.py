@@ -124,9 +124,10 @@ def _near(facts: Facts) -> str:
     """How much less any other mechanism can lose, in a line."""
     loss = facts.loss
     if loss is None or loss.gap is None:
-        return f"{facts.status}; it is not proved that no other has less loss"
+        return f"{facts.status}: it is not proved that no other has less loss"
     known = "derived by the kernel" if facts.bound_certified else "not derived by the kernel"
-    return f"{facts.status}; a relative gap of at most {loss.gap} to the least loss of those considered, {known}"
+    size = f"{loss.gap}{'' if loss.gap.text.endswith('%') else ' of it'}"
+    return f"{facts.status}: none of the mechanisms considered has a loss lower by more than {size} ({known})"
 
 
 def called(facts: Facts) -> Iterator[tuple[str, str]]:
