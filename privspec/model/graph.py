@@ -452,6 +452,24 @@ def once(function: Callable[[Model], T]) -> Callable[[Model], T]:
     return known
 
 
+def once_at_any_amount(function: Callable[[Model], T]) -> Callable[[Model], T]:
+    """The same for what does not depend on the amounts of the lines of privacy, so that models can `inherit` it."""
+    known = once(function)
+    AT_ANY_AMOUNT.append(known)
+    return known
+
+
+AT_ANY_AMOUNT: list[Callable[[Model], Any]] = []
+
+
+def inherit(model: Model, other: Model) -> None:
+    """Know of a model what is known of another one, which differs in the amounts of lines only."""
+    for known in AT_ANY_AMOUNT:
+        found = vars(known)["found"]
+        if other in found:
+            found[model] = found[other]
+
+
 def give(known: Callable[[Model], T], model: Model, value: T) -> None:
     """What a function that is computed `once` is for a model, where that is known from another one."""
     vars(known)["found"][model] = value

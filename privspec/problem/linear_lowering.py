@@ -20,7 +20,7 @@ from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.core.linear import Alike
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
-from privspec.model.graph import Model, once
+from privspec.model.graph import Model, once_at_any_amount
 from privspec.model.reports import Failure
 from privspec.model.requirements import AccuracyTarget
 from privspec.model.values import Value
@@ -130,7 +130,7 @@ class Lowered:
     layout: Layout
 
 
-@once
+@once_at_any_amount
 def lowered(model: Model) -> Lowered:
     """What a spec releases and what an error costs, in numbers.
 

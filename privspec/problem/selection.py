@@ -19,7 +19,7 @@ from privspec.language.walk import walk
 from privspec.model.conditions import GROUPS
 from privspec.model.domains import Between, Domain, Interval, Power, Table, is_numeric
 from privspec.model.evaluate import Environment, evaluate
-from privspec.model.graph import GraphNode, Model, once
+from privspec.model.graph import GraphNode, Model, once_at_any_amount
 from privspec.model.library import Argument, Arguments
 from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
@@ -197,7 +197,7 @@ def _asked(model: Model) -> Iterator[syntax.Counting]:
                 yield node
 
 
-@once
+@once_at_any_amount
 def block_of(model: Model) -> Selection:
     """A spec that `reads` takes, in numbers.
 

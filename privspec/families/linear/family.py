@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from privspec.core.records import dataclass, replace
 from privspec.families.family import Decision, Settings
 from privspec.families.infeasible import Infeasible, Unbounded
@@ -13,8 +15,12 @@ from privspec.families.linear.priced import priced
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower
 from privspec.families.linear.raising import raise_plan
+from privspec.families.linear.sizes import size_of
 from privspec.language import syntax
 from privspec.model.graph import Model
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.knorm import KNormL2Noise
+from privspec.noise.laplace import LaplaceNoise
 from privspec.problem.linear_interpreter import unsupported
 
 
@@ -40,6 +46,24 @@ class LinearDecision:
             bound: float | None = self.document()["loss"]["lower_bound"]
             return bound
         return self.choice.chosen.lower_bound
+
+    def scaled(self, factor: Fraction) -> float | None:
+        """The loss if lines asked for so many times the mu or epsilon, of this noise scaled; None where unknown."""
+        problem, mechanism = self.problem, self.choice.chosen.mechanism
+        if mechanism is None or problem.system.limits:
+            return None
+        release, noise = mechanism.release, mechanism.release.noise
+        if isinstance(noise, LaplaceNoise) and release.grid == "2^0":  # whole numbers stay whole
+            noise = LaplaceNoise(tuple(b / factor for b in noise.scales))
+            release = replace(release, noise=noise)
+            if problem.sizes:
+                return size_of(problem, release)
+            return problem.loss_of_output_noise(
+                release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+            )
+        if isinstance(noise, (GaussianNoise, KNormL2Noise, LaplaceNoise)):
+            return problem.scaled(self.loss, float(factor) ** -2)
+        return None
 
     def document(self) -> dict[str, Any]:
         return raise_plan(self.problem, self.choice.chosen, self.choice.others)

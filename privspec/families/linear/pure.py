@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 
@@ -70,6 +70,10 @@ ROWS = 4096
 """Answers of all parties up to which each of them has noise of its own."""
 PAIR_LIMIT = 200
 """Coordinates up to which all pairs are listed for Laplace costs."""
+PLACES = 600
+"""Numbers of the inputs up to which noise on each of them is always compared."""
+TINY = 1e-3
+"""Scales of noise in whole numbers below which there is next to none."""
 SCALE_BITS = 40
 """Laplace scales are rounded up to fractions with denominators of this many bits."""
 
@@ -93,10 +97,12 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
         return
     plain = problem.of_squares(problem.system.lowered.errors.weights**2) if problem.sizes else problem
     bound = _bound(plain, tuple(float(e) for e in epsilons))
-    for place in _places(problem, bound):
-        candidate = sized(problem, partial(_laplace, place=place, epsilons=tuple(epsilons), bound=bound))
-        if candidate is not None:
-            yield candidate
+    build, inputs = partial(_laplace, epsilons=tuple(epsilons), bound=bound), _inputs(problem)
+    found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
+    best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
+    if inputs is not None and _least_on_inputs(problem, epsilons) <= best:
+        found.insert(0, sized(problem, partial(build, place=inputs)))
+    yield from (one for one in found if one is not None)
     knorm = None if bound is None else sized(problem, lambda own: _knorm(own, tuple(epsilons), bound))
     if knorm is not None:
         yield knorm
@@ -130,14 +136,33 @@ def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
     return Bound.of(problem, solution, budgets)
 
 
+def _inputs(problem: Problem) -> Place | None:
+    """The inputs themselves, where each of their numbers is one."""
+    system, names = problem.system, [node.name for node in problem.model.inputs]
+    if not system.lowered.layout.plain:
+        return None
+    rule = problem.verdict(("laplace", "geometric"), set(names), curator=False)
+    name = f"Laplace noise on {' and '.join(names)}"
+    return Place(name, np.eye(system.inputs_count), system.target, rule, problem.local)
+
+
+def _least_on_inputs(problem: Problem, epsilons: list[Fraction]) -> float:
+    """A loss that Laplace noise on many inputs is not below: each hides what a unit changes there; 0 of few inputs."""
+    views = problem.system.views
+    sets = [view.differences for view in views if isinstance(view.differences, Vectors) and view.rows is None]
+    if problem.system.inputs_count <= PLACES or problem.local or problem.sizes or len(sets) < len(views):
+        return 0.0
+    reach = [abs(one.matrix).max(axis=1).toarray() / float(e) for one, e in zip(sets, epsilons, strict=True)]
+    scales = np.maximum(np.max(reach, axis=0).ravel(), TINY)
+    # of whole numbers, which is less than of others
+    return problem.loss_of_input_noise(1 / (2 * np.sinh(0.5 / scales) ** 2))
+
+
 def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
+    """Those beside the inputs themselves."""
     system, model = problem.system, problem.model
     families = ("laplace", "geometric")
     inputs, outputs = [node.name for node in model.inputs], [output.name for output in system.outputs]
-    if system.lowered.layout.plain:
-        rule = problem.verdict(families, set(inputs), curator=False)
-        name = f"Laplace noise on {' and '.join(inputs)}"
-        yield Place(name, np.eye(system.inputs_count), system.target, rule, problem.local)
     quiet = Interpreter(model, system.lowered.layout)
     if problem.local:
         yield from _of_parties(problem)

@@ -34,7 +34,7 @@ from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
 from privspec.kernel.systems import Composed, Judged, component_names, composed
 from privspec.language import syntax
-from privspec.model.graph import Model, give
+from privspec.model.graph import Model, give, inherit
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, obligation_of
 from privspec.problem.form import document as problem_document
@@ -287,6 +287,7 @@ class _Solver:
         self.model, self.parts, self.shared, self.settings = model, system.parts, system.shared, settings
         self.compilers = [part.family.compiles() for part in system.parts]
         self.problems: dict[int, Problem] = {}
+        self.models: dict[tuple[int, Kind | None], Model] = {}
         self.known: dict[tuple[int, Kind, Fraction], Decision | None] = {}
 
     def part(
@@ -310,7 +311,7 @@ class _Solver:
                 for line, own in chosen
             }
         model = restricted(self.model, part.outputs, lines)
-        self._elaborated(number, model)
+        self._elaborated(number, spent and spent[0], model)
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
             return system
@@ -355,8 +356,9 @@ class _Solver:
                 amount = min(amount, _one_run(kind, most, self.parts[number].times))
         return amount
 
-    def _elaborated(self, number: int, model: Model) -> None:
+    def _elaborated(self, number: int, kind: Kind | None, model: Model) -> None:
         """The problem of a part is the same at every share, but for what its lines ask."""
+        inherit(model, self.models.setdefault((number, kind), model))
         if number in self.problems:
             obligations = tuple(obligation_of(model, requirement) for requirement in model.requirements)
             give(elaborate, model, replace(self.problems[number], obligations=obligations))
@@ -385,7 +387,13 @@ class _Solver:
             return None if found is None else found.loss
 
         own, spends = self._own(number), getattr(self.compilers[number], "spends", None)
-        return {kind: Curve(solve, kind) for kind in KINDS if spends is None or kind.word in spends or own}
+        every = set(self.parts[number].lines) <= set(self.shared)  # all its lines ask for its share
+
+        def scaled(kind: Kind, known: Fraction, amount: Fraction) -> float | None:
+            found = getattr(self.at(number, kind, known), "scaled", None) if every else None
+            return None if found is None else found(amount / known)
+
+        return {kind: Curve(solve, scaled, kind) for kind in KINDS if spends is None or kind.word in spends or own}
 
     def witness(self, number: int, kind: Kind, amount: Fraction) -> Mapping[str, Any] | None:
         """What proves a bound of a part at a share, for families whose bounds do not say what they are there."""

@@ -38,8 +38,10 @@ HOPELESS = 1.05
 """Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
 LEAST = 1e-4
 """No part has less than this multiple of the largest share."""
+FINE_GRID = 4
+"""How many times as many there are where a law tells the loss."""
 SAME = 1e-6
-"""A loss whose product with the square of the share differs by less from one share to another goes with that square."""
+"""Relative difference up to which a loss is the one that was foretold."""
 TINY = 1e-300
 STEPS = 48
 """Halvings of the largest scale at which a split still satisfies its lines."""
@@ -62,45 +64,55 @@ KINDS = (PURE, GAUSSIAN)
 class Curve:
     """The loss of a part against its share, in one kind; `solve` gives it at an exact share, or None.
 
-    `square`: the loss times the square of the share, where that is the same at all shares that were solved.
+    `scaled`: the loss at a share if the noise of another one, which was solved, is only made larger or smaller; None
+    where that says nothing. `law`: the loss at any share, where that, or a square, foretold what a solution cost.
     """
 
     solve: Callable[[Kind, Fraction], float | None]
+    scaled: Callable[[Kind, Fraction, Fraction], float | None]
     kind: Kind
+    most: Fraction = Fraction(0)
     points: dict[Fraction, float] = field(default_factory=dict)
-    square: float | None = None
+    law: Callable[[Fraction], float | None] | None = None
 
     def add(self, amount: Fraction) -> float | None:
-        """The loss at a share, solved once, or by the square where that is known to tell it."""
-        if self.square is not None and amount:
-            return self.square / float(amount) ** 2
+        """The loss at a share, solved once, or by the law where that is known to tell it."""
         if amount not in self.points:
-            loss = self.solve(self.kind, amount)
+            loss = self.solve(self.kind, amount) if self.law is None or not amount else self.law(amount)
             if loss is None:
                 return None
             self.points[amount] = loss
         return self.points[amount]
 
-    def begin(self, most: Fraction) -> bool:
-        """Whether the part can be solved at the largest share and at smaller ones."""
-        for i in range(GRID):
-            if self.add(rounded_down(float(most) / 3**i)) is None:
+    def begin(self) -> bool:
+        """Whether the part can be solved at shares below the largest, which was solved."""
+        for i in range(1, GRID):
+            if self.add(rounded_down(float(self.most) / 3**i)) is None:
                 return False
-            squares = [loss * float(share) ** 2 for share, loss in self.points.items()]
-            if i and max(squares) <= min(squares) * (1 + SAME):
-                self.square = squares[0]
-                return True
+            if self.law is None and i == 1 and (law := self._foretold()) is not None:
+                self.law = law
+                for j in range(FINE_GRID * GRID):
+                    self.add(rounded_down(float(self.most) / 3 ** (j / FINE_GRID)))
         return True
+
+    def _foretold(self) -> Callable[[Fraction], float | None] | None:
+        """A law by which the loss at the largest share foretells that at the other one that was solved."""
+        first = self.points[self.most]
+        (share, other), kind, most = min(self.points.items()), self.kind, self.most
+        square = first * float(most) ** 2
+        laws: tuple[Callable[[Fraction], float | None], ...] = (
+            lambda amount: square / float(amount) ** 2,
+            lambda amount: self.scaled(kind, most, amount),
+        )
+        return next((law for law in laws if abs((law(share) or 0.0) - other) <= SAME * abs(other)), None)
 
     def beside(self, amount: Fraction, width: float) -> None:
         """Solve at shares beside one: losses of tables bend where their columns change."""
-        for factor in () if self.square is not None else (1 - width, 1 + width):
+        for factor in (1 - width, 1 + width):
             self.add(rounded_down(float(amount) * factor))
 
     def fitted(self) -> Callable[[float], float]:
         """The loss at any share: monotone in logarithms through what was solved, beyond it a power law."""
-        if (square := self.square) is not None:
-            return lambda amount: square / max(amount, TINY) ** 2
         known = sorted(self.points.items())
         shares = np.array([log(share) for share, _ in known])
         values = np.array([log(max(value, TINY)) for _, value in known])
@@ -279,16 +291,21 @@ def best_split(lines: Lines, curves: Sequence[dict[Kind, Curve]]) -> Split | Non
 
     Args: curves, for each part those of the kinds in which it may spend.
     """
-    usable = []
+    usable = list[list[tuple[float, Curve]]]()
     for k, own in enumerate(curves):
-        most = {kind: lines.largest(k, len(curves), kind) for kind in own}
-        usable.append([c for c in own.values() if (m := most[c.kind]) is not None and c.begin(m)])
-    splits: list[Split] = []
-    for chosen in product(*usable):
-        least = min((split.loss for split in splits), default=inf)
-        found = _searched(lines, tuple(curve.kind for curve in chosen), chosen, least)
-        splits += [] if found is None else [found]
-    return min(splits, key=lambda split: split.loss, default=None)
+        usable.append([])
+        for curve in own.values():
+            curve.most = lines.largest(k, len(curves), curve.kind) or Fraction(0)
+            if curve.most and (least := curve.add(curve.most)) is not None:
+                usable[-1].append((least, curve))
+    best: Split | None = None
+    # losses fall with shares: no split costs less than all parts would at the largest share of each
+    for pairs in sorted(product(*usable), key=lambda pairs: sum(least for least, _ in pairs)):
+        chosen, known = tuple(curve for _, curve in pairs), inf if best is None else best.loss
+        if sum(least for least, _ in pairs) < known and all(curve.begin() for curve in chosen):
+            found = _searched(lines, tuple(curve.kind for curve in chosen), chosen, known)
+            best = found if found is not None and found.loss < known else best
+    return best
 
 
 def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) -> list[tuple[str, float]]:
@@ -374,9 +391,12 @@ def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], le
     best: Split | None = None
     coarse = [curve.fitted() for curve in curves]
     starts = [minimised(lines, kinds, coarse, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)[1]]
+    told = False
     for width in WIDTHS:
-        digits = max(1e-7, width * FINER)
-        value, logs = minimised(lines, kinds, [curve.fitted() for curve in curves], starts, digits)
+        if told and width:  # straight to the last round
+            continue
+        digits, fitted = max(1e-7, width * FINER), [curve.fitted() for curve in curves]
+        value, logs = minimised(lines, kinds, fitted, starts, digits)
         if value > least * HOPELESS:
             return best
         starts = [logs]
@@ -387,8 +407,12 @@ def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], le
         total = sum(one for one in losses if one is not None)
         if best is None or total < best.loss:
             best = Split(kinds, amounts, total)
-        for curve, amount in zip(curves, amounts, strict=True):
-            curve.beside(amount, width)
+        said = [at(float(amount)) for at, amount in zip(fitted, amounts, strict=True)]
+        near = [abs(a - (b or 0.0)) <= SAME * total for a, b in zip(said, losses, strict=True)]
+        told = all(near)
+        for curve, amount, known in zip(curves, amounts, near, strict=True):
+            if not known and width:
+                curve.beside(amount, width)
     return best
 
 
