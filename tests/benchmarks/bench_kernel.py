@@ -32,8 +32,8 @@ privacy:
 """
 
 
-def row(n: int) -> str:
-    """One size: gap, seconds to solve, to write the plan, to judge it, and its size."""
+def measured(n: int) -> dict[str, float]:
+    """One size: gap, seconds to solve, to write the plan, to judge it, its megabytes, and whether it holds."""
     model = check(Request(Source("prefix.priv", SPEC.format(n=n))))
     started = time.process_time()
     system = lower(model)
@@ -46,8 +46,15 @@ def row(n: int) -> str:
     report = judge(text)
     judged = time.process_time()
     gap = json.loads(text)["loss"]["relative_gap"]
-    times = f"{solved - started:8.1f} {written - solved:8.1f} {judged - written:8.2f}"
-    return f"{n:6} {gap:9.1e} {times} {len(text) / 1e6:7.1f} {'holds' if report.ok else 'FAILS'}"
+    times = {"solve": solved - started, "write": written - solved, "judge": judged - written}
+    return {"gap": gap, **times, "size": len(text) / 1e6, "ok": report.ok}
+
+
+def row(n: int) -> str:
+    """The same as a line."""
+    found = measured(n)
+    times = f"{found['solve']:8.1f} {found['write']:8.1f} {found['judge']:8.2f}"
+    return f"{n:6} {found['gap']:9.1e} {times} {found['size']:7.1f} {'holds' if found['ok'] else 'FAILS'}"
 
 
 if __name__ == "__main__":
