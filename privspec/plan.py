@@ -153,7 +153,7 @@ class Plan:
             raise VerificationError.of("PS0911", message) from error
 
     def verify(self) -> Verification:
-        """Re-check every claim with code that shares nothing with compiler and solvers.
+        """Re-check every claim with code that shares nothing with compiler and solvers, once for a text in a process.
 
         >>> from privspec import load
         >>> load("prefix_sums").solve(n=4).verify().ok
@@ -209,11 +209,12 @@ class Plan:
         from privspec.verification import verify
 
         text = self._text
-        found = verify(text)
+        known = _sha256(text)
+        found = _VERIFIED.pop(known, None) or verify(text)
         if found.ok:
             if len(_VERIFIED) >= REMEMBERED:
                 _VERIFIED.pop(next(iter(_VERIFIED)))
-            _VERIFIED[_sha256(text)] = found
+            _VERIFIED[known] = found
         return found
 
     @property

@@ -366,7 +366,7 @@ def slices(sizes: Indices) -> list[slice]:
 def groups(sizes: Indices) -> tuple[int, list[slice]]:
     """How many columns are groups of their own (they come first), and the columns of every larger group."""
     alone = int(np.count_nonzero(sizes == 1))
-    return alone, slices(sizes)[alone:]
+    return alone, [slice(alone + one.start, alone + one.stop) for one in slices(sizes[alone:])]
 
 
 def pair_matrix(coordinates: Indices, firsts: Indices, seconds: Indices, scale: float, n: int) -> sparse.csc_array:

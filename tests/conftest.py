@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+for threads in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ.setdefault(threads, "1")
 
 # even where bytecode is not to be kept: every worker, and every command that a test starts, would compile all again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, chosen_rows
 from privspec.kernel.core.linear_privacy import Moves, Piece, pieces, units_of
-from privspec.kernel.core.numbers import ball, end, exp_up, sqrt_up
+from privspec.kernel.core.numbers import ball, end, exp_up, fraction, sqrt_up
 from privspec.kernel.core.problem import Frame, Measure
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.participation import PERSON, of_kept
+from privspec.kernel.participation import PERSON, Room, of_kept
 from privspec.kernel.shares import owners
 
 NONE = Fraction(0)
@@ -79,29 +79,32 @@ def hulls(differences: tuple[Difference, ...], places: Places) -> list[Moves]:
     return plain + [([unit], 1) for units in apart for unit in units]
 
 
-def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, Fraction]) -> Fraction | None:
+def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, fmpq]) -> Fraction | None:
     """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does.
 
     Units of a class stand for each other: the hull has each of them at most as often as there are. `owners`: the unit
     and the piece that move a coordinate; of several units the last, which gives a factor that is large enough.
     """
     units, count = moves
-    moved: dict[tuple[int, Piece], list[Fraction]] = {}
+    moved: dict[tuple[int, int], tuple[Piece, list[fmpq]]] = {}
     for i, a in column.items():
         if i not in owners or not owners[i][1].amount:
             return None
-        moved.setdefault(owners[i], []).append(a)
+        unit, piece = owners[i]
+        moved.setdefault((unit, id(piece)), (piece, []))[1].append(a)
     shares: dict[int, Fraction] = {}
-    for unit in {unit for unit, piece in moved if piece.shape in PERSON}:
-        shares[unit] = of_kept([(own, piece.room, piece.shape) for (u, piece), own in moved.items() if u == unit])
-    for (unit, piece), own in moved.items():
+    kept: dict[int, list[tuple[list[Fraction], Room, str]]] = {}
+    for (unit, _), (piece, own) in moved.items():
         if piece.shape in PERSON:
+            kept.setdefault(unit, []).append(([fraction(a) for a in own], piece.room, piece.shape))
             continue
         if piece.shape == "swap" and sum(own) != 0:
             return None
-        square, size = sum((a * a for a in own), NONE), sum((abs(a) for a in own), NONE)
-        share = (sqrt_up(square) if piece.shape == "l2" else size) / piece.amount / (1 + (piece.shape == "swap"))
+        size = sqrt_up(fraction(sum(a * a for a in own))) if piece.shape == "l2" else fraction(sum(map(abs, own)))
+        share = size / piece.amount / (1 + (piece.shape == "swap"))
         shares[unit] = max(shares.get(unit, share), share)
+    for unit, records in kept.items():
+        shares[unit] = max(shares.get(unit, NONE), of_kept(records))
     alone = [share / units[unit][1] for unit, share in shares.items()]
     return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
 

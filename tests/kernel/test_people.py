@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flint import fmpq_mat
+from flint import fmpq, fmpq_mat
 
 from privspec.api import Problem
 from privspec.core.diagnostics import VerificationError
@@ -111,7 +111,7 @@ def test_the_hull_holds_a_column_so_many_times(name: str, adding: bool) -> None:
     for seed in range(6):
         column = np.random.default_rng(seed).integers(-3, 4, corners.shape[0])
         least = linprog(np.ones(corners.shape[1]), A_eq=corners, b_eq=column).fun
-        found = gauge(moves, owners, {i: F(int(v)) for i, v in enumerate(column) if v})
+        found = gauge(moves, owners, {i: fmpq(int(v)) for i, v in enumerate(column) if v})
         assert found is not None and float(found) >= least - 1e-9
 
 

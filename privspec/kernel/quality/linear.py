@@ -196,7 +196,7 @@ def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
         return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
     owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
     for row in rows:
-        column = {i: fraction(v) for i, v in enumerate(row) if v}
+        column = {i: v for i, v in enumerate(row) if v}
         sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
         known = [size for size in sizes if size is not None]
         if not known:
