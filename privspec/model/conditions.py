@@ -21,6 +21,7 @@ from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Between, Cut, Domain, IntegerRange, Table, Unknown, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
+from privspec.model.values import show
 
 WORKED_OUT = ("mean", "variance", "regression")
 """Functions of a column that are worked out from sums (`privspec.model.released`)."""
@@ -35,6 +36,8 @@ FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 GROUPS = "by"
 LEAST = "at_least"
 """The setting of `keys` that says how many records a key has at least."""
+STEPS = 100
+"""Steps in which a measured column might be declared."""
 POWER = 4
 """Highest power of a column that is added up."""
 CONDITIONS = (syntax.Keyword, syntax.Member, syntax.Condition)
@@ -504,8 +507,11 @@ class _Reader:
         if grouped and measured(self._domain(name, table)):
             hint = f"declare its values or steps, as in {name} in 0..120, for groups by it"
             raise Failure("PS0206", span, f"{name} is measured, not counted: there are no groups by it", help=hint)
-        if isinstance(self._domain(name, table), Between):
-            hint = f"declare its values or steps, as in {name} in 0..120, for conditions on it beside other questions"
+        domain = self._domain(name, table)
+        if isinstance(domain, Between):
+            step = (domain.high - domain.low) / STEPS
+            hint = f"beside other questions about it, conditions need steps: {name} in "
+            hint += f"grid({show(domain.low)}, {show(domain.high)}, {show(step)}), say"
             message = f"{name} is measured, not counted: no condition tells its values apart"
             raise Failure("PS0206", span, message, help=hint)
 
