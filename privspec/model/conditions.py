@@ -18,7 +18,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk, with_children
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Between, Cut, Domain, IntegerRange, Table, Unknown, measured
+from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.values import show
@@ -98,7 +98,7 @@ def _of_groups(call: syntax.Call) -> syntax.Call:
 
 
 MANY = 512
-"""Whole numbers that are only added up are held one by one while there are not so many."""
+"""Cells of a table up to which values that are only added up are held one by one."""
 COUNTING = ("count", "histogram", "sum")
 """Functions that look at no more of a column than a condition says of it, and that add up others."""
 
@@ -206,8 +206,11 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
     for name, table in tables.items():
         used = [column for column, one in asked[name].items() if one.used] or table.names[:1]
         domains = table.attributes if alone[name] else [o for o in table.attributes if o[0] in used]
-        told = [(o, domain if alone[name] else asked[name][o].told_apart(domain)) for o, domain in domains]
-        found[name] = replace(table, attributes=tuple(told))
+        found[name] = replace(table, attributes=tuple(domains))
+        for many in (False, True) if not alone[name] else ():
+            if not many or found[name].cell_count > MANY:
+                told = [(o, asked[name][o].told_apart(domain, many=many)) for o, domain in domains]
+                found[name] = replace(table, attributes=tuple(told))
     return found
 
 
@@ -220,18 +223,16 @@ class _Asked:
     every: bool = False
     used: bool = False
 
-    def told_apart(self, domain: Domain) -> Domain:
-        """The values that questions tell apart: whole numbers are cut, and many that are only added up are measured."""
-        if self.every or not isinstance(domain, IntegerRange):
+    def told_apart(self, domain: Domain, *, many: bool) -> Domain:
+        """The values that questions tell apart: whole numbers are cut; of `many` cells what is added up is measured."""
+        if self.added and many and not (self.every or self.listed) and isinstance(domain, IntegerRange | Grid):
+            return Between(Fraction(domain.low), Fraction(domain.high))
+        if self.every or self.added or not isinstance(domain, IntegerRange):
             return domain
-        if not self.added:
-            cuts = {cut for ends in self.listed for one in ends for cut in (one, one + 1) if _begins(cut, ends)}
-            inner = sorted(cut for cut in cuts if domain.low < cut <= domain.high)
-            apart = not inner or len(inner) >= domain.high - domain.low
-            return domain if apart else Cut(domain, tuple((Fraction(cut), False) for cut in inner))
-        if self.listed or domain.high - domain.low < MANY:
-            return domain
-        return Between(Fraction(domain.low), Fraction(domain.high))
+        cuts = {cut for ends in self.listed for one in ends for cut in (one, one + 1) if _begins(cut, ends)}
+        inner = sorted(cut for cut in cuts if domain.low < cut <= domain.high)
+        apart = not inner or len(inner) >= domain.high - domain.low
+        return domain if apart else Cut(domain, tuple((Fraction(cut), False) for cut in inner))
 
 
 def _begins(cut: int, values: set[int]) -> bool:
