@@ -33,6 +33,7 @@ from privspec.solvers.programs import (
     OutOfTimeError,
     Pairs,
     Progress,
+    Streams,
     Unprotectable,
     Vectors,
     View,
@@ -105,6 +106,8 @@ def _span(view: View, n: int) -> Array:
     differences = view.differences
     if isinstance(differences, Pairs):
         return pair_span(np.asarray(differences.coordinates, np.intp), n) * differences.scale
+    if isinstance(differences, Streams):
+        return np.eye(n) * differences.reach
     matrix = explicit(differences, n).matrix
     if matrix.shape[1] <= 2 * n:
         return np.asarray(matrix.toarray())

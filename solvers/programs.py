@@ -62,7 +62,29 @@ class Boxes:
     reach: Array
 
 
-Differences: TypeAlias = Vectors | Pairs | Balls | Boxes
+@dataclass(frozen=True, eq=False, slots=True)
+class Streams:
+    """Vectors of `dimension` numbers in a row, of which up to `count` change at once, each by one of length `reach`.
+
+    They are `apart` from each other, or more unless `exactly`. A coordinate (n of them) stands for a vector, on each
+    number of which all maps act alike.
+    """
+
+    size: int
+    reach: float
+    count: int
+    apart: int
+    exactly: bool
+    dimension: int
+
+    def epochs(self) -> NDArray[np.intp]:
+        """Choices of coordinates (c, k) that lie exactly so far apart, in each as many as there are; -1 behind them."""
+        starts = np.arange(max(self.size - (self.count - 1) * self.apart, min(self.apart, self.size)))
+        places = starts[:, None] + self.apart * np.arange(min(self.count, -(-self.size // self.apart)))
+        return np.where(places < self.size, places, -1)
+
+
+Differences: TypeAlias = Vectors | Pairs | Balls | Boxes | Streams
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -398,7 +420,7 @@ def small_boxes(boxes: Boxes) -> bool:
 def explicit(differences: Differences, n: int) -> Directions:
     """The differences as directions.
 
-    Raises: NotSpecialError for boxes with too many vertices.
+    Raises: NotSpecialError for boxes with too many vertices, and for streams.
     """
     match differences:
         case Vectors(matrix):
@@ -417,6 +439,8 @@ def explicit(differences: Differences, n: int) -> Directions:
             moving = [block[reach[block] > 0] for block in blocks]
             parts = [on_block(box_vertices(reach[block]), block, n) for block in moving if len(block)]
             matrix = sparse.csc_array(sparse.hstack([sparse.csc_array((n, 0)), *parts]))
+        case Streams():
+            raise NotSpecialError("vectors that change at once have too many directions")
     return Directions(matrix, np.ones(matrix.shape[1], np.intp))
 
 
@@ -452,6 +476,46 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
             return max((float(norm) for norm in norms), default=0.0) ** 2 * radius**2
         case Boxes(blocks, reach):
             return max((_largest_in_box(strategy[:, block] * reach[block]) for block in blocks), default=0.0)
+        case Streams():
+            return _largest_in_stream(strategy, differences)
+
+
+def _largest_in_stream(strategy: Array, stream: Streams) -> float:
+    """At least the largest sum of G_ij v_i'v_j over unit vectors that change at once; G = strategy' strategy."""
+    gram = strategy.T @ strategy * stream.reach**2
+    if not stream.exactly:
+        return farthest(np.abs(gram), stream.count, stream.apart)
+    epochs = stream.epochs()
+    grams = gram[epochs[:, :, None], epochs[:, None, :]] * ((epochs >= 0)[:, :, None] & (epochs >= 0)[:, None, :])
+    sums, traces = np.abs(grams).sum(axis=(1, 2)), np.trace(grams, axis1=1, axis2=2)
+    plain = sums <= traces * (1 + MEETING)
+    return max(float(sums[plain].max(initial=0.0)), max(map(box_bound, grams[~plain]), default=0.0))
+
+
+MEETING = 1e-7
+"""Share of their own squares below which the products of units that change at once are added up as they are."""
+
+
+def farthest(sizes: Array, count: int, apart: int) -> float:
+    """The bound of `kernel.participation.farthest` for sizes |G_ij| (n, n), all choices at once."""
+    n = len(sizes)
+    at = np.arange(n)
+    before = np.where(at[None, :] <= at[:, None] - apart, sizes, 0.0)
+    behind = np.where(at[None, :] >= at[:, None] + apart, sizes, 0.0)[:, ::-1]
+    sides = [_best(side, count - 1, apart) for side in (before, behind)]
+    totals = np.diag(sizes) + np.max([sides[0][c] + sides[1][count - 1 - c] for c in range(count)], axis=0)
+    return float(_best(totals[None, :], count, apart)[-1][0])
+
+
+def _best(values: Array, count: int, apart: int) -> list[Array]:
+    """For each row and up to 0, 1, .. `count` places that lie apart: the largest sum of values."""
+    rows, n = values.shape
+    found, before = [np.zeros(rows)], np.zeros((n + 1, rows))
+    for _ in range(count):
+        taken = values.T + before[np.maximum(np.arange(1, n + 1) - apart, 0)]
+        before = np.vstack([np.zeros((1, rows)), np.maximum.accumulate(taken, axis=0)])
+        found.append(before[-1])
+    return found
 
 
 def _largest_pair(columns: Array, scale: float) -> float:

@@ -22,6 +22,7 @@ NAMES = (
     *("private_plurality", "correlated_readings", "location_reports", "rounded_answers"),
     *("secure_sum_or_noise", "shared_budget"),
     *("two_studies", "pay_study", "work_study", "yearly_releases", "yearly_survey"),
+    *("daily_counts", "momentum_training"),
     *("hospital_network", "pages_read", "census_tables", "median_hours"),
 )
 

@@ -37,8 +37,8 @@ from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, place_on_disk
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.execute.warehouse import DATABASES, Records, Table
-from privspec.kernel.core.linear import Alike, Held
-from privspec.kernel.participation import Kept
+from privspec.kernel.core.linear import Held
+from privspec.kernel.participation import Alike, Kept
 
 if TYPE_CHECKING:
     pass
@@ -64,7 +64,8 @@ class Grid:
 
     @property
     def size(self) -> int:
-        return self.held.stop - self.held.start
+        """How many numbers it has."""
+        return prod(self.held.shape) if self.held.ball else self.held.stop - self.held.start
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -8,7 +8,9 @@ from importlib import import_module
 from privspec.model.library import Function
 
 HOMES: dict[str, str] = {
-    **dict.fromkeys(("prefix_sums", "suffix_sums", "range_sums", "total", "differences", "diagonal"), "numeric"),
+    **dict.fromkeys(
+        ("prefix_sums", "suffix_sums", "range_sums", "decayed_sums", "total", "differences", "diagonal"), "numeric"
+    ),
     **dict.fromkeys(("identity", "ones", "zeros", "prefix_matrix", "range_matrix"), "numeric"),
     **dict.fromkeys(("mean", "sum", "variance", "histogram", "marginals", "count"), "numeric"),
     **dict.fromkeys(("keys", "missed"), "numeric"),

@@ -116,16 +116,33 @@ def _map(
     least: int = 1,
     labels: Callable[[int], Labels] | None = None,
 ) -> Binder:
-    """Bind a linear map of one vector, which acts along axis 0."""
+    """Bind a linear map of one vector, or of the rows of a matrix, which acts along axis 0."""
 
     def bind(arguments: Arguments, name: str) -> Bound:
-        extent = vector(arguments, 0, name)
+        kind = numbers(arguments, 0, name)
+        extent, *rest = kind.shape if len(kind.shape) > 1 else (vector(arguments, 0, name),)
         if extent < least:
             raise FunctionError(f"{name} needs at least {least} entries", 0)
-        told = None if labels is None else lambda: labels(extent)
-        return Bound(Type((size(extent),)), lambda values: apply(as_float(values)), linear=True, labels=told)
+        told = None if labels is None or rest else lambda: labels(extent)
+        return Bound(Type((size(extent), *rest)), lambda v: apply(as_float(v)), linear=True, labels=told)
 
     return bind
+
+
+def _decayed(arguments: Arguments, name: str) -> Bound:
+    """Each entry plus a share of what came out for the one before it: momentum, or an average that forgets."""
+    share = arguments[1].value
+    if not isinstance(share, Fraction) or not 0 <= share <= 1:
+        raise FunctionError("the share that is kept is a public number from 0 to 1", 1)
+    kept = float(share)
+
+    def apply(values: Array) -> Array:
+        found = values.copy()
+        for row in range(1, len(found)):
+            found[row] += kept * found[row - 1]
+        return found
+
+    return _map(apply, _square)(Arguments((arguments[0],)), name)
 
 
 def _total(arguments: Arguments, name: str) -> Bound:
@@ -642,11 +659,14 @@ def _backwards(values: Array) -> Array:
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function("prefix_sums(v)", _map(lambda v: np.cumsum(v, axis=0), _square), linear=True),
-    Function("suffix_sums(v)", _map(_backwards, _square), linear=True),
-    Function("range_sums(v)", _map(_range_sums, _ranges, labels=_range_labels), linear=True),
+    Function("prefix_sums(v)", _map(lambda v: np.cumsum(v, axis=0), _square), linear=True, by_column=True),
+    Function("suffix_sums(v)", _map(_backwards, _square), linear=True, by_column=True),
+    Function("range_sums(v)", _map(_range_sums, _ranges, labels=_range_labels), linear=True, by_column=True),
+    Function("decayed_sums(v, share)", _decayed, arity=(2, 2), linear=True, by_column=True),
     Function("total(v)", _total, linear=True, symmetric=True),
-    Function("differences(v)", _map(lambda v: np.diff(v, axis=0), lambda k: k - 1, least=2), linear=True),
+    Function(
+        "differences(v)", _map(lambda v: np.diff(v, axis=0), lambda k: k - 1, least=2), linear=True, by_column=True
+    ),
     Function("identity(n)", _matrix(lambda n: np.eye(n), _square)),
     Function("prefix_matrix(n)", _matrix(lambda n: np.tril(np.ones((n, n))), _square)),
     Function("range_matrix(n)", _matrix(_range_matrix, _ranges)),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
+from privspec.kernel.apart import in_a_row
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, chosen_rows
 from privspec.kernel.core.linear_privacy import Moves, Piece, pieces, units_of
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, sqrt_up
@@ -107,6 +108,34 @@ def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, 
         shares[unit] = max(shares.get(unit, NONE), of_kept(records))
     alone = [share / units[unit][1] for unit, share in shares.items()]
     return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
+
+
+def mass(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: Item) -> Fraction:
+    """The sum of squared gauges of columns, which are the rows of a matrix, for the differences of a line.
+
+    Of records that move from one cell to another only F F' matters: F stands for all pairs at once, F F' =
+    sum p (e_i - e_j)(e_i - e_j)', if columns sum to zero and nothing is positive off the diagonal.
+    """
+    spaced = in_a_row(block, some, columns, given)
+    if spaced is not None:
+        return spaced
+    found, rows, total = hulls(some, block.places), columns.tolist(), NONE
+    swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
+    if len(found) == len(swaps) == 1:
+        cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
+        outside = any(any(row[: cells.start]) or any(row[cells.stop :]) or sum(row) for row in rows)
+        if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
+            raise given.wrong("is no mixture of differences of two cells")
+        return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
+    owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
+    for row in rows:
+        column = {i: v for i, v in enumerate(row) if v}
+        sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
+        known = [size for size in sizes if size is not None]
+        if not known:
+            raise given.wrong("is no difference of neighbours")
+        total += min(known) ** 2
+    return total
 
 
 def grams(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix, moved: Matrix) -> list[Matrix]:

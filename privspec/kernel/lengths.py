@@ -21,6 +21,7 @@ SQUARINGS, DIGITS = 40, 106
 """Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
 CLOSE = 1 + Fraction(1, 10**9)
 """Factor up to which a bound is not made better by a largest eigenvalue, which takes long to bound."""
+NONE = Fraction(0)
 LISTED = 4096
 """What a person may change is listed up to so many moves."""
 
@@ -50,6 +51,14 @@ def eigenvalue(gram: tuple[tuple[int, ...], ...]) -> Fraction:
             power = power * power
         norm = sum((v * v for v in power.entries()), arb(0)).sqrt()
         return end((norm.log() / 2**SQUARINGS).exp().upper())
+
+
+def of_vectors(gram: Gram, sizes: list[Fraction]) -> Fraction:
+    """At least the largest sum of G_ij v_i'v_j over vectors v_i of at most these lengths, of any dimension."""
+    rows = zip(sizes, gram, strict=True)
+    total = sum((a * b * abs(v) for a, row in rows for b, v in zip(sizes, row, strict=True)), NONE)
+    alone = sum((a * a * gram[i][i] for i, a in enumerate(sizes)), NONE)
+    return total if total <= alone * CLOSE else min(total, eigenvalue(gram) * sum((a * a for a in sizes), NONE))
 
 
 # --- one person's records -----------------------------------------------------------------------------

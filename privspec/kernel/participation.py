@@ -4,9 +4,68 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
+from math import comb, prod
 
-from privspec.kernel.core.reading import Positive, Refused
+from privspec.kernel.core.reading import Item, Positive, Refused
+
+Ball = tuple[Fraction, int, int]
+Wholes = tuple[int, ...]
+
+
+def wholes(item: Item) -> Wholes:
+    """An array of whole numbers."""
+    entries, unit = item.array(*item.extents(1))
+    if unit != 1:
+        raise item.wrong("are not whole numbers")
+    return tuple(entries)
+
+
+READERS = {"Wholes": wholes}
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
+
+    What is released depends on the units of a class through their sum alone, whose numbers are coordinates.
+    """
+
+    length: Positive
+    counts: Wholes
+    classes: Wholes
+
+    def __post_init__(self) -> None:
+        first = list(dict.fromkeys(self.classes))
+        if len(self.counts) != len(self.classes) or min(self.counts, default=0) < 1 or first != list(range(len(first))):
+            raise Refused("does not put every unit into one class, in order")
+
+    @property
+    def copies(self) -> list[int]:
+        """How many units each class has."""
+        found = [0] * (max(self.classes) + 1)
+        for count, own in zip(self.counts, self.classes, strict=True):
+            found[own] += count
+        return found
+
+    @property
+    def numbers(self) -> list[int]:
+        """How many numbers each coordinate adds up."""
+        return [copies for copies in self.copies for _ in range(self.length)]
+
+
+def told_apart(vectors: int | None, parts: list[tuple[int, Wholes]], balls: list[Ball | None], more: bool) -> bool:
+    """Whether shapes are not those of so many numbers or vectors, or anything is not the same for all of a vector.
+
+    `parts`: coordinates and shape of inputs and outputs; `balls`: radius, dimension and norm of inputs; `more`: whether
+    something adds to single numbers, or looks at them.
+    """
+    each = vectors or 1
+    if any(prod(shape) != size * each for size, shape in parts):
+        return True
+    apart = any(shape[-1:] != (each,) for _, shape in parts) or any(
+        one is None or one[1:] != (each, 2) for one in balls
+    )
+    return vectors is not None and (apart or more or each == 1)
 
 
 def groups(copies: list[int], count: int) -> list[list[tuple[int, int]]]:

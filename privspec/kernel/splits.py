@@ -14,7 +14,7 @@ from math import ceil, exp, floor, sinh, sqrt
 
 from flint import arb, ctx
 
-from privspec.kernel.allowed import hulls, largest_mu_squared
+from privspec.kernel.allowed import largest_mu_squared, mass
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
@@ -24,7 +24,6 @@ from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes import Total, bounds
-from privspec.kernel.quality.linear import mass
 from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task
 
@@ -193,8 +192,8 @@ class LinearCurve(Curve):
         alone, block = all(number.integer() in self.part.shared for _, number, *_ in lines), release.problem
         self.mass, self.rest = Fraction(alone), NONE
         for one, number, mu, given in [] if alone else lines:
-            moves = hulls(block.differences[number.integer()], block.places)
-            size = mass(moves, read_matrix(given, given.extents(2)[0], block.inputs), one)
+            some, columns = block.differences[number.integer()], read_matrix(given, given.extents(2)[0], block.inputs)
+            size = mass(block, some, columns, one)
             if number.integer() in self.part.shared:
                 self.mass += size
             else:

@@ -292,6 +292,8 @@ class Function:
     """Whether it compares its first two arguments, which then have one type (and an output gets the other's)."""
     symmetric: bool = False
     """Whether the order of the entries of any argument does not matter."""
+    by_column: bool = False
+    """Whether it is a linear map along the first axis, the same for every column of a matrix."""
     of_laws: bool = False
     """Whether its value is a number about laws, one for all data and draws, so that it stands outside averages."""
     ties: str = ""

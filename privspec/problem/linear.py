@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import lcm
+from math import lcm, prod
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -48,6 +48,7 @@ from privspec.problem.linear_lowering import (
     noisy_site_map,
     raise_failure,
 )
+from privspec.problem.linear_vectors import reduced, scalars_of
 
 SHORT = 10**6
 """Denominators up to which a double is read as the fraction that it stands for."""
@@ -256,7 +257,9 @@ class Linear:
 
     `errors` are those of the loss, which is the expected sum of their weighted squares or, `worst`, the largest of
     them; `differences` stands for each obligation of the problem in turn; `sites`: noise may enter there only, each
-    coordinate by itself (None: anywhere); `families`: noise of these only (none named: any).
+    coordinate by itself (None: anywhere); `families`: noise of these only (none named: any). `vectors`: a coordinate,
+    an answer, an error stands for so many numbers, on each of which all maps act alike; the weight of an error is that
+    of the mean of their squares.
     """
 
     FORM: ClassVar[str] = "linear"
@@ -273,6 +276,7 @@ class Linear:
     differences: tuple[tuple[Difference, ...], ...]
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
+    vectors: int | None = field(default=None, metadata={"left out": True})
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -285,6 +289,7 @@ class Linear:
             *map(_released_words, self.released),
             *(f"{one.name} is given when the plan is run, and added after the noise." for one in self.constants),
             *self._loss_words(),
+            *self._vector_words(),
             *dict.fromkeys(map(_accuracy_words, self.accuracy)),
             *(
                 f"Requirement {number + 1}: {self._difference_words(difference)}."
@@ -304,6 +309,11 @@ class Linear:
                 f"{what} of {count} {kind.replace(' of an error', 's of errors').replace('ed error', 'ed errors')}"
             )
             yield f"The loss is {f'the {kind}' if count == 1 else several}: {self.loss}."
+
+    def _vector_words(self) -> Iterator[str]:
+        if self.vectors:
+            yield f"Inputs and answers are vectors of {self.vectors} numbers, to each of which the same is done."
+            yield "The squared error of a vector is the mean of those of its numbers."
 
     def _difference_words(self, difference: Difference) -> str:
         names = [held.name for held in self.held if _touches(difference, held)]
@@ -365,7 +375,7 @@ def _held_words(held: Held) -> str:
                     f" A record whose {column.name} lies between {low} and {high} counts for both by its share of each."
                 )
         return words
-    size = held.stop - held.start
+    size = prod(held.shape) if held.ball else held.stop - held.start
     what = "one number" if size == 1 else f"{size} numbers"
     if held.ball is not None:
         norm = "Euclidean length" if held.ball.norm == 2 else "sum of absolute values"
@@ -376,7 +386,7 @@ def _held_words(held: Held) -> str:
 
 
 def _released_words(one: Released) -> str:
-    size = one.stop - one.start
+    size = prod(one.shape)
     how = "as it is defined" if one.defined else "what the loss compares it with"
     return f"{one.name}, {'one number' if size == 1 else f'{size} numbers'}, is {how}, plus noise that averages to 0."
 
@@ -398,14 +408,14 @@ def block_of(model: Model) -> Linear:
 
     Raises: SpecError PS05xx for what it cannot say, and for inputs that no finite noise can hide.
     """
-    found = lowered(model)
+    found, alike = lowered(model), scalars_of(model)
     check_priced(model, found)
     sites = model.noise_at
     return Linear(
-        held=tuple(_summed(held_of(block), found.layout) for block in model.blocks),
+        held=tuple(_summed(held_of(block, alike.dimension if alike else 1), found.layout) for block in model.blocks),
         released=tuple(
-            Released(o.name, o.start, o.stop, o.shape, model.nodes[o.name].definition is not None)
-            for o in found.outputs
+            Released(o.name, o.start, o.stop, node.type.shape, node.definition is not None)
+            for o, node in ((o, model.nodes[o.name]) for o in found.outputs)
         ),
         target=matrix_of(found.target),
         offset=numbers_of(found.offset, (len(found.offset),)),
@@ -420,6 +430,7 @@ def block_of(model: Model) -> Linear:
         differences=tuple(differences_of(model, requirement) for requirement in model.requirements),
         sites=None if sites is None else tuple(_site(name, noisy_site_map(model, found, name)) for name in sites),
         families=model.families,
+        vectors=None if alike is None else alike.dimension,
     )
 
 
@@ -446,16 +457,17 @@ def _measured(errors: Errors) -> Measured:
     return Measured(None if own else matrix_of(rows), numbers_of(errors.weights, (size,)), errors.sizes)
 
 
-def held_of(block: InputBlock) -> Held:
-    """An input as it is held."""
+def held_of(block: InputBlock, each: int = 1) -> Held:
+    """An input as it is held; a coordinate stands for so many numbers."""
     cells = block.layout == "cells"
     lower, upper = (Fraction(0), None) if cells else block.domain.bounds
     geometry = block.geometry
     ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
     shape = tuple(block.type.shape)
+    start, stop = block.start // each, block.stop // each
     return Held(
-        block.name, block.start, block.stop, block.layout, shape, lower, upper, ball, columns, block.records
+        block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records
     )  # fmt: skip
 
 
@@ -503,7 +515,8 @@ def moved_by(model: Model, requirement: Requirement) -> tuple[Difference, ...]:
 
     Raises: UnboundedError where one unit can change an input without limit, Failure for inputs without numbers.
     """
-    return moved([model.block(name) for name in requirement.wrt], requirement.neighbours)
+    found, alike = moved([model.block(name) for name in requirement.wrt], requirement.neighbours), scalars_of(model)
+    return found if alike is None else reduced(found, alike.dimension)
 
 
 def moved(blocks: Sequence[InputBlock], relation: NeighbourRelation) -> tuple[Difference, ...]:

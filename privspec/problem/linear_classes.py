@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
-from privspec.kernel.core.linear import Alike, Places
+from privspec.kernel.core.linear import Places
+from privspec.kernel.participation import Alike
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import InputBlock, Spaced
@@ -133,6 +134,8 @@ class Layout:
     """What the coordinates of the matrices of a problem are: those of one input after another."""
 
     shares: tuple[Share, ...]
+    dimension: int = 1
+    """How many numbers a coordinate stands for."""
 
     @classmethod
     def of(cls, model: Model) -> Layout:

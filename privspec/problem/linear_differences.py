@@ -19,8 +19,9 @@ from scipy import sparse
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
+from privspec.kernel.apart import GROUPS
 from privspec.kernel.core.linear import COUNTED, Difference
-from privspec.kernel.core.linear_privacy import GROUPS, Piece, pieces
+from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.lengths import moves_of
 from privspec.kernel.participation import PERSON, Room
 from privspec.model.graph import Model
@@ -78,6 +79,21 @@ class BoxDifferences:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class StreamDifferences:
+    """Vectors of `dimension` numbers, a coordinate each, of which up to `count` change by one of length `radius`.
+
+    They lie `apart` from each other or, unless `exactly`, more.
+    """
+
+    size: int
+    radius: Fraction
+    count: int
+    apart: int
+    exactly: bool
+    dimension: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class PersonDifferences:
     """What one person's records in tables change: `columns` (n, N) of them, whose hull with their opposites is all.
 
@@ -101,11 +117,13 @@ def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences
             return BallDifferences(tuple(block for block in blocks if chosen[block[0]]), radius, exact)
         case BoxDifferences(blocks, reach, exact):
             return BoxDifferences(tuple(block for block in blocks if chosen[block[0]]), reach, exact)
-        case PairDifferences() | PersonDifferences():
-            raise InternalError("cells of a table have no parties")
+        case PairDifferences() | PersonDifferences() | StreamDifferences():
+            raise InternalError("cells of a table have no parties, nor have units that lie apart")
 
 
-Differences: TypeAlias = VectorDifferences | PairDifferences | BallDifferences | BoxDifferences | PersonDifferences
+Differences: TypeAlias = (
+    VectorDifferences | PairDifferences | BallDifferences | BoxDifferences | PersonDifferences | StreamDifferences
+)
 
 
 def sets_of(
@@ -119,6 +137,19 @@ def sets_of(
         (part, *_), amount = difference.parts, difference.parts[0].amount
         if part.shape in PERSON:
             yield _of_person(difference, layout, target)
+            continue
+        if layout.dimension > 1 and difference.apart is not None:
+            yield (
+                StreamDifferences(
+                    part.stop - part.start,
+                    amount,
+                    difference.count,
+                    difference.apart,
+                    bool(difference.exactly),
+                    layout.dimension,
+                ),
+                1.0,
+            )
             continue
         if part.shape not in COUNTED:
             yield from _of_units(difference, layout)
@@ -266,6 +297,9 @@ def _largest(matrix: Array, part: Differences) -> Sensitivity:
             sums = [float(lengths[block].sum()) for block in part.blocks]
             alone = all(len(block) == 1 for block in part.blocks)
             return Sensitivity(max(sums), part.exact and alone)
+        case StreamDifferences():
+            lengths = np.sort(np.linalg.norm(matrix, axis=0))[-part.count :]
+            return Sensitivity(float(lengths.sum()) * float(part.radius), exact=False)
 
 
 def _pairs(columns: NDArray[np.float64], *, exact: bool) -> Sensitivity:

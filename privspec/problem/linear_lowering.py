@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel.allowed import variance_of_size_up, variance_up
-from privspec.kernel.core.linear import Alike
+from privspec.kernel.participation import Alike
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model, once_at_any_amount
@@ -40,6 +40,7 @@ from privspec.problem.linear_affine import (
 from privspec.problem.linear_classes import Layout, SplitError, UnlikeError
 from privspec.problem.linear_interpreter import Cells, Interpreter, environment_of, unsupported
 from privspec.problem.linear_supported import refuse_laid_out, refuse_too_large, refuse_unsupported
+from privspec.problem.linear_vectors import scalars_of
 from privspec.problem.terms import public_number
 
 CONSISTENT = 1e-9
@@ -136,6 +137,12 @@ def lowered(model: Model) -> Lowered:
 
     Raises: SpecError PS05xx with every construct that cannot be computed yet, PS02xx for a value that has none.
     """
+    alike = scalars_of(model)
+    if alike is not None:
+        found = lowered(alike.model)
+        # a weight is that of the mean of a vector's squares
+        errors = replace(found.errors, weights=found.errors.weights * alike.dimension)
+        return replace(found, errors=errors, layout=replace(found.layout, dimension=alike.dimension))
     layout = Layout.of(model)
     while True:
         try:
@@ -219,7 +226,9 @@ class Reached:
 
 def site_map(model: Model, system: Lowered, name: str) -> Reached:
     """How unit noise at a node reaches the outputs."""
-    m = len(system.target)
+    scalars, m = scalars_of(model), len(system.target)
+    if scalars is not None:
+        return site_map(scalars.model, system, name)
     out = next((o for o in system.outputs if o.name == name), None)
     if out is not None:
         return Reached(np.eye(m)[:, out.start : out.stop])

@@ -116,7 +116,8 @@ def test_marginals_of_a_huge_table_have_a_type():
 
 
 REFUSED = [
-    ("prefix_sums", (Argument(Type((2, 2))),), "a 2 x 2 matrix"),
+    ("prefix_sums", (Argument(Type()),), "a number"),
+    ("decayed_sums", (vector(2), public(2)), "from 0 to 1"),
     ("prefix_sums", (), "takes 1 argument"),
     ("differences", (vector(1),), "at least 2"),
     ("identity", (public(-1),), "positive|whole number"),

@@ -44,6 +44,8 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "rounded_answers": {},
     "pages_read": {},
     "secure_sum_or_noise": {"N": 4},
+    "daily_counts": {"days": 8, "gap": 3, "visits": 2},
+    "momentum_training": {"steps": 4, "epochs": 2, "size": 2},
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
 """Templates, with parameters that make them small."""

@@ -124,6 +124,8 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed("laplace", "geometric", "knorm")
     size = problem.system.outputs_count + problem.system.inputs_count
+    if problem.system.lowered.layout.dimension > 1:
+        return  # what treats the numbers of vectors alike is Gaussian noise
     if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):
         try:
             yield from pure_candidates(problem)

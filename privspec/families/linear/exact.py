@@ -23,6 +23,7 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
+from privspec.kernel.apart import crowded
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import sqrt_up
@@ -34,7 +35,7 @@ from privspec.kernel.quality.linear_figures import Figures, covariance, doubles
 from privspec.kernel.shifts import shifted
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences
-from privspec.solvers.programs import Array, box_scaling
+from privspec.solvers.programs import MEETING, Array, box_scaling
 
 Judge = Callable[[Frame, Release, Item], tuple[Fraction, tuple[str, ...]]]
 """What a witness proves of the loss, and of which mechanisms."""
@@ -89,15 +90,27 @@ def view_witnesses(problem: Problem, release: LinearRelease, read: Release) -> l
 
 
 def box_scalings(strategy: Array, difference: Difference, places: Places) -> list[list[str]] | None:
-    """A number for each piece of each unit, where some unit is a box of many numbers."""
+    """A number for each piece of each unit, where some unit is a box of many numbers, or of vectors that meet."""
+    if crowded(difference, places):
+        return None
     listed = [unit for unit, _ in pieces(difference, places)[0]]
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]
-    if not any(box and len(unit) > VERTICES for box, unit in zip(boxes, listed, strict=True)):
+    boxes = [len(unit) > VERTICES if box else _meet(strategy, unit) for box, unit in zip(boxes, listed, strict=True)]
+    if not any(boxes):
         return None
     return [
         _box(strategy, unit) if box else [str(piece.amount or 1) for piece in unit]
         for box, unit in zip(boxes, listed, strict=True)
     ]
+
+
+def _meet(strategy: Array, unit: tuple[Piece, ...]) -> bool:
+    """Whether vectors of one coordinate each, that change at once, have products that count."""
+    if len(unit) < 2 or any(piece.shape != "l2" or len(piece.at) > 1 for piece in unit):
+        return False
+    columns = strategy[:, [piece.at.start for piece in unit]]
+    gram = np.abs(columns.T @ columns)
+    return bool(gram.sum() > np.trace(gram) * (1 + MEETING))
 
 
 def _box(strategy: Array, unit: tuple[Piece, ...]) -> list[str]:

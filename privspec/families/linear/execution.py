@@ -104,10 +104,22 @@ class Executed:
             offset = offset + _floats(map_) @ value.reshape(-1)
         return replace(self, offset=offset)
 
+    @property
+    def vectors(self) -> int:
+        """How many numbers a coordinate of the base vector, an answer, and a released number stand for."""
+        return self.release.problem.vectors or 1
+
     def split(self, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Released numbers (..., m) by output, each (..., *shape)."""
-        released = self.release.problem.released
-        return {o.name: values[..., o.start : o.stop].reshape(values.shape[:-1] + o.shape) for o in released}
+        released, each = self.release.problem.released, self.vectors
+        return {
+            o.name: values[..., each * o.start : each * o.stop].reshape(values.shape[:-1] + o.shape) for o in released
+        }
+
+    def laid_out(self, values: Array) -> Array:
+        """Released numbers (repetitions x vectors, m), for each number of vectors in turn, in the order of outputs."""
+        each = values.reshape(-1, self.vectors, values.shape[-1])
+        return np.asarray(each.swapaxes(1, 2).reshape(len(each), -1))
 
 
 def read_kernel(plan: Plan) -> tuple[Frame, Release]:
@@ -189,10 +201,21 @@ def draw(executed: Executed, base: ExactVector, randomness: Randomness) -> Array
 
     Returns: released numbers (m,), multiples of the output grid.
     """
-    answers = multiply(executed.strategy, base)
-    if executed.release.round_outputs:
-        return _round_outputs(executed, answers, randomness)
-    return np.asarray(post_process(executed, _noisy(executed, answers, randomness)[None, :])[0])
+    return np.asarray(_draws(executed, _answers(executed, base), randomness, 1)[0])
+
+
+def _answers(executed: Executed, base: ExactVector) -> list[ExactVector]:
+    """Strategy answers, for each number of the vectors in turn."""
+    each = executed.vectors
+    parts = [base] if each == 1 else [ExactVector(base.numerators[i::each], base.denominator) for i in range(each)]
+    return [multiply(executed.strategy, part) for part in parts]
+
+
+def _draws(executed: Executed, answers: list[ExactVector], randomness: Randomness, repetitions: int) -> Array:
+    """Released numbers (repetitions, all of them)."""
+    step = _round_outputs if executed.release.round_outputs else _noisy
+    found = np.stack([step(executed, own, randomness) for _ in range(repetitions) for own in answers])
+    return executed.laid_out(found if executed.release.round_outputs else post_process(executed, found))
 
 
 def _noisy(executed: Executed, answers: ExactVector, randomness: Randomness) -> Array:
@@ -348,11 +371,11 @@ class LinearMechanism(FamilyMechanism):
     def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
         """Noise in floating point; rounding to the grid aside."""
         executed, rows = self.executed, self.executed.strategy.shape[0]
-        if rows * draws > DEVIATIONS_LIMIT:
+        if rows * draws * executed.vectors > DEVIATIONS_LIMIT:
             return {}
-        noise = executed.noise.approximate(rows, draws, np.random.default_rng(seed))
+        noise = executed.noise.approximate(rows, draws * executed.vectors, np.random.default_rng(seed))
         rebuilt = noise @ executed.reconstruction.to_float().T
-        return executed.split(rebuilt @ executed.target.T if executed.release.of_inputs else rebuilt)
+        return executed.split(executed.laid_out(rebuilt @ executed.target.T if executed.release.of_inputs else rebuilt))
 
     def simulate(self, asked: Simulation) -> Array:
         """Draws at a base vector, by default that of data that are all zero."""
@@ -360,21 +383,18 @@ class LinearMechanism(FamilyMechanism):
         if isinstance(base, Mapping):
             base = read_inputs(executed.inputs, base)
         base = origin(executed) if base is None else base
-        answers, rows = multiply(executed.strategy, base), executed.strategy.shape[0]
+        answers, rows = _answers(executed, base), executed.strategy.shape[0] * executed.vectors
         if asked.approximate:
-            noise = executed.noise.approximate(rows, asked.repetitions, np.random.default_rng(asked.seed))
-            return post_process(executed, answers.to_float() + noise)
+            draws = asked.repetitions * executed.vectors
+            noise = executed.noise.approximate(executed.strategy.shape[0], draws, np.random.default_rng(asked.seed))
+            whole = np.tile(np.stack([own.to_float() for own in answers]), (asked.repetitions, 1))
+            return executed.laid_out(post_process(executed, whole + noise))
         refuse_long_simulation(
             asked.repetitions * rows,
             f"{asked.repetitions} exact draws of {rows} numbers",
             "pass approximate=True: floating-point noise, good enough for a simulation",
         )
-        randomness = SimulationRandomness(asked.seed)
-        if executed.release.round_outputs:
-            return np.stack([_round_outputs(executed, answers, randomness) for _ in range(asked.repetitions)])
-        return post_process(
-            executed, np.stack([_noisy(executed, answers, randomness) for _ in range(asked.repetitions)])
-        )
+        return _draws(executed, answers, SimulationRandomness(asked.seed), asked.repetitions)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -390,7 +410,7 @@ class _BaseVector(Secret):
     def deviations(self) -> Mapping[str, Array]:
         executed = self.mechanism.executed
         found = output_deviations(executed)
-        return {} if found is None else executed.split(found)
+        return {} if found is None else executed.split(np.repeat(found, executed.vectors))
 
 
 class LinearExposure(Exposure):

@@ -49,6 +49,7 @@ from privspec.solvers.programs import (
     Pairs,
     Site,
     SolverError,
+    Streams,
     Unprotectable,
     Vectors,
     largest_norm,
@@ -79,6 +80,7 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     system, forced, more = problem.system, problem.model.noise_at, problem.settings.alternatives
     rule = problem.family_verdict("gaussian")
     small = more and system.outputs_count + system.inputs_count <= ALTERNATIVE_SIZE
+    small = small and system.lowered.layout.dimension == 1
     if problem.local:
         yield sized(problem, lambda own: _messages(own, budgets, rule))
     elif forced is not None:
@@ -262,6 +264,10 @@ def solved(problem: Problem, program: GaussianProgram) -> GaussianSolution:
 
 def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
     settings = problem.settings
+    if any(isinstance(view.differences, Streams) for view in program.views):
+        from privspec.solvers.streams import solve_streams  # few specs have any
+
+        return solve_streams(program, settings.tolerance, settings.deadline, settings.progress)
     if settings.solver != "cvxpy" and not program.limits:
         try:
             return solve_gaussian(program, settings.tolerance, settings.deadline, settings.progress)
@@ -424,6 +430,8 @@ def _own_variances(differences: Differences, n: int) -> Array:
         case Boxes(blocks, reach):
             for block in blocks:
                 out[block] = np.maximum(out[block], len(block) * reach[block] ** 2)
+        case Streams(reach=radius, count=count):
+            out[:] = count * radius**2
     return out
 
 

@@ -24,6 +24,7 @@ from privspec.solvers.programs import (
     GaussianProgram,
     Indices,
     Pairs,
+    Streams,
     Vectors,
     View,
 )
@@ -146,7 +147,7 @@ def _differences(differences: Differences, own: Indices) -> Differences | None:
         case Boxes(blocks, reach):
             some = _blocks(blocks, own)
             return Boxes(some, reach[own]) if some else None
-        case Pairs():
+        case Pairs() | Streams():
             return None
 
 
@@ -172,3 +173,5 @@ def _bytes(view: View) -> bytes:
             return repr(([block.tolist() for block in blocks], reach.tolist())).encode()
         case Pairs(coordinates, scale):
             return repr((coordinates.tolist(), scale)).encode()
+        case Streams():
+            return repr(view.differences).encode()

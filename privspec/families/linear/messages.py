@@ -27,7 +27,8 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import refuse
 from privspec.families.linear.masks import WORD, Roster, added, read_key, take
-from privspec.kernel.core.linear import Alike, Held, Release
+from privspec.kernel.core.linear import Held, Release
+from privspec.kernel.participation import Alike
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
 from privspec.noise.shares import Shares, on_points

@@ -27,6 +27,7 @@ from privspec.problem.linear_differences import (
     Differences,
     PairDifferences,
     PersonDifferences,
+    StreamDifferences,
     VectorDifferences,
     of_units,
     sets_of,
@@ -226,6 +227,8 @@ def moves(view: ProtectedView, target: Array) -> bool:
             return radius > 0 and any(np.any(seen[:, block]) for block in blocks)
         case programs.Boxes(blocks, reach):
             return any(np.any(seen[:, block] * reach[block]) for block in blocks)
+        case programs.Streams(reach=radius):
+            return radius > 0 and bool(np.any(seen))
 
 
 def check_sizes(model: Model, views: Sequence[ProtectedView], target: Array, error_map: sparse.csr_array) -> None:
@@ -256,6 +259,8 @@ def amounts(differences: programs.Differences) -> Array:
             return np.array([radius])
         case programs.Boxes(_, reach):
             return reach
+        case programs.Streams(reach=radius):
+            return np.array([radius])
 
 
 def nothing_secret(model: Model) -> SpecError:
@@ -290,6 +295,8 @@ def plain_differences(differences: Differences, n: int) -> programs.Differences:
             return programs.Balls(blocks, float(radius))
         case BoxDifferences(blocks, reach, _):
             return programs.Boxes(blocks, np.array([float(r) for r in reach]))
+        case StreamDifferences(size, radius, count, apart, exactly, dimension):
+            return programs.Streams(size, float(radius), count, apart, exactly, dimension)
 
 
 def scaled_differences(differences: programs.Differences, factor: float) -> programs.Differences:
@@ -303,6 +310,8 @@ def scaled_differences(differences: programs.Differences, factor: float) -> prog
             return programs.Balls(blocks, radius * factor)
         case programs.Boxes(blocks, reach):
             return programs.Boxes(blocks, reach * factor)
+        case programs.Streams(reach=radius):
+            return replace(differences, reach=radius * factor)
 
 
 def lower(model: Model) -> LinearSystem | Infeasible:

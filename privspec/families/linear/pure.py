@@ -51,6 +51,7 @@ from privspec.solvers.programs import (
     OutOfTimeError,
     Pairs,
     SolverError,
+    Streams,
     Vectors,
 )
 
@@ -244,7 +245,7 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
                 moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
             case Boxes(blocks, reach) if view.requirement.neighbours.group == 1:
                 moved = np.array([np.abs(strategy[:, block]) @ reach[block] for block in blocks])
-            case Pairs() | Balls() | Boxes():
+            case Pairs() | Balls() | Boxes() | Streams():
                 return None
         rows.append(moved * mask / float(epsilon))
     return np.vstack(rows)

@@ -15,7 +15,7 @@ from flint import fmpq, fmpq_mat, fmpz_mat
 from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, PLAIN, Item, Positive, Refused, Size, read, typed
-from privspec.kernel.participation import PERSON, of_person, wrong_person
+from privspec.kernel.participation import PERSON, Alike, Ball, Wholes, of_person, told_apart, wholes, wrong_person
 from privspec.kernel.shares import SHARED, apart, coalition, owners
 from privspec.kernel.stepped import Noise, read_laws
 
@@ -33,36 +33,6 @@ COUNTED = ("cell", "swap", *PERSON)
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
-
-    What is released depends on the units of a class through their sum alone, whose numbers are coordinates.
-    """
-
-    length: Positive
-    counts: Wholes
-    classes: Wholes
-
-    def __post_init__(self) -> None:
-        first = list(dict.fromkeys(self.classes))
-        if len(self.counts) != len(self.classes) or min(self.counts, default=0) < 1 or first != list(range(len(first))):
-            raise Refused("does not put every unit into one class, in order")
-
-    @property
-    def copies(self) -> list[int]:
-        """How many units each class has."""
-        found = [0] * (max(self.classes) + 1)
-        for count, own in zip(self.counts, self.classes, strict=True):
-            found[own] += count
-        return found
-
-    @property
-    def numbers(self) -> list[int]:
-        """How many numbers each coordinate adds up."""
-        return [copies for copies in self.copies for _ in range(self.length)]
-
-
 Matrix = fmpq_mat
 Places = dict[int, tuple[int, Alike]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
@@ -76,7 +46,7 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
         flat, unit = item.array(rows, columns)
     else:
         places, values = item.stating({"form": "sparse", "shape": [rows, columns]}, "places", "values")
-        at, flat = _wholes(places), [0] * (rows * columns)
+        at, flat = wholes(places), [0] * (rows * columns)
         if any(a >= b for a, b in zip((-1, *at), (*at, rows * columns), strict=True)):
             raise places.wrong("are not places in order")
         listed, unit = values.array(len(at))
@@ -170,10 +140,6 @@ class Released:
     shape: tuple[int, ...]
     defined: bool
 
-    def __post_init__(self) -> None:
-        if prod(self.shape) != self.stop - self.start:
-            raise Refused("is of a shape that does not fit")
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -198,7 +164,11 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The block of a problem: see `privspec.problem.linear`."""
+    """The block of a problem: see `privspec.problem.linear`.
+
+    `vectors`: a coordinate, an answer, an error stands for so many numbers, on each of which all maps act alike; an
+    error's weight is that of the mean of its squares.
+    """
 
     FORM = "linear"
 
@@ -214,6 +184,7 @@ class Linear:
     differences: tuple[tuple[Difference, ...], ...]
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
+    vectors: Positive | None = field(default=None, metadata={"left out": True})
     places: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -236,6 +207,12 @@ class Linear:
         fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
         if not fits or len(self.offset) != self.size or terms != {self.size}:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
+        parts = [(one.stop - one.start, one.shape) for one in self.held]
+        parts = parts * bool(self.vectors) + [(one.stop - one.start, one.shape) for one in self.released]
+        balls = [one.ball if one.units is None else None for one in self.held]
+        more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
+        if told_apart(self.vectors, parts, balls, any(more)):
+            raise Refused("is of a shape that does not fit, or tells the numbers of its vectors apart")
 
     @property
     def size(self) -> int:
@@ -267,6 +244,8 @@ class Linear:
             moved = [(own, rule, shape) for own, rule, shape in known if shape]
             if not moved or len(moved) != len(one.parts) or any(s in COUNTED and not own.cells for own, _, s in moved):
                 raise item.wrong("does not change inputs of its line, each of them as a whole")
+            if self.vectors and any((part.shape, part.dimension) != ("l2", 1) for part in one.parts):
+                raise item.wrong("changes single numbers of vectors")
             if any(rule == "drop" and shape not in ("cell", "kept") for _, rule, shape in moved):
                 raise item.wrong("replaces records of a table whose rule leaves records out")
         kept = [(own.start, own.stop, data.kept) for own, data in held if data.kept]
@@ -283,19 +262,10 @@ def size_of(column: Column) -> int:
     return len(cuts) + 1 if cuts else len(values) if low is None or high is None else high - low + 1
 
 
-def _wholes(item: Item) -> Wholes:
-    entries, unit = item.array(*item.extents(1))
-    if unit != 1:
-        raise item.wrong("are not whole numbers")
-    return tuple(entries)
-
-
-Ball = tuple[Fraction, int, int]
 Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
-Wholes = tuple[int, ...]
 Site = tuple[str, Matrix, Wholes]
 COLUMN = {"name": "str", "values": "tuple[str, ...]", "lower": "Whole | None", "upper": "Whole | None"}
 COLUMN |= {"cuts": "tuple[str, ...]", "shared": "bool"}
@@ -303,7 +273,7 @@ READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
     "Column": COLUMN,
     "Numbers": lambda item: tuple(PLAIN["Grid"](item).values()),
-    "Wholes": _wholes,
+    "Wholes": wholes,
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},
@@ -377,6 +347,8 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     )
     if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
+    if problem.vectors and (known != "gaussian" or local):
+        raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
     if round_outputs and (of_inputs or frame.trust.means.public or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
     if local and known == "knorm-l2" and len(set(owners(frame, held))) > 1:

@@ -14,11 +14,11 @@ from math import comb
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel import shares
+from privspec.kernel.apart import GROUPS, crowded, spread
 from privspec.kernel.core.case import NOTHING, Bound, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
     COUNTED,
-    Alike,
     Difference,
     Matrix,
     Part,
@@ -33,14 +33,12 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import eigenvalue, largest_form, top, vertex
-from privspec.kernel.participation import PERSON, Room, groups, notes_of, spaced
+from privspec.kernel.lengths import eigenvalue, largest_form, of_vectors, top, vertex
+from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
 from privspec.kernel.stepped import Noise
 
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
-GROUPS = 4096
-"""Groups of units are listed up to so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +163,10 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
     if shapes == {"swap"}:
         moves = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
         return Fraction(max(moves, default=0), int(below))
-    reach = sum(((piece.amount / c) ** 2 for piece, c in kept), Fraction(0))
+    sizes = [piece.amount / c for piece, c in kept]
+    if shapes == {"l2"} and len(gram) == len(sizes):
+        return of_vectors(gram, sizes) / int(below)
+    reach = sum((size**2 for size in sizes), Fraction(0))
     return (Fraction(vertex(gram)) if exact else eigenvalue(gram) * reach) / int(below)
 
 
@@ -257,15 +258,18 @@ def reached(
     release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING, some: Moves | None = None
 ) -> Fraction:
     """At least mu^2 of Gaussian noise, delta of a law of steps, epsilon of others, for what is seen and differences."""
-    strategy, noise, moves = release.strategy, release.noise, some or pieces(difference, release.problem.places)
+    strategy, noise, places = release.strategy, release.noise, release.problem.places
+    answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
+    if noise.shape == "gaussian" and crowded(difference, places):
+        return spread(answers, difference, places) * seen.slack / noise.scales[0] ** 2
+    moves = some or pieces(difference, places)
     if noise.shape == "gaussian":
-        answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
     steps = off_lattice(release, seen.used)
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
     if noise.shape.startswith("laplace") or noise.laws:
-        cost = largest_cost(chosen_rows(strategy, seen.used), [noise.scales[r] for r in seen.used], steps, moves)
+        cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves)
         return noise.laws[0].delta_up(int(cost)) if noise.laws else cost
     square = largest_square(strategy, moves, scaling)
     if noise.shape == "gaussian-shares":

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.kernel.allowed import among, gauge, grams, hulls, largest_mu_squared
+from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
-from privspec.kernel.core.linear_privacy import Moves, judge, let_through
-from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
+from privspec.kernel.core.linear_privacy import judge, let_through
+from privspec.kernel.core.numbers import rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
@@ -180,31 +180,6 @@ Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]
 """The worth, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
 
 
-def mass(found: list[Moves], columns: Matrix, given: Item) -> Fraction:
-    """The sum of squared gauges of columns, which are the rows of a matrix.
-
-    Of records that move from one cell to another only F F' matters: F stands for all pairs at once, F F' =
-    sum p (e_i - e_j)(e_i - e_j)', if columns sum to zero and nothing is positive off the diagonal.
-    """
-    rows, total = columns.tolist(), NONE
-    swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
-    if len(found) == len(swaps) == 1:
-        cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
-        outside = any(any(row[: cells.start]) or any(row[cells.stop :]) or sum(row) for row in rows)
-        if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
-            raise given.wrong("is no mixture of differences of two cells")
-        return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
-    owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
-    for row in rows:
-        column = {i: v for i, v in enumerate(row) if v}
-        sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
-        known = [size for size in sizes if size is not None]
-        if not known:
-            raise given.wrong("is no difference of neighbours")
-        total += min(known) ** 2
-    return total
-
-
 def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
     """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
     proof = prove(frame, release, item)
@@ -255,8 +230,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         if o in spans:
             raise number.wrong("stands twice")
         part = read_matrix(given, given.extents(2)[0], block.inputs)
-        moves = hulls(block.differences[o], block.places)
-        masses.append((o, mass(moves, part, given), mu))
+        masses.append((o, mass(block, block.differences[o], part, given), mu))
         size = sum(one.nrows() for one in parts)
         spans[o] = range(size, size + part.nrows())
         parts.append(part)

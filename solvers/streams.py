@@ -1,0 +1,207 @@
+"""Noise for vectors in a row of which some change at once, at distances: fixed epochs exactly, others with a bracket.
+
+Where units lie exactly so far apart, the choices are classes c. In coordinates with E'E = I for the errors, F the
+effects of the units and X = F' Sigma^-1 F: minimise tr Sigma subject to, for each class, sum X_ij v_i'v_j <= 1 over
+unit vectors (i, j in c). The dual is the largest ||F M^(1/2)||_*^2 over M = (+)_c p_c E_c, sum p_c = 1, E_c the Gram
+matrix of unit vectors, concave in M, smooth in log p_c and the vectors: L-BFGS (noise/notes/streams.md). Units that lie
+farther apart have more choices: the same bound holds, and the noise is that of a strategy in a band, in which units
+that change at once do not meet.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from privspec.solvers.bounds import lower_bound
+from privspec.solvers.gaussian import reduce_outputs
+from privspec.solvers.placement import package
+from privspec.solvers.programs import (
+    Array,
+    DualPoint,
+    ExpectedLoss,
+    GaussianProgram,
+    GaussianSolution,
+    Indices,
+    NotSpecialError,
+    OutOfTimeError,
+    Progress,
+    Streams,
+    Watch,
+    same_rows,
+)
+from scipy import sparse
+
+LEAST = 1e-14
+"""Share of the largest eigenvalue below which one is round-off."""
+ROUNDS = 1500
+RESTARTS = 5
+
+
+class Closed(Exception):  # noqa: N818 - leaves the library's minimiser; not an error
+    """The gap is closed, or the time is over."""
+
+
+@dataclass(eq=False)
+class Epochs:
+    """The dual over classes of effects (r, n), and the best point so far.
+
+    `places` (c, k): the units of each class, n behind them; vectors have at most `dimension` numbers.
+    """
+
+    effects: Array
+    places: Indices
+    dimension: int
+    tolerance: float
+    watch: Watch
+    value: float = np.inf
+    bound: float = 0.0
+    first: float = 0.0
+
+    def __post_init__(self) -> None:
+        classes, units = self.places.shape
+        self.rank = min(units, self.dimension)
+        self.size = self.effects.shape[1]
+        self.padded = np.column_stack([self.effects, np.zeros(len(self.effects))])
+        self.logs, self.vectors = np.zeros(classes), np.zeros((classes, units, self.rank))
+        self.root = np.zeros((len(self.effects), 0))
+
+    def run(self) -> None:
+        """Maximise; the best primal and the best dual point are kept."""
+        from scipy.optimize import minimize  # slow to load
+
+        classes, units = self.places.shape
+        generator = np.random.default_rng(0)
+        first = np.eye(units, self.rank) + 0.3 * generator.standard_normal((classes, units, self.rank))
+        start = np.concatenate([np.full(classes, -np.log(classes)), first.ravel()])
+        options = {"maxiter": ROUNDS, "maxfun": ROUNDS, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
+        with suppress(Closed):
+            for _ in range(RESTARTS):
+                # round-off of the value ends a search that slopes would carry on: begin again without its history
+                found = minimize(self._negative, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+                start = found.x
+
+    def _negative(self, packed: Array) -> tuple[float, Array]:
+        """Minus log ||F M^(1/2)||_*^2 / sum p, and its slope."""
+        classes, units = self.places.shape
+        weights, raw = np.exp(packed[:classes]), packed[classes:].reshape(classes, units, self.rank)
+        lengths = np.maximum(np.linalg.norm(raw, axis=2, keepdims=True), 1e-300)
+        unit = raw / lengths
+        shared = unit @ unit.transpose(0, 2, 1)
+        across, down = self.places[:, :, None], self.places[:, None, :]
+        mixed = np.zeros((self.size + 1, self.size + 1))
+        np.add.at(mixed, (across, down), weights[:, None, None] * shared)
+        values, turned = np.linalg.eigh(self.effects @ mixed[:-1, :-1] @ self.effects.T)
+        deviations = np.sqrt(np.maximum(values, LEAST * values[-1]))
+        trace, mass = float(deviations.sum()), float(weights.sum())
+        whitened = (turned / np.sqrt(deviations)).T @ self.padded
+        gram = whitened.T @ whitened
+        own = gram[across, down]
+        self._keep(trace, mass, own, turned * np.sqrt(deviations), packed[:classes], unit)
+        reached = np.sum(shared * own, axis=(1, 2))
+        pull = 2 * weights[:, None, None] * (own @ unit) / trace
+        slope = (pull - np.sum(pull * unit, axis=2, keepdims=True) * unit) / lengths
+        self.first = self.first or trace
+        return -2 * np.log(trace / self.first) + np.log(mass), -np.concatenate(
+            [weights * (reached / trace - 1 / mass), slope.ravel()]
+        )
+
+    def _keep(self, trace: float, mass: float, own: Array, root: Array, logs: Array, vectors: Array) -> None:
+        value = trace * float(np.abs(own).sum(axis=(1, 2)).max())
+        bound = trace**2 / mass
+        if bound > self.bound:
+            self.bound, self.logs, self.vectors = bound, logs.copy(), vectors
+        if value < self.value:
+            self.value, self.root = value, root
+        self.watch.step(self.value, self.bound)
+        if self.value - self.bound <= self.tolerance * self.value or self.watch.expired:
+            raise Closed
+
+    def gram(self) -> Array:
+        """Effects' Sigma^-1 effects at the best covariance Sigma."""
+        inverse = np.linalg.pinv(self.root) @ self.effects
+        return np.asarray(inverse.T @ inverse)
+
+    def differences(self) -> tuple[sparse.csc_array, Array]:
+        """The dual point as differences (n, N), `rank` in turn for each class, and their weights."""
+        classes, units = self.places.shape
+        rows = np.repeat(self.places.ravel(), self.rank)
+        columns = np.repeat(np.arange(classes), units)[:, None] * self.rank + np.arange(self.rank)
+        values = self.vectors.reshape(-1) * np.sqrt(self.rank)
+        kept = rows < self.size
+        shape = (self.size, classes * self.rank)
+        matrix = sparse.csc_array((values[kept], (rows[kept], columns.ravel()[kept])), shape=shape)
+        return matrix, np.repeat(np.exp(self.logs) / self.rank, self.rank)
+
+
+def solve_streams(
+    program: GaussianProgram,
+    tolerance: float = 1e-6,
+    deadline: float | None = None,
+    progress: Progress | None = None,
+) -> GaussianSolution:
+    """The output covariance for units that lie apart: optimal, or with a bracket where they lie farther apart.
+
+    Raises: NotSpecialError for several lines, sites or a worst-case loss; OutOfTimeError at the deadline.
+    """
+    stream, watch = program.views[0].differences, Watch(deadline, progress)
+    plain = len(program.views) == 1 and same_rows(program) and isinstance(program.loss, ExpectedLoss)
+    reduced = reduce_outputs(program) if plain else None
+    if not isinstance(stream, Streams) or reduced is None or program.sites is not None:
+        raise NotSpecialError("units that lie apart, under another loss, at sites or beside other lines")
+    places = stream.epochs()
+    effects = reduced.inputs * stream.reach
+    found = Epochs(effects, np.where(places < 0, stream.size, places), stream.dimension, 0.9 * tolerance, watch)
+    found.run()
+    matrix, weights = found.differences()
+    dual = DualPoint((sparse.csc_array(matrix * stream.reach),), (weights / weights.max(),))
+    bound = lower_bound(program, dual)
+    best = package(program, reduced.basis @ found.root, dual, bound, "fixed epochs, dual ascent", watch)
+    if not stream.exactly:
+        root = banded(effects, found.gram(), stream.apart, watch)
+        band = package(program, reduced.basis @ root, dual, bound, "strategy in a band", watch)
+        best = min(best, band, key=lambda one: one.value)
+    if watch.expired and best.relative_gap > tolerance and stream.exactly:
+        raise OutOfTimeError(best)
+    return best
+
+
+BAND_ROUNDS = 150
+"""Steps in search of a strategy in a band."""
+
+
+def banded(effects: Array, gram: Array, band: int, watch: Watch) -> Array:
+    """A root of covariance (r, n): effects C^-1 for a lower triangular C with `band` diagonals and columns of length 1.
+
+    Units that are `band` or more apart then have orthogonal columns. `gram` (n, n): what C'C is near at the start.
+    """
+    from scipy.linalg import solve_triangular
+    from scipy.optimize import minimize
+
+    n = len(gram)
+    rows, columns = np.nonzero(np.tri(n) - np.tri(n, k=-band))
+    # C'C = gram with C lower triangular is the Cholesky factor of the matrix read backwards
+    start = np.linalg.cholesky(gram[::-1, ::-1] + LEAST * np.trace(gram) * np.eye(n)).T[::-1, ::-1]
+    best: list[Array] = []
+    least = [np.inf]
+
+    def spread(packed: Array) -> tuple[float, Array]:
+        free = np.zeros((n, n))
+        free[rows, columns] = packed
+        lengths = np.maximum(np.linalg.norm(free, axis=0), 1e-300)
+        strategy = free / lengths
+        root = solve_triangular(strategy, effects.T, lower=True, trans="T", check_finite=False).T
+        value = float(np.sum(root**2))
+        if np.isfinite(value) and value < least[0]:
+            least[0], best[:] = value, [root]
+        if watch.expired:
+            raise Closed
+        slope = -2 * solve_triangular(strategy, root.T @ root, lower=True, check_finite=False).T
+        slope = (slope - strategy * np.sum(slope * strategy, axis=0)) / lengths
+        return np.log(value), slope[rows, columns] / value
+
+    options = {"maxiter": BAND_ROUNDS, "maxfun": 2 * BAND_ROUNDS, "maxcor": 20}
+    with suppress(Closed):
+        minimize(spread, start[rows, columns], jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+    return best[0]
