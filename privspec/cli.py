@@ -544,8 +544,8 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 
 @app.command(epilog=_examples("audit prefix_sums.plan.json --draws 2000"))
 @plan_path
-@click.option("--draws", type=int, metavar="N", help="Releases of each data set at most (default: 20,000).")
-@click.option("--seconds", type=float, metavar="S", help="How long one line may take, about (default: 60).")
+@click.option("--draws", type=int, metavar="N", help="The most releases of each data set (default: 20,000).")
+@click.option("--seconds", type=float, metavar="S", help="About how many seconds one line may take (default: 60).")
 @click.option("--seed", type=int, help="A test that can be repeated: noise from this seed, not the system's.")
 @json_option
 @quiet_option

@@ -320,7 +320,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     size = source.type.size // (source.type.shape[0] if source.index else 1)
     if size > LARGEST_SIZE or source.type.size // size > LARGEST_COUNT:
         limits = f"up to {LARGEST_SIZE} numbers per point, and {LARGEST_COUNT:,} points"
-        yield source.span, f"with {source.name}, of {source.type.describe()}", f"a report is computed for {limits}"
+        yield source.span, f"a report of {source.name}, {source.type.describe()}: it takes {limits}", None
     for line in model.requirements:
         yield from _line(line, source)
     for target in model.accuracy:

@@ -23,7 +23,7 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel
-from privspec.model.reports import not_computed
+from privspec.model.reports import listing, not_computed
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
@@ -447,40 +447,43 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
             hint = "give each a term of the loss, and lines of accuracy, of its own"
             yield at(model.nodes[part.outputs[0]].span, f"together what is under several trusts, {words},", hint)
             return
-            return
     for line in model.requirements:
         seen = set(model.exposed(line))
         for part in parts:
             if part.model.trust.public and seen & set(part.outputs) and not seen >= set(part.outputs):
-                yield at(line.span, "a line about some of what is seen together")
+                yield at(
+                    line.span, "a line about only some of what is seen together", f"name {listing(part.outputs)} in it"
+                )
     for span in model.family_spans:
         yield at(span, "noise families of outputs of several kinds", "leave the line out: each part takes the best")
     shares = chosen_shares(model)
     for choice in model.choices:
         if choice.name not in shares.values():
-            yield at(choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds")
+            hint = f"give {choice.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
+            yield at(choice.span, f"a value for {choice.name} in a spec whose outputs are of several kinds", hint)
     for number, name in shares.items():
         line, domain, hint = model.requirements[number], model.nodes[name].domain, f"as in choose {name} in [0, inf)"
         if not isinstance(domain, Interval) or (domain.low_open and domain.low) or (domain.high_open and domain.high):
             yield at(model.nodes[name].span, f"the share of a line from {domain and domain.describe()}", hint)
         kind, scale = share_of(model, number)
         if list(shares.values()).count(name) > 1 or scale <= 0:
-            yield at(line.span, f"a share {name} that several lines, or other than its multiples, depend on")
+            own = f"write {name}, or a multiple such as 2 * {name}, in one line"
+            yield at(line.span, f"a share {name} that stands in several lines, or not as itself or a multiple", own)
         written = model.requirements[number].measure
         if isinstance(written, Chosen) and any(name in names_used(one) for one in written.amounts_as_written[1:]):
-            yield at(line.span, f"a share of which {name} is more than the first amount")
+            yield at(line.span, f"a share in which {name} is not the first amount alone", f"write ({name}, 1e-6)-DP")
         if kind not in SHARES:
-            yield at(line.span, f"a share in {kind}", f"known here: {', '.join(SHARES)}")
+            yield at(line.span, f"a share in {kind}", f"choose one of {', '.join(SHARES)}")
     for term in _terms(model.loss):
         if not _outputs(model, term):
-            yield at(term.span, "a loss with a term that is about no output")
+            yield at(term.span, "a loss with a term that is about no output", "leave the term out")
     covered = {name for part in parts for name in part.outputs}
     yield from _runs(model, parts, at)
     for number, line in enumerate(model.requirements):
         sharing = [part for part in parts if number in part.lines]
         if sum(part.times for part in sharing) > 1 and line.measure.name not in MEASURES:
             names = ", ".join(MEASURES)
-            yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", f"known here: {names}")
+            yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", f"choose one of {names}")
         if sum(part.times for part in sharing) > 1 and isinstance(line.neighbours, GivenTheModel):
             hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"
             yield at(line.span, "a line given the model that several outputs or runs share", hint)
@@ -488,7 +491,7 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
             own = part.model.requirements[part.lines.index(number)]
             if own.neighbours.describe() != line.neighbours.describe():
                 yield at(
-                    line.span, "a unit that is another one for each kind of output", "say it: replacing one person"
+                    line.span, "a unit that differs between the outputs of this line", "name it: replacing one person"
                 )
     assert covered == {node.name for node in model.outputs}
 
@@ -499,16 +502,19 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
         outputs, condition = _outputs_of(model, component), component.only_if
         if not outputs or not any(set(part.outputs) == outputs for part in parts):
             said = f"{component.name} apart: other outputs share a term or a line of accuracy with it"
-            yield at(component.span, said)
+            yield at(component.span, said, f"give the outputs of {component.name} terms and lines of their own")
         for fair in (one for one in model.spec.fairness if _outputs(model, one) & outputs):
-            yield at(fair.span, f"fairness of {component.name}, which runs several times or on a condition")
+            what = f"fairness of {component.name}, which runs several times or on a condition"
+            yield at(fair.span, what, f"leave the line out, or run {component.name} once")
         for after in (one for one in model.computed if set(one.sources) & outputs):
-            yield at(component.span, f"{after.name} from a part that runs several times or on a condition")
+            what = f"{after.name} from a part that runs several times or on a condition"
+            yield at(component.span, what, "leave it out: whoever has the release computes it for free")
         if condition is None:
             continue
         first = next((part for part in parts if condition in part.outputs), None)
         if first is None or first.times > 1 or first.only_if is not None:
-            yield at(component.span, f"a condition that is itself drawn several times or on a condition ({condition})")
+            what = f"a condition that is itself drawn several times or on a condition ({condition})"
+            yield at(component.span, what, "take an output that is always drawn, once")
             continue
         shown = {node.name for node in first.model.inputs}
         for line in model.requirements:
@@ -517,7 +523,8 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
                 hint = f"add {condition} to the outputs of this line"
                 yield Diagnostic.at(model.source, line.span, "PS0425", message, help=hint)
             if isinstance(line.measure, Chosen) and set(line.outputs) & outputs:
-                yield at(line.span, "a share that is chosen for a part that runs on a condition")
+                what = "a share that is chosen for a part that runs on a condition"
+                yield at(line.span, what, "write the amount as a number")
 
 
 def share(line: syntax.Requirement, measure: str, amounts: tuple[Fraction, ...]) -> syntax.Requirement:

@@ -261,7 +261,7 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run_command_line(["run", str(plan), "--input", data, "-o", str(tmp_path / "more.csv")]) == 6
     capsys.readouterr()
     for reader, words in (
-        ("public", "A report is on average 1 kilometres away from the truth"),
+        ("public", "A report is on average 1 kilometre away from the truth"),
         ("auditor", "rounding comes last, and costs no privacy"),
         ("engineer", "exp(-"),
     ):

@@ -185,7 +185,7 @@ FORGERIES = [
     (("problem", "blocks", 0, "columns", 0, "shared"), True, "numbers between two values"),
     (("problem", "blocks", 0, "released", 0, "tables", 0), [3], "by columns that it has not"),
     (("problem", "blocks", 0, "released", 0, "tables", 3), [1, 0], "not in their order"),
-    (("problem", "blocks", 0, "released", 0, "shape"), [1], "of another length"),
+    (("problem", "blocks", 0, "released", 0, "shape"), [1], "of a different length"),
     (("problem", "blocks", 0, "families"), ["laplace"], "is not a family of noise that the problem allows"),
     (("problem", "trust", "kind"), "nobody", "other trust"),
     (("problem", "obligations", 0, "seen"), [], "hides, line"),

@@ -122,8 +122,8 @@ def test_ratios_of_rounded_noise_keep_the_line():
 
 
 FORGERIES = [
-    (("mechanism", "scale"), "1/2", "epsilon 2 a unit"),
-    (("mechanism", "norm"), "l1", "epsilon 1.4142136 a unit"),
+    (("mechanism", "scale"), "1/2", "epsilon 2 per unit"),
+    (("mechanism", "norm"), "l1", "epsilon 1.4142136 per unit"),
     (("mechanism", "norm"), "l7", "is not known"),
     (("mechanism", "scale"), "0", "no size"),
     (("mechanism", "scale"), "-1", "no size"),

@@ -296,7 +296,7 @@ def test_an_upper_bound_is_named_so_and_cannot_be_named_exact() -> None:
     assert verdict(plan) == ""
     assert plan["guarantees"][0]["because"] == ["composition"]
     plan["guarantees"][0]["because"] = ["composition-exact"]
-    assert "another composition" in verdict(resign(plan))
+    assert "a different composition" in verdict(resign(plan))
 
 
 def test_a_pair_left_out_of_a_part_is_another_problem(plan: Document) -> None:
