@@ -139,13 +139,16 @@ class Plan:
         return self.stated.guarantees
 
     def model(self) -> Model:
-        """The typed graph of the spec that was solved, rebuilt from the plan alone.
+        """The typed graph of the spec that was solved, rebuilt from the plan alone, once for a verified text.
 
         Raises: VerificationError PS0911 if the spec inside is not the one that was solved.
         """
         from privspec.kernel.core.reading import Item, Refused
         from privspec.problem.stored import model_inside
 
+        known = _VERIFIED.get(self._fingerprint)
+        if known is not None and known.model is not None:
+            return known.model
         try:
             return model_inside(Item(self.document.get("spec"), "spec"))
         except Refused as error:

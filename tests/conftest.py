@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +25,14 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("default"), derandomize=False, max_examples=2000)
 settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers that run side by side share the plans of tests/plans."""
+    if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
+        folder = tempfile.mkdtemp(prefix="privspec-plans-")
+        os.environ["PRIVSPEC_TEST_PLANS"] = folder
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from privspec.core.diagnostics import PrivspecError
@@ -373,7 +373,7 @@ def words(document: Plan) -> str:
     return " ".join(summary(document, width=200).split())
 
 
-@lru_cache
+@cache
 def page(name: str, reader: str, form: str = "md") -> str:
     """A page of one of the plans as it is, made once for all tests."""
     return explain(plan(name), reader, form)

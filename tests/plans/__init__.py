@@ -1,10 +1,11 @@
-"""Plans for tests: small ones of every family, solved once in a process, and ways to change what they say."""
+"""Plans for tests: small ones of every family, solved once in a run, and ways to change what they say."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path as Folder
@@ -19,6 +20,8 @@ from privspec.problem.systems import part_names
 Document = dict[str, Any]
 Path = tuple[str | int, ...]
 
+SHARED = "PRIVSPEC_TEST_PLANS"
+"""The environment variable with the folder of plans that the workers of one run share, see tests/conftest.py."""
 SPECS = Folder(privspec.specs.__file__).parent
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "prefix_sums": {"n": 6},
@@ -58,7 +61,8 @@ def solved(template: str, **parameters: Any) -> Document:
 
 def solved_text(text: str, **parameters: Any) -> Document:
     """The plan of a spec."""
-    return copy.deepcopy(_solved(text, tuple(sorted(parameters.items()))))
+    found: Document = json.loads(_solved(text, tuple(sorted(parameters.items()))))
+    return found
 
 
 def components(plan: Mapping[str, Any]) -> list[Document]:
@@ -67,8 +71,18 @@ def components(plan: Mapping[str, Any]) -> list[Document]:
 
 
 @cache
-def _solved(text: str, parameters: tuple[tuple[str, Any], ...]) -> Document:
-    found: Document = json.loads(Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json())
+def _solved(text: str, parameters: tuple[tuple[str, Any], ...]) -> str:
+    """The plan as text; workers side by side share what the first of them solves, for as long as they run."""
+    shared = os.environ.get(SHARED)
+    if shared is None:
+        return Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json()
+    kept = Folder(shared) / hashlib.sha256(repr((text, parameters)).encode()).hexdigest()
+    if kept.exists():
+        return kept.read_text("utf-8")
+    found = Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json()
+    own = kept.with_suffix(f".{os.getpid()}")
+    own.write_text(found, "utf-8")
+    own.replace(kept)
     return found
 
 
