@@ -163,7 +163,6 @@ FAMILIES = (
     Family("statistics", "statistics", "statistics", "Statistics", _calls, "StatisticMechanism"),
     Family("selection.scores", "selection", "selection", "Selections", _counts, "SelectionMechanism"),
     Family("marginals", "marginals", "marginals", "TableCounts", _of_one_table, "TableMechanism"),
-    Family("marginals.ordered", "ordered", "ordered", "OrderedCounts", _of_one_table, "OrderedMechanism"),
     Family(
         "linear",
         "linear",

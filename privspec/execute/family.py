@@ -363,13 +363,17 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
         refuse_unknown(data, (self.source.name,))
         return self.content(self.executed.block, self.source, data, circumstances)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        found: Secret = self.SECRET(self, self.kept(data, circumstances), circumstances.strict)
+    def secret(self, content: C, strict: bool) -> BlockSecret[Any, C]:
+        """What was read, to be drawn from."""
+        found: BlockSecret[Any, C] = self.SECRET(self, content, strict)
         return found
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        return self.secret(self.kept(data, circumstances), circumstances.strict)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         content = self.nothing if asked.data is None else self.kept(asked.data, Circumstances())
-        secret: BlockSecret[Any, C] = self.SECRET(self, content, strict=False)
+        secret = self.secret(content, strict=False)
         if asked.approximate and (found := secret.approximate(asked)) is not None:
             return found
         count = asked.repetitions * secret.size

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass
 from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
 from privspec.explain.facts import executed, run_command
 from privspec.explain.quantities import Quantity, count, rounded
 from privspec.kernel.core.reading import Item
-from privspec.kernel.marginals import Marginals, Separate, Subset, read_executed, read_residuals
-from privspec.kernel.ordered import Ordered, read_strategies
+from privspec.kernel.marginals import Marginals, Residuals, Separate
+from privspec.kernel.ordered import Strategies, read_executed
 from privspec.stated import Executed, Noise, Stated
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from privspec.explain.facts import Facts, Frontier
 
 _NOTE = Note("marginals")
+_KEYS = {
+    "laplace": ("scales",),
+    "marginals": ("subsets", "deviations", "grid", "output_grid"),
+    "ordered": ("parts", "grid", "output_grid"),
+}
+"""What a mechanism says, by its family."""
 Spread = list[tuple[int, float]]
 """How many numbers have a variance."""
 
@@ -155,66 +162,49 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    if plan.mechanism.family == "laplace":
-        return _separate(plan, where)
-    done = read_residuals(*_executed(plan, ("subsets", "deviations"), ("grid", "output_grid")))
-    known, sizes = done.block, done.block.sizes
-    variances = {own: float(done.variance(own)) for own in dict.fromkeys(known.tables)}
-
-    def spread(tables: Iterable[Subset]) -> list[Spread]:
-        return [[(prod(sizes[i] for i in own), variances[own])] for own in tables]
-
-    outputs = {one.name: spread(one.tables) for one in known.released}
-    drawn = [(len(own), [(prod(sizes[i] for i in own), float(size) ** 2)]) for own, size in done.deviations.items()]
-    asked = [(len(own), one) for own, one in zip(known.tables, spread(known.tables), strict=True)]
-    return _noise(plan, where, known, outputs, drawn, asked)
-
-
-def ordered_noise(plan: Stated, where: Context) -> TableNoise:
-    """The mechanism of a plan of the family "ordered".
-
-    Raises: KeyError, TypeError, ValueError if it is not of that form.
-    """
-    from privspec.families.marginals.ordered.execution import variances  # few plans have columns in order
-
-    done = read_strategies(*_executed(plan, ("parts",), ("grid", "output_grid")))
-    known, at = done.block, 0
-    values, outputs, asked = variances(done).tolist(), dict[str, list[Spread]](), []
+    done = read_executed(*_executed(plan))
+    known, at, outputs = done.block, 0, dict[str, list[Spread]]()
+    spread = list(_spreads(done))
     for one in known.released:
-        outputs[one.name] = []
-        for own in one.tables:
-            found = [(1, value) for value in values[at : at + known.numbers(own)]]
-            at += len(found)
-            outputs[one.name].append(found)
-            asked.append((len(own.columns), found))
-    sizes = [(own, part.strategy.nrows()) for own, part in done.parts.items()]
-    drawn = [(len(own), [(prod(known.sizes[i] for i in own) * rows, 1.0)]) for own, rows in sizes]
+        outputs[one.name] = spread[at : at + len(one.tables)]
+        at += len(one.tables)
+    asked = [(len(own), found) for own, found in zip(known.tables, spread, strict=True)]
+    if isinstance(done, Separate):
+        drawn = [one for one, scale in zip(asked, done.scales, strict=True) if scale is not None]
+    elif isinstance(done, Strategies):
+        rows = {own: part.strategy.nrows() for own, part in done.parts.items()}
+        drawn = [(len(own), [(prod(known.sizes[i] for i in own) * n, 1.0)]) for own, n in rows.items()]
+    else:
+        sizes = done.deviations.items()
+        drawn = [(len(own), [(prod(known.sizes[i] for i in own), float(size) ** 2)]) for own, size in sizes]
     return _noise(plan, where, known, outputs, drawn, asked)
 
 
-def _separate(plan: Stated, where: Context) -> TableNoise:
-    """The mechanism of a plan of such tables with Laplace noise on each count."""
-    done = read_executed(*_executed(plan, ("scales",)))
-    assert isinstance(done, Separate)
-    known, at, outputs, asked = done.block, 0, dict[str, list[Spread]](), []
-    for one in known.released:
-        outputs[one.name] = []
-        for own in one.tables:
-            found = [(prod(known.sizes[i] for i in own), float(done.variance(at)))]
-            at += 1
-            outputs[one.name].append(found)
-            asked.append((len(own), found))
-    drawn = [one for one, scale in zip(asked, done.scales, strict=True) if scale is not None]
-    return _noise(plan, where, known, outputs, drawn, asked)
+def _spreads(done: Residuals | Separate | Strategies) -> Iterator[Spread]:
+    """The variances of the numbers of every table."""
+    known = done.block
+    if isinstance(done, Strategies):
+        from privspec.families.marginals.ordered import variances  # few plans have columns in order
+
+        values, at = variances(done).tolist(), 0
+        for size in known.numbers:
+            yield [(1, value) for value in values[at : at + size]]
+            at += size
+    elif isinstance(done, Separate):
+        yield from ([(size, float(done.variance(place)))] for place, size in enumerate(known.numbers))
+    else:
+        each = {own: float(done.variance(own)) for own in dict.fromkeys(known.tables)}
+        yield from ([(size, each[own])] for own, size in zip(known.tables, known.numbers, strict=True))
 
 
-def _executed(plan: Stated, keys: tuple[str, ...], grids: tuple[str, ...] = ()) -> tuple[Item, Item]:
+def _executed(plan: Stated) -> tuple[Item, Item]:
     """The block and the mechanism of a plan, as the kernel reads them."""
     (block,), said = plan.problem.blocks, plan.mechanism
-    stated: dict[str, Any] = {"family": said.family, **{key: getattr(said, key) for key in grids}}
-    for key in keys:
+    stated: dict[str, Any] = {"family": said.family}
+    for key in _KEYS[said.family]:
         values = getattr(said, key)
-        stated[key] = [str(one) if isinstance(one, Fraction) else one for one in values]
+        several = not isinstance(values, str)
+        stated[key] = [str(one) if isinstance(one, Fraction) else one for one in values] if several else values
     return Item(block, "block"), Item(stated, "mechanism")
 
 
@@ -225,7 +215,7 @@ Counted = list[tuple[int, Spread]]
 def _noise(
     plan: Stated,
     where: Context,
-    known: Marginals | Ordered,
+    known: Marginals,
     outputs: dict[str, list[Spread]],
     drawn: Counted,
     asked: Counted,

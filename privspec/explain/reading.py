@@ -58,7 +58,6 @@ _READERS = {
     "keys": ("keys", "key_fact"),
     "selection": ("selection", "selection_fact"),
     "marginals": ("marginals", "table_noise"),
-    "ordered": ("marginals", "ordered_noise"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

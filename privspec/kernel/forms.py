@@ -15,8 +15,7 @@ HOMES = {
     "cells": ("cells", "CellRules"),
     "keys": ("keys", "KeyRules"),
     "selection": ("selection", "SelectionRules"),
-    "marginals": ("marginals", "MarginalRules"),
-    "ordered": ("ordered", "OrderedRules"),
+    "marginals": ("ordered", "MarginalRules"),
     "system": ("systems", "SystemRules"),
 }
 """By form: a module of the kernel, and the class of the rules in it."""

@@ -24,15 +24,13 @@ from flint import arb, ctx, fmpq
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.chains import FINEST, variance
-from privspec.kernel.core.case import Bound, Case, Rules
-from privspec.kernel.core.composition import proves
+from privspec.kernel.core.case import Case
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import size_of
-from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.participation import notes_of, wrong_person
-from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.core.numbers import ball, end, fraction, rational
+from privspec.kernel.core.problem import Obligation, Unit, View
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.participation import wrong_person
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 PURE = "additive noise of the same pure epsilon, unbiased"
@@ -45,10 +43,19 @@ WORST_COLUMNS = 16
 """Columns up to which every set of them is looked at in which two cells may differ."""
 MOST_SHAPES = 2**18
 """Sets of columns in which two cells may differ, sets that are alike as one, of which the worst is looked for."""
-ROUNDED = Fraction(1, 10**4)
-"""Share of its deviation by which rounding may move a number."""
+MOST_CELLS, MOST_ENTRIES = 4096, 2**24
+"""Cells of the columns in order together, and entries of all strategies."""
 NONE = fmpq(0)
 Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Columns of a table of an output, by its place, along which it has running totals, or all ranges."""
+
+    table: int
+    running: tuple[int, ...]
+    ranges: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +65,27 @@ class Answers:
     name: str
     shape: tuple[int, ...]
     tables: tuple[tuple[int, ...], ...]
+    along: tuple[Along, ...] | None = None
+
+    def asks(self) -> list[dict[int, str]]:
+        """For each table its columns in order, "running" or "ranges"."""
+        found: list[dict[int, str]] = [{} for _ in self.tables]
+        for one in self.along or ():
+            said = dict.fromkeys(one.running, "running") | dict.fromkeys(one.ranges, "ranges")
+            known = one.table < len(found) and not found[one.table] and set(said) <= set(self.tables[one.table])
+            if not known or not said or list(said) != [*sorted(set(one.running)), *sorted(set(one.ranges))]:
+                raise Refused("asks for a table by columns that it has not, or not in their order")
+            found[one.table] = said
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """The block of a problem: see `privspec.problem.marginals`."""
+    """The block of a problem: see `privspec.problem.marginals`; `ordered`: columns along which some table adds up.
+
+    `asks`: for each table its own such columns; `numbers`: how many it has; `subsets`: of other columns, whose parts
+    tables tell of.
+    """
 
     FORM = "marginals"
 
@@ -76,44 +99,75 @@ class Marginals:
     families: tuple[str, ...]
     sizes: tuple[int, ...] = field(init=False, default=())
     tables: tuple[Subset, ...] = field(init=False, default=())
+    asks: tuple[dict[int, str], ...] = field(init=False, default=())
+    numbers: tuple[int, ...] = field(init=False, default=())
+    ordered: tuple[int, ...] = field(init=False, default=())
     subsets: tuple[Subset, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         sizes = tuple(map(size_of, self.columns))
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "tables", tuple(one for own in self.released for one in own.tables))
+        tables = tuple(one for own in self.released for one in own.tables)
+        asks = tuple(one for own in self.released for one in own.asks())
         if not 0 < len(sizes) <= MOST_COLUMNS or any(shared for *_, shared in self.columns):
             raise Refused("has no columns, too many, or some of numbers between two values")
-        if sum(2 ** len(one) for one in self.tables) > MOST_PAIRS or not self.tables:
-            raise Refused("asks for no tables, or for too many")
-        for own in self.tables:
-            if list(own) != sorted(set(own)) or (own and own[-1] >= len(sizes)):
+        for columns in tables:
+            if list(columns) != sorted(set(columns)) or (columns and columns[-1] >= len(sizes)):
                 raise Refused("asks for a table by columns that it has not, or not in their order")
-        if any(self.numbers(one) != prod(one.shape) for one in self.released):
-            raise Refused("has an output of a different length from its tables")
+        numbers = tuple(
+            prod(n * (n + 1) // 2 if asked.get(i) == "ranges" else n for i, n in ((i, sizes[i]) for i in columns))
+            for columns, asked in zip(tables, asks, strict=True)
+        )
+        ordered = tuple(sorted({i for asked in asks for i in asked}))
+        found = {"sizes": sizes, "tables": tables, "asks": asks, "numbers": numbers, "ordered": ordered}
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+        if sum(2 ** len(self.plain(one)) for one in tables) > MOST_PAIRS or not tables:
+            raise Refused("asks for no tables, or for too many")
+        at = 0
+        for one in self.released:
+            at, start = at + len(one.tables), at
+            if sum(numbers[start:at]) != prod(one.shape):
+                raise Refused("has an output of a different length from its tables")
         if len({one.name for one in self.released}) < len(self.released):
             raise Refused("names an output twice")
         weighed = [[table for table, _ in term] for term in self.terms]
-        if set().union(*weighed) != set(range(len(self.tables))) or any(len(set(one)) < len(one) for one in weighed):
+        if set().union(*weighed) != set(range(len(tables))) or any(len(set(one)) < len(one) for one in weighed):
             raise Refused("has a loss that does not weigh each table that is released")
         if any(weight <= 0 for term in self.terms for _, weight in term) or (len(weighed) > 1) > self.worst:
             raise Refused("has weights that are not positive, or a sum of several terms")
-        object.__setattr__(self, "subsets", self.parts_of(self.tables))
+        object.__setattr__(self, "subsets", self.parts_of(tables))
+        many = self.cells > MOST_CELLS or self.cells**2 * len(self.subsets) > MOST_ENTRIES
+        if ordered and (self.worst or many):
+            raise Refused("has too many cells of columns in order, or does not add up all errors")
 
-    def numbers(self, one: Answers) -> int:
-        """How many numbers an output has."""
-        return sum(prod(self.sizes[i] for i in own) for own in one.tables)
+    @property
+    def cells(self) -> int:
+        """Of the columns in order together."""
+        return prod(self.sizes[i] for i in self.ordered)
+
+    def plain(self, table: Subset) -> Subset:
+        """The columns of a table that are not in order."""
+        return tuple(i for i in table if i not in self.ordered) if self.ordered else table
 
     def within(self, table: Subset) -> list[Subset]:
-        """The sets of columns whose parts are in a table: those of one value have none."""
+        """The sets of columns, none in order, whose parts are in a table: those of one value have none."""
         found: list[Subset] = [()]
-        for i in table:
+        for i in self.plain(table):
             found += [(*own, i) for own in found if self.sizes[i] > 1]
         return found
 
     def parts_of(self, tables: tuple[Subset, ...]) -> tuple[Subset, ...]:
         """The sets of columns that some tables tell of, small ones first."""
         return tuple(sorted({own for table in tables for own in self.within(table)}, key=lambda own: (len(own), own)))
+
+    def seen(self, outputs: tuple[str, ...]) -> tuple[Subset, ...]:
+        """The sets of columns that some outputs tell of."""
+        return self.parts_of(tuple(one for own in self.released if own.name in outputs for one in own.tables))
+
+    @property
+    def units(self) -> str:
+        """Of the loss."""
+        return f"squared units of {' and '.join(one.name for one in self.released)}"
 
     def share(self, own: Subset) -> Fraction:
         """What a record adds to the part of a set of columns, squared."""
@@ -172,6 +226,26 @@ class Residuals:
         total = sum((self.variances[own] for own in self.block.within(table)), NONE)
         return fraction(total) / prod(self.block.sizes[i] for i in table) ** 2
 
+    def mu_squared(self, seen: tuple[Subset, ...], unit: Unit) -> Fraction | None:
+        """At least mu^2 of the parts of some sets of columns; None where a part that moves has no noise."""
+        moving = [own for own in seen if own or unit.adding]
+        if any(not self.deviations[own] for own in moving):
+            return None
+        inverse = {own: 1 / self.deviations[own] ** 2 for own in moving}
+        if unit.adding:
+            return unit.count**2 * sum((self.block.share(own) * value for own, value in inverse.items()), Fraction(0))
+        return unit.count**2 * worst_move(self.block, inverse)
+
+    def losses(self) -> list[Fraction]:
+        """Every term of the loss; the loss is the largest."""
+        squares = {own: rational(deviation) ** 2 for own, deviation in self.deviations.items()}
+        every = (self.block.coefficients(list(term)) for term in self.block.terms)
+        return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), NONE)) for one in every]
+
+    def rounding_squared(self) -> Fraction:
+        """The square of the largest share of its deviation by which rounding moves a number, one without by units."""
+        return max(self.moves(table) ** 2 / (self.variance(table) or 1) for table in self.block.tables)
+
     def moves(self, table: Subset) -> Fraction:
         """At least what rounding moves a number of a table by."""
         block, found = self.block, NONE
@@ -181,22 +255,17 @@ class Residuals:
         return self.output_grid / 2 + fraction(found) * self.grid / 2 / cells
 
 
-def read_residuals(block: Item, mechanism: Item) -> Residuals:
-    """What a plan executes for a block."""
-    found = read(Marginals, block)
-    assert isinstance(found, Marginals)
-    family, subsets, deviations, grid, output_grid = mechanism.fields(
-        "family", "subsets", "deviations", "grid", "output_grid"
+def read_residuals(block: Marginals, mechanism: Item) -> Residuals:
+    """What a plan executes for a block without columns in order."""
+    subsets, deviations, grid, output_grid = mechanism.stating(
+        {"family": "marginals"}, "subsets", "deviations", "grid", "output_grid"
     )
-    family.same("marginals")
-    if found.families and "gaussian" not in found.families:
-        raise family.wrong("is not a family of noise that the problem allows")
-    subsets.same([list(own) for own in found.subsets])
-    sizes = tuple(one.exact(0) for one in deviations.items(len(found.subsets)))
+    subsets.same([list(own) for own in block.subsets])
+    sizes = tuple(one.exact(0) for one in deviations.items(len(block.subsets)))
     steps = grid.exact(), output_grid.exact()
     if min(steps) <= 0:
         raise mechanism.wrong("has a grid that is not positive")
-    return Residuals(found, dict(zip(found.subsets, sizes, strict=True)), *steps)
+    return Residuals(block, dict(zip(block.subsets, sizes, strict=True)), *steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,19 +319,13 @@ class Separate:
         return [sum((w * each[t] for t, w in term), Fraction(0)) for term in self.block.terms]
 
 
-def read_executed(block: Item, mechanism: Item) -> Residuals | Separate:
-    """What a plan executes for a block, of either kind."""
-    if not isinstance(mechanism.value, dict) or mechanism.value.get("family") != "laplace":
-        return read_residuals(block, mechanism)
-    found = read(Marginals, block)
-    assert isinstance(found, Marginals)
-    family, listed = mechanism.fields("family", "scales")
-    if found.families and not {"laplace", "geometric"} & set(found.families):
-        raise family.wrong("is not a family of noise that the problem allows")
-    scales = tuple(None if one.absent else one.exact() for one in listed.items(len(found.tables)))
+def read_separate(block: Marginals, mechanism: Item) -> Separate:
+    """What a plan executes, of noise on each table by itself."""
+    (listed,) = mechanism.stating({"family": "laplace"}, "scales")
+    scales = tuple(None if one.absent else one.exact() for one in listed.items(len(block.tables)))
     if min((scale for scale in scales if scale is not None), default=FINEST) < FINEST:
         raise listed.wrong("are not scales of noise")
-    return Separate(found, scales)
+    return Separate(block, scales)
 
 
 # --- what a record tells ---------------------------------------------------------------------------------
@@ -300,18 +363,6 @@ def seen_unit(case: Case, view: View, source: str) -> Unit:
     if wrong_person([(unit.kind, unit.count)], [case.frame.data[0].kept]):
         raise Refused("is about other units than records of the table")
     return unit
-
-
-def mu_squared(executed: Residuals, seen: tuple[Subset, ...], unit: Unit) -> Fraction | None:
-    """At least mu^2 of the parts of some sets of columns; None where a part that moves has no noise."""
-    block = executed.block
-    moving = [own for own in seen if own or unit.adding]
-    if any(not executed.deviations[own] for own in moving):
-        return None
-    inverse = {own: 1 / executed.deviations[own] ** 2 for own in moving}
-    if unit.adding:
-        return unit.count**2 * sum((block.share(own) * value for own, value in inverse.items()), Fraction(0))
-    return unit.count**2 * worst_move(block, inverse)
 
 
 def worst_move(block: Marginals, inverse: dict[Subset, Fraction]) -> Fraction:
@@ -402,115 +453,7 @@ def _elementary(same: int, size: int, differing: int, most: int) -> list[int]:
     ]
 
 
-# --- plans -----------------------------------------------------------------------------------------------
-
-
-def losses(executed: Residuals) -> list[Fraction]:
-    """Every term of the loss; the loss is the largest."""
-    squares = {own: rational(deviation) ** 2 for own, deviation in executed.deviations.items()}
-    every = (executed.block.coefficients(list(term)) for term in executed.block.terms)
-    return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), NONE)) for one in every]
-
-
-def units_words(block: Marginals) -> str:
-    """The units of the loss."""
-    return f"squared units of {' and '.join(one.name for one in block.released)}"
-
-
-class MarginalRules(Rules):
-    """How plans about tables of counts are judged."""
-
-    def judge(self, case: Case) -> Residuals | Separate:
-        executed = read_executed(case.block, case.mechanism)
-        block = executed.block
-        held_by(case, block.source)
-        rule = case.frame.data[0].rule
-        for asked in case.frame.obligations:
-            if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
-                raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
-            if rule == "drop" and not unit_of(asked, block.source).adding:
-                raise case.block.wrong("replaces records of a table whose rule leaves records out")
-        for guarantee in read_guarantees(case.guarantees, case.frame):
-            unit = unit_of(guarantee.obligation, block.source)
-            if isinstance(executed, Separate):
-                _conclude_pure(case, guarantee, executed.epsilon(unit))
-            else:
-                conclude(case, guarantee, mu_squared(executed, block.subsets, unit), len(block.subsets))
-        text = "each table is the sum of its parts, each of which averages to what the records say"
-        if isinstance(executed, Separate):
-            case.says("rounding", True, "counts and their noise are whole numbers: nothing is rounded")
-            text = "each count has noise that averages to 0"
-        else:
-            _rounding(case, executed)
-        case.says("unbiased", True, text)
-        (witness,) = case.claims.fields("bound")
-        pure, kind = isinstance(executed, Separate), "worst" if block.worst else "expected"
-        exact = max(executed.losses() if isinstance(executed, Separate) else losses(executed))
-        low = None if witness.absent else bound(case.frame.obligations, block, witness, pure=pure)
-        words = [block.loss, units_words(block), kind]
-        judge_loss(case, exact, low, ((PURE if pure else AMONG),) if low is not None else ("",), "such noise", words)
-        case.accuracy.same([])
-        case.fairness.same(None)
-        return executed
-
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
-        witness.same(None)
-        if isinstance(executed, Separate):
-            try:
-                unit = seen_unit(case, view, executed.block.source)
-                return {"epsilon": executed.epsilon(unit), "delta": Fraction(0)}
-            except Refused:
-                return None
-        assert isinstance(executed, Residuals)
-        block = executed.block
-        tables = tuple(one for own in block.released if own.name in outputs for one in own.tables)
-        try:
-            found = mu_squared(executed, block.parts_of(tables), seen_unit(case, view, block.source))
-        except Refused:
-            return None
-        return None if found is None else {"mu": sqrt_up(found, 100)}
-
-
-def conclude(case: Case, guarantee: Guarantee, found: Fraction | None, parts: int) -> None:
-    """The mu that a plan states covers the square that was found, and proves what is asked."""
-    asked, said = guarantee.obligation, guarantee.achieved
-    if (
-        guarantee.because != (*NOTES, *notes_of([(unit.kind, unit.count) for unit in asked.units]))
-        or set(said) != {"mu"}
-        or asked.measure.each
-    ):
-        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-    text = f"whoever sees {' and '.join(asked.seen)} sees the noisy parts of {parts} sets of columns and nothing else"
-    case.says("view", True, text, guarantee.number)
-    holds = found is not None and found <= said["mu"] ** 2 and proves(asked.measure.name, guarantee.asked, said)
-    figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
-    reach = "a part without noise moves" if found is None else f"mu is {float(found) ** 0.5:.8g} at most"
-    tail = "gives" if holds else f"does not give, with the {float(said['mu']):.8g} that is stated,"
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, which {tail} {asked.measure.name} with {figures}"
-    case.says("privacy", holds, text, guarantee.number)
-
-
-def _conclude_pure(case: Case, guarantee: Guarantee, found: Fraction) -> None:
-    """The epsilon that a plan states covers the one that was found, and proves what is asked."""
-    asked, said = guarantee.obligation, guarantee.achieved
-    notes = (*LAPLACE, *notes_of([(unit.kind, unit.count) for unit in asked.units]))
-    if guarantee.because != notes or set(said) != {"epsilon"} or asked.measure.each:
-        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-    case.says(
-        "view", True, f"whoever sees {' and '.join(asked.seen)} sees noisy counts, each by itself", guarantee.number
-    )
-    holds = found <= said["epsilon"] and proves(asked.measure.name, guarantee.asked, said)
-    tail = "gives" if holds else f"does not give, with the {float(said['epsilon']):.8g} that is stated,"
-    figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: epsilon is {float(found):.8g} at most, which {tail}"
-    case.says("privacy", holds, f"{text} {asked.measure.name} with {figures}", guarantee.number)
-
-
-def _rounding(case: Case, executed: Residuals) -> None:
-    """Rounding to grids moves no number by more than a share of its deviation, one without noise by next to none."""
-    worst = max(executed.moves(table) ** 2 / (executed.variance(table) or 1) for table in executed.block.tables)
-    text = f"rounding to grids moves no output by more than {float(worst) ** 0.5:.2g} of its standard deviation"
-    case.says("rounding", worst <= ROUNDED**2, text)
+# --- the bound ------------------------------------------------------------------------------------------
 
 
 def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item, *, pure: bool = False) -> Fraction:

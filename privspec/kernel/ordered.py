@@ -1,4 +1,4 @@
-"""Tables of counts with running totals or ranges along some columns: a strategy for each set of the other columns.
+"""Plans about tables of counts; running totals or ranges along some columns: a strategy for each set of the others.
 
 Columns along which some table is added up in order are `ordered`, their cells together M; all other columns split as in
 `marginals`. With T a set of those, what is drawn is P_T (B_T x + N(0, 1)), x the counts by T and the ordered columns,
@@ -13,7 +13,7 @@ no Gaussian noise has a loss below (sum_T sqrt(p_T) tr(Y_T' V_T S))^2 / (mu^2 tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
@@ -21,134 +21,72 @@ from flint import arb, ctx, fmpq_mat, fmpz_mat
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.case import Bound, Case, Rules
-from privspec.kernel.core.linear import READERS as LINEAR
-from privspec.kernel.core.linear import Matrix, dot, read_matrix, size_of
+from privspec.kernel.core.composition import proves
+from privspec.kernel.core.linear import Matrix, dot, read_matrix
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Obligation, View, read_guarantees
+from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.marginals import AMONG, PRECISION, ROUNDED, Subset, conclude, held_by, seen_unit, unit_of
+from privspec.kernel.marginals import (
+    AMONG,
+    LAPLACE,
+    NOTES,
+    PRECISION,
+    PURE,
+    Marginals,
+    Residuals,
+    Separate,
+    Subset,
+    bound,
+    held_by,
+    read_residuals,
+    read_separate,
+    seen_unit,
+    unit_of,
+)
+from privspec.kernel.participation import notes_of
 from privspec.kernel.quality.stated import judge_loss
 
-MOST_CELLS, MOST_ENTRIES = 4096, 2**24
-"""Cells of the ordered columns together, and entries of all strategies."""
+ROUNDED = Fraction(1, 10**4)
+"""Share of its deviation by which rounding may move a number."""
 BIAS, COUNT = Fraction(1, 10**6), 1000
 """Share of its deviation by which the average of a number may be off, for counts up to so many in a cell."""
 Ways = tuple[str, ...]
 """What a table asks of each ordered column: "all" (added up), "each", "running" or "ranges"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Counts by some columns, along some of them running totals or all ranges; the last column runs fastest."""
-
-    columns: tuple[int, ...]
-    running: tuple[int, ...]
-    ranges: tuple[int, ...]
-    weight: Fraction
+def ways_of(block: Marginals, table: int) -> Ways:
+    """What a table, by its place, asks of the ordered columns."""
+    asked, columns = block.asks[table], block.tables[table]
+    return tuple(asked.get(i, "each" if i in columns else "all") for i in block.ordered)
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """An output: tables, one after another."""
+def weights_of(block: Marginals, own: Subset) -> dict[Ways, Fraction]:
+    """What V_T is made of: the factor of the Gram matrix of each way to ask."""
+    found: dict[Ways, Fraction] = {}
+    for table, weight in block.terms[0]:
+        columns = block.tables[table]
+        if own in block.within(columns):
+            spread = prod(block.sizes[i] for i in block.plain(columns) if i not in own)
+            ways, worth = ways_of(block, table), weight * Fraction(prod(block.sizes[i] - 1 for i in own), spread)
+            found[ways] = found.get(ways, Fraction(0)) + worth
+    return found
 
-    name: str
-    shape: tuple[int, ...]
-    tables: tuple[Table, ...]
+
+def gram_of(block: Marginals, ways: Ways) -> fmpz_mat:
+    """W'W for one way to ask of the ordered cells: a Kronecker product."""
+    found = [[1]]
+    for i, way in zip(block.ordered, ways, strict=True):
+        own = _gram(block.sizes[i], way)
+        found = [[a * b for a in left for b in right] for left in found for right in own]
+    return fmpz_mat(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
-    """The block of a problem: see `privspec.problem.ordered`."""
-
-    FORM = "ordered"
-
-    source: str
-    columns: tuple[Column, ...]
-    records: int | None
-    released: tuple[Answers, ...]
-    loss: str
-    families: tuple[str, ...]
-    sizes: tuple[int, ...] = field(init=False, default=())
-    ordered: tuple[int, ...] = field(init=False, default=())
-    tables: tuple[Table, ...] = field(init=False, default=())
-    subsets: tuple[Subset, ...] = field(init=False, default=())
-
-    def __post_init__(self) -> None:
-        sizes = tuple(map(size_of, self.columns))
-        tables = tuple(one for own in self.released for one in own.tables)
-        if any(shared for *_, shared in self.columns) or not tables:
-            raise Refused("has columns of numbers between two values, or asks for no tables")
-        for one in tables:
-            inside = set(one.columns) >= {*one.running, *one.ranges} and not set(one.running) & set(one.ranges)
-            for own in (one.columns, one.running, one.ranges):
-                inside = inside and list(own) == sorted(set(own)) and max(own, default=0) < len(sizes)
-            if not inside or one.weight <= 0 or len(one.columns) > 19:
-                raise Refused("asks for a table by columns that it has not, not in their order, or of no weight")
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "tables", tables)
-        object.__setattr__(self, "ordered", tuple(sorted({i for one in tables for i in (*one.running, *one.ranges)})))
-        found = {own for one in tables for own in self.within(one)}
-        object.__setattr__(self, "subsets", tuple(sorted(found, key=lambda own: (len(own), own))))
-        if self.cells > MOST_CELLS or self.cells**2 * len(found) > MOST_ENTRIES or not self.ordered:
-            raise Refused("has no columns in order, or too many of their cells")
-        if any(sum(map(self.numbers, one.tables)) != prod(one.shape) for one in self.released):
-            raise Refused("has an output of a different length from its tables")
-        if len({one.name for one in self.released}) < len(self.released):
-            raise Refused("names an output twice")
-
-    @property
-    def cells(self) -> int:
-        """Of the ordered columns together."""
-        return prod(self.sizes[i] for i in self.ordered)
-
-    def numbers(self, one: Table) -> int:
-        """How many a table has."""
-        return prod(n * (n + 1) // 2 if i in one.ranges else n for i, n in ((i, self.sizes[i]) for i in one.columns))
-
-    def plain(self, one: Table) -> Subset:
-        """The columns of a table that are not ordered."""
-        return tuple(i for i in one.columns if i not in self.ordered)
-
-    def within(self, one: Table) -> list[Subset]:
-        """The sets of columns, none of them ordered, whose parts are in a table."""
-        found: list[Subset] = [()]
-        for i in self.plain(one):
-            found += [(*own, i) for own in found if self.sizes[i] > 1]
-        return found
-
-    def share(self, own: Subset) -> Fraction:
-        """What a record adds to the part of a set of columns, squared."""
-        return Fraction(prod(self.sizes[i] - 1 for i in own), prod(self.sizes[i] for i in own))
-
-    def ways(self, one: Table) -> Ways:
-        """What a table asks of the ordered columns."""
-        kinds = (("running", one.running), ("ranges", one.ranges), ("each", one.columns))
-        return tuple(next((kind for kind, some in kinds if i in some), "all") for i in self.ordered)
-
-    def weights(self, own: Subset) -> dict[Ways, Fraction]:
-        """What V_T is made of: the factor of the Gram matrix of each way to ask."""
-        found: dict[Ways, Fraction] = {}
-        for one in self.tables:
-            if own in self.within(one):
-                spread = prod(self.sizes[i] for i in self.plain(one) if i not in own)
-                worth = one.weight * Fraction(prod(self.sizes[i] - 1 for i in own), spread)
-                found[self.ways(one)] = found.get(self.ways(one), Fraction(0)) + worth
-        return found
-
-    def gram(self, ways: Ways) -> fmpz_mat:
-        """W'W for one way to ask of the ordered cells: a Kronecker product."""
-        found = [[1]]
-        for i, way in zip(self.ordered, ways, strict=True):
-            own = _gram(self.sizes[i], way)
-            found = [[a * b for a in left for b in right] for left in found for right in own]
-        return fmpz_mat(found)
-
-    def asked(self, own: Subset) -> Matrix:
-        """V_T."""
-        found = fmpq_mat(self.cells, self.cells)
-        for ways, worth in self.weights(own).items():
-            found += fmpq_mat(self.gram(ways)) * rational(worth)
-        return found
+def asked_of(block: Marginals, own: Subset) -> Matrix:
+    """V_T."""
+    found = fmpq_mat(block.cells, block.cells)
+    for ways, worth in weights_of(block, own).items():
+        found += fmpq_mat(gram_of(block, ways)) * rational(worth)
+    return found
 
 
 def _gram(n: int, way: str) -> list[list[int]]:
@@ -158,10 +96,6 @@ def _gram(n: int, way: str) -> list[list[int]]:
     if way == "ranges":
         return [[a * b for a, b in zip(*rows, strict=True)] for rows in zip(before, after, strict=True)]
     return after if way == "running" else [[int(i == j or way == "all") for j in range(n)] for i in range(n)]
-
-
-Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
-READERS = {"Column": LINEAR["Column"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +110,7 @@ class Part:
 class Strategies:
     """What is executed: noise of deviation one on each answer of every strategy, rounded to multiples of `grid`."""
 
-    block: Ordered
+    block: Marginals
     parts: dict[Subset, Part]
     grid: Fraction
     output_grid: Fraction
@@ -185,7 +119,7 @@ class Strategies:
     def outputs(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.block.released)
 
-    def mu_squared(self, seen: set[Subset]) -> Fraction:
+    def most(self, seen: tuple[Subset, ...]) -> Fraction:
         """The largest over the ordered cells of what one record in it adds to the parts of some sets of columns."""
         total = [Fraction(0)] * self.block.cells
         for own, part in self.parts.items():
@@ -195,12 +129,19 @@ class Strategies:
                 total = [value + share * dot(column, column) for value, column in zip(total, columns, strict=True)]
         return max(total)
 
-    def loss(self) -> Fraction:
+    def mu_squared(self, seen: tuple[Subset, ...], unit: Unit) -> Fraction:
+        """The same of a unit; refused for records that move."""
+        if not unit.adding:
+            raise Refused("is about records that move between columns in order")
+        return self.most(seen) * unit.count**2
+
+    def losses(self) -> list[Fraction]:
         """The weighted sum of the variances of all tables."""
         found = Fraction(0)
         for own, part in self.parts.items():
-            found += dot((self.block.asked(own) * part.reconstruction).entries(), part.reconstruction.entries())
-        return found
+            moved = (asked_of(self.block, own) * part.reconstruction).entries()
+            found += dot(moved, part.reconstruction.entries())
+        return [found]
 
     def bias_squared(self) -> Fraction:
         """At least the square of what the average of a number may be off, for `COUNT` records in each ordered cell."""
@@ -210,90 +151,133 @@ class Strategies:
         )
         for own, part in self.parts.items():
             off = part.reconstruction * part.strategy - one
-            for ways in self.block.weights(own):
-                moved = dot((fmpq_mat(self.block.gram(ways)) * off).entries(), off.entries())
+            for ways in weights_of(self.block, own):
+                moved = dot((fmpq_mat(gram_of(self.block, ways)) * off).entries(), off.entries())
                 found = max(found, moved * 4 ** len(own))
         return found * self.block.cells * (COUNT * len(self.parts)) ** 2
 
     def rounding_squared(self) -> Fraction:
-        """At least the square of the share of its deviation by which rounding the noisy parts moves a number."""
-        return sum(
+        """At least the square of the share of its deviation by which rounding moves a number.
+
+        A record moves some number by one, so that no deviation is below 1 / mu.
+        """
+        parts = sum(
             (
                 (self.grid / 2 * 2 ** len(own)) ** 2 * part.strategy.nrows() / (self.block.share(own) or 1)
                 for own, part in self.parts.items()
             ),
             Fraction(0),
         )
+        return 4 * parts + self.output_grid**2 * self.most(self.block.subsets)
 
 
-def read_strategies(block: Item, mechanism: Item) -> Strategies:
-    """What a plan executes for a block."""
-    found = read(Ordered, block)
-    assert isinstance(found, Ordered)
-    family, parts, grid, output_grid = mechanism.fields("family", "parts", "grid", "output_grid")
-    family.same("ordered")
-    if found.families and "gaussian" not in found.families:
-        raise family.wrong("is not a family of noise that the problem allows")
+def read_strategies(block: Marginals, mechanism: Item) -> Strategies:
+    """What a plan executes for a block with columns in order."""
+    parts, grid, output_grid = mechanism.stating({"family": "ordered"}, "parts", "grid", "output_grid")
     listed = {}
-    for own, item in zip(found.subsets, parts.items(len(found.subsets)), strict=True):
-        columns, strategy, reconstruction = item.fields("columns", "strategy", "reconstruction")
-        columns.same(list(own))
+    for own, item in zip(block.subsets, parts.items(len(block.subsets)), strict=True):
+        strategy, reconstruction = item.stating({"columns": list(own)}, "strategy", "reconstruction")
         rows = strategy.extents(2)[0]
-        if not 0 < rows <= found.cells:
+        if not 0 < rows <= block.cells:
             raise strategy.wrong("has no rows, or more than there are cells")
-        listed[own] = Part(read_matrix(strategy, rows, found.cells), read_matrix(reconstruction, found.cells, rows))
+        listed[own] = Part(read_matrix(strategy, rows, block.cells), read_matrix(reconstruction, block.cells, rows))
     steps = grid.exact(), output_grid.exact()
     if min(steps) <= 0:
         raise mechanism.wrong("has a grid that is not positive")
-    return Strategies(found, listed, *steps)
+    return Strategies(block, listed, *steps)
 
 
-class OrderedRules(Rules):
-    """How plans about tables with columns in order are judged."""
+def read_executed(block: Item, mechanism: Item) -> Residuals | Separate | Strategies:
+    """What a plan executes for a block: one family where columns are in order, one of two where none is."""
+    found = read(Marginals, block)
+    assert isinstance(found, Marginals)
+    pure = not found.ordered and isinstance(mechanism.value, dict) and mechanism.value.get("family") == "laplace"
+    if found.families and not ({"laplace", "geometric"} if pure else {"gaussian"}) & set(found.families):
+        raise mechanism.wrong("is not a family of noise that the problem allows")
+    return (read_strategies if found.ordered else read_separate if pure else read_residuals)(found, mechanism)
 
-    def judge(self, case: Case) -> Strategies:
-        executed = read_strategies(case.block, case.mechanism)
+
+class MarginalRules(Rules):
+    """How plans about tables of counts are judged."""
+
+    def judge(self, case: Case) -> Residuals | Separate | Strategies:
+        executed = read_executed(case.block, case.mechanism)
         block = executed.block
         held_by(case, block.source)
-        square = executed.mu_squared(set(block.subsets))
+        for asked in case.frame.obligations:
+            if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
+                raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
+            if case.frame.data[0].rule == "drop" and not unit_of(asked, block.source).adding:
+                raise case.block.wrong("replaces records of a table whose rule leaves records out")
         for guarantee in read_guarantees(case.guarantees, case.frame):
-            asked = guarantee.obligation
-            if set(asked.seen) != set(executed.outputs) or not unit_of(asked, block.source).adding:
-                raise case.block.wrong(
-                    f"hides, line {asked.line}, what an observer sees, or is about records that move"
-                )
-            conclude(case, guarantee, square * unit_of(asked, block.source).count ** 2, len(block.subsets))
-        # a record moves some number by one, so that no deviation is below 1 / mu
-        rounded = 4 * executed.rounding_squared() + executed.output_grid**2 * square
-        text = f"rounding to grids moves no output by more than {float(rounded) ** 0.5:.2g} of its standard deviation"
-        case.says("rounding", rounded <= ROUNDED**2, text)
-        off = executed.bias_squared() * square
-        text = f"averages are what the problem asks for, within {float(off) ** 0.5:.2g} standard deviations"
-        case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
+            conclude(case, guarantee, executed)
+        self.averages(case, executed)
         (witness,) = case.claims.fields("bound")
-        low = None if witness.absent else bound(case.frame.obligations, block, witness)
-        units = f"squared units of {' and '.join(one.name for one in block.released)}"
-        classes = (AMONG,) if low is not None else ("",)
-        judge_loss(case, executed.loss(), low, classes, "such noise", [block.loss, units, "expected"])
+        low, pure = None, isinstance(executed, Separate)
+        if not witness.absent and block.ordered:
+            low = ordered_bound(case.frame.obligations, block, witness)
+        elif not witness.absent:
+            low = bound(case.frame.obligations, block, witness, pure=pure)
+        words = [block.loss, block.units, "worst" if block.worst else "expected"]
+        among = "" if low is None else PURE if pure else AMONG
+        judge_loss(case, max(executed.losses()), low, (among,), "such noise", words)
         case.accuracy.same([])
         case.fairness.same(None)
         return executed
 
+    def averages(self, case: Case, executed: Residuals | Separate | Strategies) -> None:
+        """Noise averages to 0, and rounding moves no number by more than a share of its deviation."""
+        if isinstance(executed, Separate):
+            case.says("rounding", True, "counts and their noise are whole numbers: nothing is rounded")
+            case.says("unbiased", True, "each count has noise that averages to 0")
+            return
+        rounded = executed.rounding_squared()
+        text = f"rounding to grids moves no output by more than {float(rounded) ** 0.5:.2g} of its standard deviation"
+        case.says("rounding", rounded <= ROUNDED**2, text)
+        if isinstance(executed, Residuals):
+            text = "each table is the sum of its parts, each of which averages to what the records say"
+            case.says("unbiased", True, text)
+            return
+        off = executed.bias_squared() * executed.most(executed.block.subsets)
+        text = f"averages are what the problem asks for, within {float(off) ** 0.5:.2g} standard deviations"
+        case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
+
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)
-        assert isinstance(executed, Strategies)
+        assert isinstance(executed, Residuals | Separate | Strategies)
         try:
             unit = seen_unit(case, view, executed.block.source)
+            if isinstance(executed, Separate):
+                return {"epsilon": executed.epsilon(unit), "delta": Fraction(0)}
+            found = executed.mu_squared(executed.block.seen(outputs), unit)
         except Refused:
             return None
-        if not unit.adding:
-            return None
-        tables = [one for own in executed.block.released if own.name in outputs for one in own.tables]
-        seen = {own for one in tables for own in executed.block.within(one)}
-        return {"mu": sqrt_up(executed.mu_squared(seen) * unit.count**2, 100)}
+        return None if found is None else {"mu": sqrt_up(found, 100)}
 
 
-def bound(obligations: tuple[Obligation, ...], block: Ordered, witness: Item) -> Fraction:
+def conclude(case: Case, guarantee: Guarantee, executed: Residuals | Separate | Strategies) -> None:
+    """What a plan states of a line covers what was found, and proves what is asked."""
+    asked, said, block = guarantee.obligation, guarantee.achieved, executed.block
+    unit = unit_of(asked, block.source)
+    pure = isinstance(executed, Separate)
+    name, power, sees = "mu", 2, f"the noisy parts of {len(block.subsets)} sets of columns and nothing else"
+    if pure:
+        name, power, sees = "epsilon", 1, "noisy counts, each by itself"
+    found = executed.epsilon(unit) if isinstance(executed, Separate) else executed.mu_squared(block.subsets, unit)
+    group = notes_of([(one.kind, one.count) for one in asked.units])
+    if guarantee.because != (*(LAPLACE if pure else NOTES), *group) or set(said) != {name} or asked.measure.each:
+        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+    case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
+    stated, measure = said[name], asked.measure.name
+    holds = found is not None and found <= stated**power and proves(measure, guarantee.asked, said)
+    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
+    reach = "a part without noise moves" if found is None else f"{name} is {float(found) ** (1 / power):.8g} at most"
+    tail = "gives" if holds else f"does not give, with the {float(stated):.8g} that is stated,"
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, which {tail} {measure} with {figures}"
+    case.says("privacy", holds, text, guarantee.number)
+
+
+def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:
     """At most the loss of all Gaussian noise that satisfies one line, by a nuclear norm for each set of columns."""
     line, mu, scales, parts = witness.fields("line", "mu", "scales", "parts")
     asked = obligations[line.integer(0, len(obligations) - 1)]
@@ -306,7 +290,7 @@ def bound(obligations: tuple[Obligation, ...], block: Ordered, witness: Item) ->
     with ctx.workprec(PRECISION):
         found = arb(0)
         for own, item in zip(block.subsets, parts.items(len(block.subsets)), strict=True):
-            vectors, moved = read_matrix(item, block.cells, block.cells), block.asked(own)
+            vectors, moved = read_matrix(item, block.cells, block.cells), asked_of(block, own)
             image = moved * vectors
             gram = vectors.transpose() * image
             # a symmetric matrix with |G^2 - G| <= d has no eigenvalue above 1 + d

@@ -429,7 +429,6 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "votes": _votes,
     "linear": _linear,
     "marginals": _marginals,
-    "ordered": _marginals,
     "system": _system,
     "priced": _priced,
 }

@@ -1,13 +1,15 @@
 """Tables of counts by some columns of one table, in numbers: which columns, what an error costs, who is hidden.
 
-Nothing of the number of cells is built: a table is the columns that it is by. What makes such a block is the form of a
-spec, not its words: all that is released are counts of all records by some of the columns, and the loss adds up squared
-errors, those of one table with one weight.
+Nothing of the number of cells is built: a table is the columns that it is by; only of columns in order, along which
+some table has running totals or all ranges, all cells are. What makes such a block is the form of a spec, not its
+words: all that is released are counts of all records by some of the columns, and the loss adds up squared errors, those
+of one table with one weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import field
 from fractions import Fraction
 from math import prod
 from typing import ClassVar
@@ -32,6 +34,10 @@ FROM = 1000
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
 MOST_CELLS = 2**26
 """Most counts of one table that is asked for."""
+MOST_ORDERED = 512
+"""Cells of the columns in order together: strategies for more of them are not looked for."""
+MOST_ENTRIES = 2**22
+"""Of all these strategies together."""
 LARGEST = Fraction(10) ** 50
 """Weights and amounts beyond it, or below its inverse, are left to others to refuse."""
 LARGEST_EPSILON = 100
@@ -41,12 +47,22 @@ Subset = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Along:
+    """Columns of a table of an output, by its place, along which it has running totals, or all ranges."""
+
+    table: int
+    running: tuple[int, ...]
+    ranges: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """An output: the tables by these columns, one after another, the last column of each running fastest."""
 
     name: str
     shape: tuple[int, ...]
     tables: tuple[Subset, ...]
+    along: tuple[Along, ...] = field(default=(), metadata={"left out": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +106,16 @@ class MarginalBlock:
         for one in self.released:
             ways = sorted({len(own) for own in one.tables})
             which = f"{len(one.tables)} tables of its counts by {listing([str(k) for k in ways])} columns"
-            if len(one.tables) == 1:
+            if one.along:
+                running = sorted({names[i] for table in one.along for i in table.running})
+                ranges = sorted({names[i] for table in one.along for i in table.ranges})
+                said = (("running totals along", running), ("all ranges of", ranges))
+                which = f"{len(one.tables)} tables of its counts, with "
+                which += "; ".join(f"{words} {listing(some)}" for words, some in said if some)
+            elif len(one.tables) == 1:
                 by = listing([names[i] for i in one.tables[0]])
                 which = f"its counts by {by}" if by else "the number of its records"
-            size = sum(prod(self.sizes[i] for i in own) for own in one.tables)
-            found.append(f"{one.name} is {which}, {size} numbers, plus noise that averages to 0.")
+            found.append(f"{one.name} is {which}, {prod(one.shape)} numbers, plus noise that averages to 0.")
         what = f"the largest of {len(self.terms)} sums" if self.worst else "the sum"
         found.append(f"The loss is {what} of expected squared errors: {self.loss}.")
         if self.families:
@@ -134,15 +155,9 @@ def _found(model: Model) -> MarginalBlock | None:
         reader = Reader(model)
         terms, worst = reader.loss()
         tallies = [reader.known[o.name] for o in model.outputs]
-        if any(tally.running or tally.ranges for some in tallies for tally in some):
+        if not _fits(model, [tally for some in tallies for tally in some], len(terms) > 1 or worst):
             return None
-        tables = [tuple(tally.by for tally in some) for some in tallies]
-        if sum(2 ** len(own) for some in tables for own in some) > MOST_PAIRS:
-            return None
-        sizes = [domain.size or 0 for _, domain in block.schema or ()]
-        if any(prod(sizes[place] for place in by) > MOST_CELLS for own in tables for by in own):
-            return None
-        released = tuple(Answers(o.name, o.type.shape, own) for o, own in zip(model.outputs, tables, strict=True))
+        released = tuple(_answers(o.name, o.type.shape, own) for o, own in zip(model.outputs, tallies, strict=True))
     except (OtherFormError, Failure, KeyError):
         return None
     first, at = dict[str, int](), 0
@@ -154,6 +169,27 @@ def _found(model: Model) -> MarginalBlock | None:
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
     families, loss = model.families, "" if model.loss is None else spell(model.loss)
     return MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
+
+
+def _answers(name: str, shape: tuple[int, ...], tallies: tuple[Tally, ...]) -> Answers:
+    ways = enumerate((tuple(sorted(one.running)), tuple(sorted(one.ranges))) for one in tallies)
+    along = tuple(Along(place, *own) for place, own in ways if any(own))
+    return Answers(name, shape, tuple(one.by for one in tallies), along)
+
+
+def _fits(model: Model, tallies: list[Tally], largest: bool) -> bool:
+    """Whether noise for these tables can be looked for; with columns in order, where records come and go.
+
+    Then strategies are Gaussian, for a loss that adds up: not the `largest` of several terms.
+    """
+    sizes = [domain.size or 0 for _, domain in model.blocks[0].schema or ()]
+    ordered = set().union(*(one.running | one.ranges for one in tallies))
+    cells = prod(sizes[i] for i in ordered)
+    pairs = sum(2 ** len(set(one.by) - ordered) for one in tallies)
+    if ordered:
+        coming = gaussian(model) and all(line.neighbours.adding for line in model.requirements)
+        return coming and not largest and cells <= MOST_ORDERED and pairs * cells**2 <= MOST_ENTRIES
+    return pairs <= MOST_PAIRS and all(prod(sizes[i] for i in one.by) <= MOST_CELLS for one in tallies)
 
 
 def summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tuple[Weighed, ...]:

@@ -20,11 +20,9 @@ from privspec.kernel.marginals import (
     _by_classes,
     _classes,
     _transformed,
-    losses,
-    mu_squared,
-    read_residuals,
     worst_move,
 )
+from privspec.kernel.ordered import read_executed
 from privspec.problem import marginals
 from tests.plans import mutate, solved_text, without
 
@@ -99,18 +97,18 @@ def test_privacy_and_variances_are_those_of_dense_matrices(sizes, ways):
     scaled = {own: prod(n for i, n in enumerate(sizes) if i not in own) for own in executed.block.subsets}
     precision = sum(projection(sizes, own) * scaled[own] / float(d) ** 2 for own, d in executed.deviations.items())
     covariance = sum(projection(sizes, own) * float(d) ** 2 / scaled[own] for own, d in executed.deviations.items())
-    square = mu_squared(executed, executed.block.subsets, Unit("record", ("x",), True, 1, None, None, False))
+    square = executed.mu_squared(executed.block.subsets, Unit("record", ("x",), True, 1, None, None, False))
     assert float(square) == pytest.approx(np.diag(precision).max(), rel=1e-12)
     pairs = product(range(len(precision)), repeat=2)
     most = max(precision[i, i] + precision[j, j] - 2 * precision[i, j] for i, j in pairs)
-    moved = mu_squared(executed, executed.block.subsets, Unit("record", ("x",), False, 2, None, None, False))
+    moved = executed.mu_squared(executed.block.subsets, Unit("record", ("x",), False, 2, None, None, False))
     assert float(moved) == pytest.approx(4 * most, rel=1e-12)
     total = 0.0
     for table in executed.block.tables:
         own = counting(sizes, table) @ covariance @ counting(sizes, table).T
         assert np.diag(own) == pytest.approx(float(executed.variance(table)), rel=1e-12)
         total += np.trace(own)
-    assert float(losses(executed)[0]) == pytest.approx(total, rel=1e-12)
+    assert float(executed.losses()[0]) == pytest.approx(total, rel=1e-12)
 
 
 @given(st.lists(st.integers(2, 4), min_size=2, max_size=5), st.integers(1, 3), st.integers(0, 9))
@@ -251,7 +249,7 @@ def test_the_pairs_of_a_move_are_a_set_of_columns():
 
 def test_losses_are_the_largest_of_their_terms():
     found = plan(loss="max(E[ (O[j] - y[j])^2 ] for j in 1..35)")
-    done = read_residuals(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
+    done = read_executed(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
     largest = max(float(done.variance(table)) for table in done.block.tables)
     assert found["loss"]["value"] == pytest.approx(largest, rel=1e-12)
     assert found["status"] == "optimal"

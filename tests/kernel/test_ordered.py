@@ -8,7 +8,7 @@ from privspec.solvers.marginals import strategies
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.kernel.ordered import _gram, read_strategies
+from privspec.kernel.ordered import _gram, asked_of, read_executed
 from privspec.problem import marginals
 from tests.plans import mutate, solved_text
 
@@ -38,7 +38,7 @@ def plan(asked="up_to = 2, cumulative = {age}", line=ADDING):
 
 
 def executed(found):
-    return read_strategies(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
+    return read_executed(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
 
 
 def floats(matrix):
@@ -74,9 +74,9 @@ def test_privacy_and_loss_are_those_of_dense_matrices(asked):
             projection = np.kron(projection, np.eye(n) - flat if i in own else flat)
         scale = np.prod([n for i, n in enumerate(block.sizes) if i not in (*own, *block.ordered)])
         precision = precision + np.kron(projection * scale, strategy.T @ strategy)
-        total += np.trace(estimates.T @ floats(block.asked(own)) @ estimates)
-    assert float(done.mu_squared(set(block.subsets))) == pytest.approx(np.diag(precision).max(), rel=1e-12)
-    assert float(done.loss()) == pytest.approx(total, rel=1e-12)
+        total += np.trace(estimates.T @ floats(asked_of(block, own)) @ estimates)
+    assert float(done.most(block.subsets)) == pytest.approx(np.diag(precision).max(), rel=1e-12)
+    assert float(done.losses()[0]) == pytest.approx(total, rel=1e-12)
 
 
 def test_strategies_of_one_gram_matrix_are_the_matrix_mechanism():
@@ -94,13 +94,20 @@ FORGERIES = [
     (("mechanism", "grid"), "1/4", "rounding to grids moves no output by more than"),
     (("mechanism", "output_grid"), "1/4", "rounding to grids moves no output by more than"),
     (("mechanism", "family"), "marginals", "is not what the problem and the mechanism say"),
-    (("problem", "blocks", 0, "released", 0, "tables", 0, "weight"), "2", "is not what the problem"),
-    (("problem", "blocks", 0, "released", 0, "tables", 0, "weight"), "0", "of no weight"),
-    (("problem", "blocks", 0, "released", 0, "tables", 0, "running"), [1], "by columns that it has not"),
-    (("problem", "blocks", 0, "released", 0, "tables", 0, "ranges"), [0], "by columns that it has not"),
+    (("mechanism", "family"), "laplace", "is not what the problem and the mechanism say"),
+    (("problem", "blocks", 0, "terms", 0, 0, "weight"), "2", "is not what the problem"),
+    (("problem", "blocks", 0, "terms", 0, 0, "weight"), "0", "weights that are not positive"),
+    (("problem", "blocks", 0, "terms", 0, 0, "table"), 1, "does not weigh each table"),
+    (("problem", "blocks", 0, "worst"), True, "does not add up all errors"),
+    (("problem", "blocks", 0, "released", 0, "along", 0, "running"), [], "by columns that it has not"),
+    (("problem", "blocks", 0, "released", 0, "along", 0, "running"), [1], "by columns that it has not"),
+    (("problem", "blocks", 0, "released", 0, "along", 0, "ranges"), [0], "by columns that it has not"),
+    (("problem", "blocks", 0, "released", 0, "along", 0, "table"), 99, "by columns that it has not"),
+    (("problem", "blocks", 0, "released", 0, "along", 0, "table"), 2, "by columns that it has not"),
+    (("problem", "blocks", 0, "released", 0, "along"), [], "a key 'parts' that is not known"),
     (("problem", "blocks", 0, "columns", 0, "upper"), 4, "of a different length from its tables"),
     (("problem", "blocks", 0, "families"), ["laplace"], "is not a family of noise that the problem allows"),
-    (("problem", "obligations", 0, "units", 0, "adding"), False, "records that move"),
+    (("problem", "obligations", 0, "units", 0, "adding"), False, "replaces records of a table"),
     (("problem", "obligations", 0, "seen"), [], "hides, line"),
     (("guarantees", 0, "achieved", "mu"), "0.9", "with the 0.9 that is stated"),
     (("claims", "bound", "line"), 1, "not a whole number in its range"),

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, integers
-from privspec.core.records import dataclass
 from privspec.execute.data import Grid, count_tables, data_rules, located
-from privspec.execute.family import (
-    Circumstances,
-    Drawn,
-    FamilyMechanism,
-    Plan,
-    Secret,
-    Simulation,
-    readable_plan,
-    refuse_long_simulation,
-    refuse_unknown,
-)
+from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation, refuse_unknown
 from privspec.execute.keeper import given_for
+from privspec.families.marginals.ordered import along, floats, times, variances
 from privspec.kernel.core.linear import Held
-from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item, read
-from privspec.kernel.marginals import Marginals, Residuals, Separate, Subset, read_executed
-from privspec.kernel.ordered import Ordered
-from privspec.kernel.participation import Kept
+from privspec.kernel.core.problem import Data
+from privspec.kernel.marginals import Marginals, Residuals, Separate, Subset
+from privspec.kernel.ordered import Strategies, read_executed
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.samplers import Randomness, SimulationRandomness
-
-if TYPE_CHECKING:
-    from privspec.model.graph import Model
+from privspec.noise.samplers import Randomness
 
 Array = NDArray[np.float64]
 Counts = Mapping[Subset, NDArray[np.int64]]
@@ -45,89 +32,50 @@ ROOM = 2**62
 """Whole numbers below it are computed with in 64 bits."""
 
 
-def executed_of_plan(plan: Plan) -> Residuals | Separate:
-    """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
-    with readable_plan():
-        (block,) = plan["problem"]["blocks"]
-        return read_executed(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
-
-
-def grid_of(block: Marginals | Ordered, rule: str, kept: Kept | None) -> Grid:
+def grid_of(block: Marginals, source: Data) -> Grid:
     """The table as data are read into it."""
     size = prod(block.sizes)
     held = Held(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
-    return Grid(held, Fraction(1), rule == "drop", None, kept)
+    return Grid(held, Fraction(1), source.rule == "drop", None, source.kept)
 
 
-@dataclass(frozen=True, eq=False)
-class TableMechanism(FamilyMechanism):
-    """Noise is added to the part of each set of columns; tables are sums of these."""
+class TableMechanism(BlockMechanism[Residuals | Separate | Strategies, Counts]):
+    """Records are counted by sets of columns; noise is added to a part of each, and tables are sums of these."""
 
-    executed: Residuals | Separate
-    grid: Grid
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> TableMechanism:
-        executed = executed_of_plan(plan)
-        (data,) = read_frame(Item(plan["problem"], "problem")).data
-        return cls(executed, grid_of(executed.block, data.rule, data.kept))
+    BLOCK = Marginals
+    READ = read_executed
+    REMEDY = "pass approximate=True: floating-point noise, good enough for a simulation"
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.problem.elaborate import data_of
-        from privspec.problem.form import document
-        from privspec.problem.marginals import block_of
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> Counts:
+        """The number of all records."""
+        return {(): counted(grid_of(block, source), ((),), data, circumstances)[0]}
 
-        block = read(Marginals, Item(document(block_of(model)), "block"))
-        assert isinstance(block, Marginals)
-        said = data_of(model, model.nodes[block.source])
-        counted(grid_of(block, said.rule, said.kept), ((),), data, circumstances)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.executed.outputs
-
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        """The records by every set of columns.
-
-        Raises: DataError PS0801 to PS0809.
-        """
-        counts = counted(self.grid, self.counted, data, circumstances)
-        return self._secret(
-            dict(zip(self.counted, counts, strict=True)), data_rules((self.grid,), circumstances.strict)
-        )
-
-    @property
-    def counted(self) -> tuple[Subset, ...]:
-        """The sets of columns by which records are counted."""
+    @cached_property
+    def shapes(self) -> dict[Subset, tuple[int, ...]]:
+        """The sets of columns by which records are counted, and how many each has; those in order as one, the last."""
         block = self.executed.block
-        return tuple(dict.fromkeys(block.tables)) if isinstance(self.executed, Separate) else block.subsets
+        sets = dict.fromkeys(block.tables) if isinstance(self.executed, Separate) else block.subsets
+        last = (block.cells,) if block.ordered else ()
+        return {own: (*(block.sizes[i] for i in own), *last) for own in sets}
 
-    def _secret(self, counts: Counts, rules: tuple[str, ...]) -> TableSecret | SeparateSecret:
-        if isinstance(self.executed, Separate):
-            return SeparateSecret(self.executed, counts, rules)
-        return TableSecret(self.executed, counts, rules)
+    @property
+    def nothing(self) -> Counts:
+        """An empty table."""
+        return {own: np.zeros(shape, dtype=np.int64) for own, shape in self.shapes.items()}
 
-    def simulate(self, asked: Simulation) -> Array:
-        """Draws at the given data; at an empty table otherwise."""
-        data, block = asked.data, self.executed.block
-        sizes = {own: tuple(block.sizes[i] for i in own) for own in self.counted}
-        counts: Counts = {own: np.zeros(shape, dtype=np.int64) for own, shape in sizes.items()}
-        if data is not None:
-            found = counted(self.grid, self.counted, data, Circumstances())
-            counts = dict(zip(self.counted, found, strict=True))
-        secret = self._secret(counts, ())
-        if asked.approximate:
-            generator = np.random.default_rng(asked.seed)
-            return np.stack([secret.approximate(generator) for _ in range(asked.repetitions)])
-        numbers = sum(map(prod, sizes.values()))
-        refuse_long_simulation(
-            asked.repetitions * numbers,
-            f"{asked.repetitions} exact draws of {numbers} numbers",
-            "pass approximate=True: floating-point noise, good enough for a simulation",
-        )
-        randomness = SimulationRandomness(asked.seed)
-        return np.stack([secret.numbers(randomness) for _ in range(asked.repetitions)])
+    def kept(self, data: Mapping[str, Any], circumstances: Circumstances) -> Counts:
+        """The records by every set of columns."""
+        refuse_unknown(data, (self.source.name,))
+        block, shapes = self.executed.block, self.shapes
+        columns = [(*own, *block.ordered) for own in shapes]
+        found = counted(grid_of(block, self.source), columns, data, circumstances)
+        return {own: one.reshape(shape) for (own, shape), one in zip(shapes.items(), found, strict=True)}
+
+    def secret(self, content: Counts, strict: bool) -> TableSecret:
+        kinds: dict[type, Callable[..., TableSecret]]
+        kinds = {Residuals: ResidualSecret, Separate: SeparateSecret, Strategies: StrategySecret}
+        return kinds[type(self.executed)](self, content, strict)
 
 
 def counted(
@@ -138,7 +86,6 @@ def counted(
     Raises: DataError PS0801 to PS0809.
     """
     name = grid.held.name
-    refuse_unknown(data, (name,))
     return count_tables(grid, subsets, located(name, given_for(name, data)), circumstances)
 
 
@@ -161,27 +108,57 @@ def whole_part(counts: NDArray[np.int64], axes: int | None = None) -> NDArray[An
     return values
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TableSecret(Secret):
-    """The records by every set of columns."""
+class TableSecret(BlockSecret[TableMechanism, Counts]):
+    """The records by sets of columns."""
 
-    executed: Residuals
-    counts: Counts
-    rules: tuple[str, ...]
+    @property
+    def executed(self) -> Any:
+        """One of three kinds, each with a secret of its own."""
+        return self.mechanism.executed
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return data_rules((grid_of(self.executed.block, self.mechanism.source),), self.strict)
+
+    @property
+    def size(self) -> int:
+        return sum(map(prod, self.mechanism.shapes.values()))
+
+    @abstractmethod
+    def noisy(self, generator: np.random.Generator) -> Array:
+        """The numbers of one release with floating-point noise, which is none."""
+
+    def approximate(self, asked: Simulation) -> Array:
+        generator = np.random.default_rng(asked.seed)
+        return np.stack([self.noisy(generator) for _ in range(asked.repetitions)])
+
+    @property
+    def step(self) -> Fraction:
+        """Of the released numbers."""
+        return Fraction(1) if isinstance(self.executed, Separate) else Fraction(self.executed.output_grid)
 
     def draw(self, randomness: Randomness) -> Drawn:
-        return Drawn(split(self.executed.block, self.numbers(randomness)), str(self.executed.output_grid))
+        return Drawn(split(self.executed.block, np.asarray(self.numbers(randomness))), str(self.step))
+
+    def on_grid(self, tables: Iterable[Array]) -> Array:
+        """Tables as the numbers of a release."""
+        values, step = np.concatenate([table.reshape(-1) for table in tables]), float(self.step)
+        return np.asarray(np.rint(values / step) * step + 0.0)
+
+
+class ResidualSecret(TableSecret):
+    """Noise of one deviation for each set of columns."""
 
     def deviations(self) -> Mapping[str, Array]:
         return _spread(self.executed.block, [sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released numbers: exact until the noisy parts are written as doubles."""
-        return self._released({own: self._noisy(own, randomness) for own in self.executed.block.subsets})
+        return self.on_grid(self._tables({own: self._noisy(own, randomness) for own in self.executed.block.subsets}))
 
     def _noisy(self, own: Subset, randomness: Randomness) -> Array:
         """The part of a set of columns with its noise, rounded to the grid, then centred."""
-        counts, deviation = self.counts[own], self.executed.deviations[own]
+        counts, deviation = self.content[own], self.executed.deviations[own]
         cells = prod(counts.shape)
         answers = ExactVector(integers(whole_part(counts).reshape(-1).tolist()), 1)
         if not deviation:
@@ -191,19 +168,12 @@ class TableSecret(Secret):
         values = np.array([step * grid.numerator / grid.denominator for step in steps], dtype=np.float64)
         return centred(values.reshape(counts.shape)) * float(deviation)
 
-    def approximate(self, generator: np.random.Generator) -> Array:
-        """The same with floating-point noise: never a release."""
+    def noisy(self, generator: np.random.Generator) -> Array:
         parts = {}
-        for own, counts in self.counts.items():
+        for own, counts in self.content.items():
             noise = generator.standard_normal(counts.shape) * float(self.executed.deviations[own])
             parts[own] = centred(counts + noise)
-        return self._released(parts)
-
-    def _released(self, parts: Mapping[Subset, Array]) -> Array:
-        """Tables put together from the parts of their sets of columns, on the output grid."""
-        step = float(self.executed.output_grid)
-        values = np.concatenate([table.reshape(-1) for table in self._tables(parts)])
-        return np.asarray(np.rint(values / step) * step + 0.0)
+        return self.on_grid(self._tables(parts))
 
     def _tables(self, parts: Mapping[Subset, Array]) -> Iterator[Array]:
         block = self.executed.block
@@ -215,7 +185,7 @@ class TableSecret(Secret):
             yield found
 
 
-def split(block: Marginals | Ordered, values: Array) -> dict[str, NDArray[Any]]:
+def split(block: Marginals, values: Array) -> dict[str, NDArray[Any]]:
     """The released numbers by output."""
     at, outputs = 0, dict[str, NDArray[Any]]()
     for one in block.released:
@@ -231,16 +201,8 @@ def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, NDArray[
     return split(block, np.repeat([float(f"{one:.6g}") for one in deviations], sizes))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SeparateSecret(Secret):
-    """The records by the columns of every table; some have noise of their own, others are added up from these."""
-
-    executed: Separate
-    counts: Counts
-    rules: tuple[str, ...]
-
-    def draw(self, randomness: Randomness) -> Drawn:
-        return Drawn(split(self.executed.block, self.numbers(randomness)), "1")
+class SeparateSecret(TableSecret):
+    """Some tables have noise of their own, others are added up from these."""
 
     def deviations(self) -> Mapping[str, Array]:
         executed = self.executed
@@ -248,28 +210,72 @@ class SeparateSecret(Secret):
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released counts: whole numbers."""
-        noisy = {}
-        for place, scale in enumerate(self.executed.scales):
-            counts = self.counts[self.executed.block.tables[place]]
-            if scale is not None:
-                exact = ExactVector(integers(counts.reshape(-1).tolist()), 1)
-                drawn = LaplaceNoise((scale,)).release(exact, Fraction(1), randomness)
-                noisy[place] = np.array(drawn, dtype=np.float64).reshape(counts.shape)
-        return self._released(noisy)
 
-    def approximate(self, generator: np.random.Generator) -> Array:
-        """The same with floating-point noise: never a release."""
-        noisy = {}
-        for place, scale in enumerate(self.executed.scales):
-            counts = self.counts[self.executed.block.tables[place]]
-            if scale is not None:
-                ups, downs = generator.geometric(1 - np.exp(-1 / float(scale)), (2, *counts.shape))
-                noisy[place] = (counts + ups - downs).astype(np.float64)
-        return self._released(noisy)
+        def noisy(counts: NDArray[np.int64], scale: Fraction) -> Array:
+            exact = ExactVector(integers(counts.reshape(-1).tolist()), 1)
+            drawn = LaplaceNoise((scale,)).release(exact, Fraction(1), randomness)
+            return np.array(drawn, dtype=np.float64).reshape(counts.shape)
 
-    def _released(self, noisy: Mapping[int, Array]) -> Array:
-        tables, found = self.executed.block.tables, list[Array]()
+        return self.on_grid(self._tables(noisy))
+
+    def noisy(self, generator: np.random.Generator) -> Array:
+        def noisy(counts: NDArray[np.int64], scale: Fraction) -> Array:
+            ups, downs = generator.geometric(1 - np.exp(-1 / float(scale)), (2, *counts.shape))
+            return np.asarray(counts + ups - downs, dtype=np.float64)
+
+        return self.on_grid(self._tables(noisy))
+
+    def _tables(self, noisy: Callable[[NDArray[np.int64], Fraction], Array]) -> Iterator[Array]:
+        tables = self.executed.block.tables
+        scales = enumerate(self.executed.scales)
+        drawn = {place: noisy(self.content[tables[place]], scale) for place, scale in scales if scale is not None}
         for place, source in enumerate(self.executed.sources):
             others = tuple(k for k, i in enumerate(tables[source]) if i not in tables[place])
-            found.append(np.asarray(noisy[source].sum(axis=others)).reshape(-1))
-        return np.concatenate(found)
+            yield np.asarray(drawn[source].sum(axis=others))
+
+
+class StrategySecret(TableSecret):
+    """A strategy for each set of columns; tables are put together from estimates."""
+
+    def deviations(self) -> Mapping[str, Array]:
+        return split(
+            self.executed.block,
+            np.array([float(f"{value:.6g}") for value in np.sqrt(variances(self.executed)).tolist()]),
+        )
+
+    def numbers(self, randomness: Randomness) -> Array:
+        """The released numbers: exact until the noisy answers are written as doubles."""
+        return self.on_grid(self._tables({own: self._noisy(own, randomness) for own in self.executed.block.subsets}))
+
+    def _noisy(self, own: Subset, randomness: Randomness) -> Array:
+        """Strategy answers with their noise, rounded to the grid, centred along the columns of the set."""
+        counts, strategy, grid = self.content[own], self.executed.parts[own].strategy, self.executed.grid
+        cells, rows = prod(counts.shape[:-1]), strategy.nrows()
+        whole, below = strategy.numer_denom()
+        part = whole_part(counts, len(own)).reshape(cells, -1)
+        exact = times(part, [int(value) for value in whole.entries()], rows).reshape(-1)
+        size = int(below) * cells
+        steps = GaussianNoise(Fraction(size)).release(ExactVector(integers(exact.tolist()), 1), grid * size, randomness)
+        values = np.array([step * grid.numerator / grid.denominator for step in steps], dtype=np.float64)
+        return centred(values.reshape(*counts.shape[:-1], rows), len(own))
+
+    def noisy(self, generator: np.random.Generator) -> Array:
+        parts = {}
+        for own, counts in self.content.items():
+            answers = counts @ floats(self.executed.parts[own].strategy).T
+            parts[own] = centred(answers + generator.standard_normal(answers.shape), len(own))
+        return self.on_grid(self._tables(parts))
+
+    def _tables(self, parts: Mapping[Subset, Array]) -> Iterator[Array]:
+        block = self.executed.block
+        known = {own: one @ floats(self.executed.parts[own].reconstruction).T for own, one in parts.items()}
+        for place, table in enumerate(block.tables):
+            plain, total = block.plain(table), np.zeros(())
+            for own in block.within(table):
+                values = along(block, place, known[own], len(own))
+                spread = prod(block.sizes[i] for i in plain if i not in own)
+                shape = [block.sizes[i] if i in own else 1 for i in plain]
+                total = total + values.reshape((*shape, *values.shape[len(own) :])) / spread
+            full = np.broadcast_to(total, [*(block.sizes[i] for i in plain), *total.shape[len(plain) :]])
+            axes = [*plain, *(i for i in block.ordered if i in table)]
+            yield full.transpose([axes.index(i) for i in table])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import floor, log2, prod, sinh
 from time import perf_counter
 from typing import Any
@@ -13,10 +14,11 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.records import dataclass, replace
+from privspec.core.records import dataclass
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
+from privspec.families.marginals.ordered import alternatives, rounded, solved, witness_of
 from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
@@ -32,11 +34,9 @@ from privspec.kernel.marginals import (
     Separate,
     Subset,
     bound,
-    losses,
-    mu_squared,
     unit_of,
-    units_words,
 )
+from privspec.kernel.ordered import Strategies, ordered_bound
 from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, EpsilonDelta
@@ -77,6 +77,15 @@ class System:
         return list(zip(self.model.requirements, self.frame.obligations, strict=True))
 
     @property
+    def allowed(self) -> tuple[Fraction, int]:
+        """The least mu of one record that a line allows, and the number of that line."""
+        lines = enumerate(self.lines)
+        units = ((line, unit_of(asked, self.block.source), number) for number, (line, asked) in lines)
+        return min(
+            ((line.measure.gaussian_mu_down() or Fraction(0)) / unit.count, number) for line, unit, number in units
+        )
+
+    @property
     def moving(self) -> tuple[Subset, ...]:
         """The sets of columns whose parts some line hides: the number of records only where they come and go."""
         counted = any(unit_of(one, self.block.source).adding for one in self.frame.obligations)
@@ -105,33 +114,51 @@ class TableCounts:
         return System(model, whole, read_frame(Item(whole, "problem")), block)
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decided:
-        """The variances of least loss."""
+        """The noise of least loss."""
         started = perf_counter()
         found = list[Decided]()
+        if system.block.ordered:
+            return replace(_in_order(system, settings), seconds=perf_counter() - started)
         if gaussian(model):
             mus = [float(line.measure.gaussian_mu_down() or 0) for line in model.requirements]
             limits, shares = _solved(system, mus)
-            executed = _executed(system, shares)
             witness = _witness(system, limits, shares, mus)
             others = tuple(_alternatives(system, mus)) if settings.alternatives else ()
-            found.append(Decided(model, system, executed, witness, shares, others, mus, perf_counter() - started))
+            prices, executed = partial(_prices, system, shares, mus), _executed(system, shares)
+            name = "Gaussian noise in the residual spaces of sets of columns"
+            steps = {"iterations": shares.steps}
+            found.append(Decided(system, name, executed, _residual(executed), witness, prices, others, steps))
         if separate(model) and (not found or len(system.block.tables) <= FEW):
             # Hammersley, Chapman and Robbins
             mus = [2 * sinh(float(line.measure.pure_epsilon or 0) / 2) for line in model.requirements]
             limits, shares = _solved(system, mus)
             witness = _witness(system, limits, shares, mus, pure=True)
-            laplace = _separate(system)
-            found.append(Decided(model, system, laplace, witness, shares, (), mus, perf_counter() - started))
+            each, steps = _separate(system), {"iterations": shares.steps}
+            scales = {"family": "laplace", "scales": [None if one is None else str(one) for one in each.scales]}
+            prices, name = partial(_of_epsilon, model), "Laplace noise on each table"
+            found.append(Decided(system, name, each, scales, witness, prices, (), steps))
         best, *rest = sorted(found, key=lambda one: one.loss)
         reason = "meets every line of the spec"
         beside = [{"name": one.name, "loss": one.loss, "admissible": True, "reason": reason} for one in rest]
-        known = found[0].considered if settings.alternatives else ()
-        listed = sorted([*beside, *known], key=lambda one: float(one["loss"]))
-        return replace(best, considered=tuple(listed) if settings.alternatives else ())
+        listed = sorted([*beside, *found[0].considered], key=lambda one: float(one["loss"]))
+        return replace(
+            best, considered=tuple(listed) if settings.alternatives else (), seconds=perf_counter() - started
+        )
 
     def size(self, system: System) -> int:
-        """Sets of columns."""
-        return len(system.block.subsets)
+        """Sets of columns, or cells of those in order."""
+        return max(len(system.block.subsets), system.block.cells)
+
+
+def _in_order(system: System, settings: Settings) -> Decided:
+    """Strategies of least loss, at the least that a line allows."""
+    allowed, line = system.allowed
+    found = solved(system.block)
+    executed, mechanism = rounded(system.block, found, allowed)
+    witness = witness_of(found, line, _mu_of(system.model.requirements[line]))
+    others = tuple(alternatives(system.block, float(allowed))) if settings.alternatives else ()
+    name, prices = "correlated Gaussian noise in the residual spaces of sets of columns", partial(_of_mu, system.model)
+    return Decided(system, name, executed, mechanism, witness, prices, others)
 
 
 # --- the program -----------------------------------------------------------------------------------------
@@ -230,9 +257,9 @@ def _meets(found: Residuals, requirement: Requirement, asked: Obligation) -> boo
     return allowed is not None and Fraction(decimal_up(reached)) <= allowed
 
 
-def _reached(found: Residuals, asked: Obligation) -> Fraction:
+def _reached(found: Residuals | Strategies, asked: Obligation) -> Fraction:
     """The mu of a line, rounded up."""
-    square = mu_squared(found, found.block.subsets, unit_of(asked, found.block.source))
+    square = found.mu_squared(found.block.subsets, unit_of(asked, found.block.source))
     if square is None:
         raise InternalError("a part that moves has no noise")
     return sqrt_up(square, 100)
@@ -256,11 +283,16 @@ def _witness(
             masses[limit.line].append({"differing": differing, "mass": str(mass)})
     lines = []
     for some, requirement in zip(masses, system.model.requirements, strict=True):
-        measure, mu = requirement.measure, None
-        if some and not pure and isinstance(measure, EpsilonDelta | LDP):
-            mu = str(mu_up(measure, float(measure.gaussian_mu_down() or 0)))
-        lines.append({"mu": mu, "masses": some})
+        lines.append({"mu": _mu_of(requirement) if some and not pure else None, "masses": some})
     return {"terms": [str(share) for share in shares_of(shares.terms)], "lines": lines}
+
+
+def _mu_of(requirement: Requirement) -> str | None:
+    """At least the mu that a line of two amounts allows, in a bound."""
+    measure = requirement.measure
+    if isinstance(measure, EpsilonDelta | LDP):
+        return str(mu_up(measure, float(measure.gaussian_mu_down() or 0)))
+    return None
 
 
 # --- others ----------------------------------------------------------------------------------------------
@@ -331,67 +363,48 @@ def _pure(found: Separate, asked: Obligation) -> Fraction:
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """The noise that was found, and what other ways to add noise would cost."""
+    """The noise that was found, and what other ways to add noise would cost; `steps`: how it was found."""
 
-    model: Model
     system: System
-    executed: Residuals | Separate
+    name: str
+    executed: Residuals | Separate | Strategies
+    mechanism: dict[str, Any]
     witness: dict[str, Any]
-    shares: Shares
+    prices: Callable[[], Iterable[dict[str, Any]]]
     considered: tuple[dict[str, Any], ...]
-    mus: list[float]
-    seconds: float
-
-    @property
-    def name(self) -> str:
-        if isinstance(self.executed, Separate):
-            return "Laplace noise on each table"
-        return "Gaussian noise in the residual spaces of sets of columns"
+    steps: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @cached_property
     def loss(self) -> float:
-        executed = self.executed
-        return float(max(executed.losses() if isinstance(executed, Separate) else losses(executed)))
+        return float(max(self.executed.losses()))
 
     @cached_property
     def lower_bound(self) -> float | None:
-        """No Gaussian noise of any covariance has less."""
-        pure, asked = isinstance(self.executed, Separate), self.system.frame.obligations
-        exact = bound(asked, self.system.block, Item(self.witness, "bound"), pure=pure)
+        """No Gaussian noise of any covariance has less, or no noise of the same pure epsilon."""
+        block, asked, witness = self.system.block, self.system.frame.obligations, Item(self.witness, "bound")
+        if block.ordered:
+            exact = ordered_bound(asked, block, witness)
+        else:
+            exact = bound(asked, block, witness, pure=isinstance(self.executed, Separate))
         return float_down(min(exact, Fraction(self.loss)))
 
     def document(self) -> dict[str, Any]:
-        executed, block, lines = self.executed, self.system.block, self.system.lines
-        kind, among = "worst" if block.worst else "expected", AMONG
-        if isinstance(executed, Separate):
-            among = PURE
-            scales = [None if scale is None else str(scale) for scale in executed.scales]
-            mechanism: dict[str, Any] = {"family": "laplace", "scales": scales}
-        else:
-            mechanism = {
-                "family": "marginals",
-                "subsets": [list(own) for own in block.subsets],
-                "deviations": [str(executed.deviations[own]) for own in block.subsets],
-                "grid": GRID,
-                "output_grid": str(executed.output_grid),
-            }
+        block, among = self.system.block, PURE if isinstance(self.executed, Separate) else AMONG
+        kind = "worst" if block.worst else "expected"
         return plan_document(
-            self.model,
+            self.system.model,
             {
                 "problem": self.system.problem,
-                **rated(self.model, self.loss, self.lower_bound, among, units_words(block), kind),
+                **rated(self.system.model, self.loss, self.lower_bound, among, block.units, kind),
                 "alternatives": list(self.considered),
-                "mechanism": mechanism,
-                "guarantees": [self._guarantee(i, *line) for i, line in enumerate(lines)],
+                "mechanism": self.mechanism,
+                "guarantees": [self._guarantee(i, *line) for i, line in enumerate(self.system.lines)],
                 "accuracy": [],
                 "claims": {"bound": self.witness},
                 "remarks": {
-                    "binding": list(self._prices()),
-                    "solver": {
-                        "name": "residual spaces",
-                        "iterations": self.shares.steps,
-                        "seconds": self.seconds,
-                    },
+                    "binding": list(self.prices()),
+                    "solver": {"name": "residual spaces", **self.steps, "seconds": self.seconds},
                 },
             },
         )
@@ -404,23 +417,51 @@ class Decided:
             said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, [*NOTES, *group]
         return guarantee_head(requirement, index) | {"achieved": said, "because": notes}
 
-    def _prices(self) -> Iterator[dict[str, Any]]:
-        """What a tenth more of an amount in a line that binds would bring."""
-        lines = self.model.requirements
-        if isinstance(self.executed, Separate):
-            if len(lines) == 1:
-                yield price(lines[0], float(1 / STEP**2) - 1)
-            return
-        for index, requirement in enumerate(lines):
-            for amount in PRICED:
-                now = requirement.measure.amounts.get(amount)
-                if now is None:
-                    continue
-                more = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
-                mus = [*self.mus[:index], float(more.gaussian_mu_down() or 0), *self.mus[index + 1 :]]
-                if len(lines) == 1:
-                    after = (self.mus[0] / mus[0]) ** 2
-                else:
-                    after = _solved(self.system, mus)[1].upper / self.shares.upper
-                if after < 1 - CLOSE:
-                    yield price(requirement, after - 1, amount)
+
+def _residual(executed: Residuals) -> dict[str, Any]:
+    """As it stands in the plan."""
+    subsets = executed.block.subsets
+    return {
+        "family": "marginals",
+        "subsets": [list(own) for own in subsets],
+        "deviations": [str(executed.deviations[own]) for own in subsets],
+        "grid": GRID,
+        "output_grid": str(executed.output_grid),
+    }
+
+
+# --- what a tenth more of an amount in a line would bring -----------------------------------------------
+
+
+def _of_epsilon(model: Model) -> Iterator[dict[str, Any]]:
+    """More pure epsilon, where one line asks for it."""
+    if len(model.requirements) == 1:
+        yield price(model.requirements[0], float(1 / STEP**2) - 1)
+
+
+def _eased(requirement: Requirement) -> Iterator[tuple[str, float]]:
+    """Each amount of a line, and the mu with a tenth more of it."""
+    for amount in PRICED:
+        if (now := requirement.measure.amounts.get(amount)) is not None:
+            more = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
+            yield amount, float(more.gaussian_mu_down() or 0)
+
+
+def _of_mu(model: Model) -> Iterator[dict[str, Any]]:
+    """Where one line says what Gaussian noise may be."""
+    if len(model.requirements) == 1:
+        (line,) = model.requirements
+        for amount, after in _eased(line):
+            yield price(line, (float(line.measure.gaussian_mu_down() or 0) / after) ** 2 - 1, amount)
+
+
+def _prices(system: System, shares: Shares, mus: list[float]) -> Iterator[dict[str, Any]]:
+    """Where several lines do."""
+    if len(mus) == 1:
+        yield from _of_mu(system.model)
+        return
+    for index, requirement in enumerate(system.model.requirements):
+        for amount, mu in _eased(requirement):
+            after = _solved(system, [*mus[:index], mu, *mus[index + 1 :]])[1].upper / shares.upper
+            if after < 1 - CLOSE:
+                yield price(requirement, after - 1, amount)

@@ -1,1 +1,0 @@
-"""Tables of counts with columns in order."""
