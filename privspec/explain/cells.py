@@ -44,6 +44,7 @@ class CellFact(MechanismFact):
     accuracy_heading: ClassVar[str] = "How far off is a report?"
     measure: ClassVar[str] = "what is released is drawn from the table of probabilities that this report describes."
     heading: ClassVar[str] = "Table"
+    compared_with: ClassVar[tuple[str, str]] = "What people use", "Reports | Loss | Meets the lines | Reason"
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """About any two numbers."""
@@ -104,10 +105,7 @@ class CellFact(MechanismFact):
             *randomness(_NOTE),
         )
 
-    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return self._tables()
-
-    def _tables(self) -> tuple[Block, ...]:
+    def in_figures(self) -> list[Block]:
         block = self.block
         header = (f"{block.source} from", "to", *(str(exact(value)) for value in block.values))
         rows = [
@@ -117,7 +115,7 @@ class CellFact(MechanismFact):
         left = len(self.rows) - len(rows)
         more = f"; {left} further cells are in the plan" if left else ""
         caption = f"Chances of each value of {block.output}{more}"
-        return (table(caption, header, rows, *range(len(header))),)
+        return [table(caption, header, rows, *range(len(header)))]
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.block
@@ -126,13 +124,6 @@ class CellFact(MechanismFact):
         return (
             asserted(f"Secret input {block.source}: a number{whose}, from {ends[0]} to {ends[1]}.", self.input_line),
         )
-
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [proved(f"What is drawn: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)]
-
-    def engineer_blocks(self, facts: Facts) -> list[Block]:
-        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
-        return [*self._tables(), table("What people use", "Reports | Loss | Meets the lines | Reason", ways, 1)]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         items = [

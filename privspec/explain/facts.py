@@ -325,6 +325,8 @@ class MechanismFact(ABC):
     """The measure taken against risk, for auditors."""
     heading: ClassVar[str]
     """The heading of the engineer's section on what is drawn."""
+    compared_with: ClassVar[tuple[str, str]] = "What people use", "Noise | Loss | Meets the lines | Reason"
+    """Caption and header of the table of other ways."""
 
     # --- facts
 
@@ -370,9 +372,18 @@ class MechanismFact(ABC):
     def error(self, facts: Facts) -> tuple[str, str]:
         """A label and the expected error; the text is empty where none is known."""
 
-    @abstractmethod
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How a design that was not chosen compares, with the space before it: " ± 24.1"."""
+        return f" {item.weighed}"
+
+    def ways(self, facts: Facts) -> Table:
+        """The designs that were considered beside the one that was chosen."""
+        rows = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
+        return table(*self.compared_with, rows, 1)
+
+    def in_figures(self) -> list[Block]:
+        """What is drawn, in figures."""
+        return []
 
     def next_commands(self) -> tuple[str, ...]:
         """The commands that a plan is good for."""
@@ -402,9 +413,9 @@ class MechanismFact(ABC):
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         """The mechanism as it is executed, for auditors."""
 
-    @abstractmethod
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         """Its figures."""
+        return tuple(self.in_figures())
 
     @abstractmethod
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
@@ -412,11 +423,11 @@ class MechanismFact(ABC):
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         """What is drawn, for engineers."""
-        return []
+        return [proved(f"{self.drawn_label}: {self.drawn(facts)}.", facts.context.sites_because, self.loss_note)]
 
-    @abstractmethod
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        """What is drawn, in figures and drawings."""
+        """What is drawn, in figures and drawings, and what it was compared with."""
+        return [*self.in_figures(), self.ways(facts)]
 
     def engineer_sections(self, facts: Facts) -> tuple[Section, ...]:
         """What is drawn, and the rules of voting beside it."""
@@ -458,11 +469,6 @@ class AddedNoise(MechanismFact):
         if item.error is None or (plan is not None and plan.text == item.error.text):
             return f" {item.weighed}"
         return f" ± {item.error}"
-
-    def ways(self, facts: Facts, caption: str, header: str) -> Table:
-        """The designs that were considered beside the one that was chosen."""
-        rows = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
-        return table(caption, header, rows, 1)
 
 
 def run_command(plan: str, names: Iterable[str], ending: str = "csv") -> str:

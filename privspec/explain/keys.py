@@ -16,7 +16,7 @@ from privspec.stated import Stated, UnknownKeys
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts
+    from privspec.explain.facts import Facts
 
 _NOTE = Note("unknown-keys")
 MOST_ROWS = 40
@@ -44,6 +44,7 @@ class KeyFact(MechanismFact):
     accuracy_heading: ClassVar[str] = "What is missing, and how exact is the rest?"
     measure: ClassVar[str] = "what is shown is drawn by the chances that this report describes."
     heading: ClassVar[str] = "Chances"
+    compared_with: ClassVar[tuple[str, str]] = "What people use", "Release | Loss | Meets the lines | Reason"
 
     @property
     def key(self) -> str:
@@ -69,9 +70,6 @@ class KeyFact(MechanismFact):
     def _share(self) -> str:
         """The loss as a share of the keys."""
         return f"{percent(Fraction(self.error_size.value), 3, UP)}"
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        return f" {item.weighed}"
 
     # --- the pages
 
@@ -123,29 +121,19 @@ class KeyFact(MechanismFact):
             *randomness(_NOTE),
         )
 
-    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return self._tables()
-
-    def _tables(self) -> tuple[Block, ...]:
+    def in_figures(self) -> list[Block]:
         every = range(1, len(self.kept) + 1)
         step = -(-len(self.kept) // MOST_ROWS)
         places = [n for n in every if n % step == 0 or n in (1, len(self.kept))]
         rows = [(count(n), rounded(self.kept[n - 1], 4), rounded(self.chances[n - 1], 4)) for n in places]
         caption = f"Chance that a {self.key} is shown, by how many records have it"
-        return (table(caption, "Records | Shown | Threshold of so many", rows, 0, 1, 2),)
+        return [table(caption, "Records | Shown | Threshold of so many", rows, 0, 1, 2)]
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         only = [column.name for column in self.block.columns if column.kept is not None]
         condition = f"; only some values of {listing(only)} count" if only else ""
         text = f"Secret input {self.block.source}: a table of records; which {self.key} occur is secret too{condition}."
         return (asserted(text, self.input_line),)
-
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [proved(f"What is drawn: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)]
-
-    def engineer_blocks(self, facts: Facts) -> list[Block]:
-        ways = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
-        return [*self._tables(), table("What people use", "Release | Loss | Meets the lines | Reason", ways, 1)]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         items = [

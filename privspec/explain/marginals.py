@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.records import dataclass
 from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
-from privspec.explain.facts import executed, run_command
+from privspec.explain.facts import MechanismFact, executed, run_command
 from privspec.explain.quantities import Quantity, count, rounded
 from privspec.kernel.core.reading import Item
 from privspec.kernel.marginals import Marginals, Residuals, Separate
@@ -72,6 +72,7 @@ class TableNoise(AdditiveNoise):
 
     entry = Judged("loss")
     loss_note = _NOTE
+    compared_with = "Other ways to add noise", MechanismFact.compared_with[1]
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -115,21 +116,21 @@ class TableNoise(AdditiveNoise):
         return (*AdditiveNoise.auditor_tables(self, facts), _table(caption, "Tables by so many columns", self.asked))
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        goes = proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)
+        goes = MechanismFact.engineer_points(self, facts)
         if self.shape == "laplace":
-            return [goes]
+            return goes
         how = (
             "A table is the sum of the parts of all sets of its columns, each spread evenly over its other columns: "
             "what two tables share is drawn once."
         )
-        return [goes, proved(how, _NOTE)]
+        return [*goes, proved(how, _NOTE)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         caption = "Standard deviation of the noise that is drawn"
         return [
             _table(caption, "Sets of so many columns", self.parts),
             _table("Standard deviation of the tables", "Tables by so many columns", self.asked),
-            self.ways(facts, "Other ways to add noise", "Noise | Loss | Meets the lines | Reason"),
+            self.ways(facts),
         ]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:

@@ -13,7 +13,7 @@ from scipy.special import gammaincinv
 from privspec.core.records import dataclass, replace
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved
-from privspec.explain.facts import AddedNoise, executed, randomness, run_command
+from privspec.explain.facts import AddedNoise, MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ungrouped
 from privspec.explain.questions import Question, Step, how_near, took_part, which_answer
 from privspec.stated import Points, Stated
@@ -52,6 +52,7 @@ class PointFact(AddedNoise):
     entry: ClassVar[Judged] = Judged("privacy")
     loss_note: ClassVar[Note] = _NOTE
     accuracy_heading: ClassVar[str] = "How far off is a report?"
+    compared_with: ClassVar[tuple[str, str]] = "Noise of other norms", MechanismFact.compared_with[1]
     measure: ClassVar[str] = "noise is added to each point before it is reported, sized by the distance to be hidden."
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
@@ -145,9 +146,6 @@ class PointFact(AddedNoise):
             *randomness(_NOTE),
         )
 
-    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return ()
-
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         points = self.points
         what = f"a point of {points.size} numbers" if points.size > 1 else "a number"
@@ -161,12 +159,6 @@ class PointFact(AddedNoise):
             return f"within a ball of radius {exact(points.radius)}"
         ends = ["no end" if end is None else str(exact(end)) for end in (points.lower, points.upper)]
         return f"from {ends[0]} to {ends[1]}"
-
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _NOTE)]
-
-    def engineer_blocks(self, facts: Facts) -> list[Block]:
-        return [self.ways(facts, "Noise of other norms", "Noise | Loss | Meets the lines | Reason")]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         rows = [

@@ -7,7 +7,7 @@ from math import prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.core.records import dataclass
-from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
+from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, rounded
 from privspec.model.reports import listing
@@ -49,6 +49,10 @@ class SelectionFact(MechanismFact):
         "one value is drawn by lot, those near the true one far more often, as this report describes."
     )
     heading: ClassVar[str] = "Draw"
+    compared_with: ClassVar[tuple[str, str]] = (
+        "Other ways to draw, under the same lines",
+        "Draw | Loss | Meets the lines | Reason",
+    )
 
     @property
     def values(self) -> str:
@@ -156,7 +160,7 @@ class SelectionFact(MechanismFact):
         return proved(text, Judged("law")), proved(why, _NOTE), proved(exact, _NOTE), *randomness(_NOTE)
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return self._ways(facts)
+        return (self.ways(facts),) if facts.alternatives else ()
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.block
@@ -170,15 +174,7 @@ class SelectionFact(MechanismFact):
         return [proved(words, _NOTE, Judged("law"))]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        return list(self._ways(facts))
-
-    def _ways(self, facts: Facts) -> tuple[Block, ...]:
-        ways = [(a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives]
-        return (
-            (table("Other ways to draw, under the same lines", "Draw | Loss | Meets the lines | Reason", ways, 1),)
-            if ways
-            else ()
-        )
+        return list(self.auditor_tables(facts))
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         block = self.block

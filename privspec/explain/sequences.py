@@ -66,6 +66,10 @@ class SequenceFact(AddedNoise):
     exact_curve: ClassVar[str] = "the noise as executed (a bound)"
     entry: ClassVar[Judged] = Judged("privacy")
     loss_note: ClassVar[Note] = _QUILT
+    compared_with: ClassVar[tuple[str, str]] = (
+        "The same noise, sized in other ways",
+        "Way | Loss | Meets the lines | Reason",
+    )
     measure: ClassVar[str] = "noise is added to what is released, sized by the model that this report names."
     heading: ClassVar[str] = "Noise, and the model it is sized by"
 
@@ -161,10 +165,7 @@ class SequenceFact(AddedNoise):
     def _lines(self, facts: Facts) -> list[int]:
         return [fact.claim.line.number for fact in facts.claims if fact.claim.requirement in self.sequence.lines]
 
-    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
-        return tuple(self._laws())
-
-    def _laws(self) -> list[Block]:
+    def in_figures(self) -> list[Block]:
         states = self.sequence.states
         found: list[Block] = []
         for number, law in enumerate(self.starts, 1):
@@ -190,11 +191,7 @@ class SequenceFact(AddedNoise):
         return (asserted(text, self.input_line),)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        return [proved(f"Where the noise goes: {self.drawn(facts)}.", facts.context.sites_because, _QUILT), self._model]
-
-    def engineer_blocks(self, facts: Facts) -> list[Block]:
-        caption = "The same noise, sized in other ways"
-        return [*self._laws(), self.ways(facts, caption, "Way | Loss | Meets the lines | Reason")]
+        return [*AddedNoise.engineer_points(self, facts), self._model]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         rows = [

@@ -53,6 +53,10 @@ class StatisticFact(AddedNoise):
     exact_curve: ClassVar[str] = "the noise as executed (exact)"
     entry: ClassVar[Judged] = Judged("view")
     loss_note: ClassVar[Note] = Note("probit-routes")
+    compared_with: ClassVar[tuple[str, str]] = (
+        "All ways that were compared, by predicted loss",
+        "Way | Loss | Allowed | Reason",
+    )
     accuracy_heading: ClassVar[str] = "How good is the published result?"
     measure: ClassVar[str] = "noise is added to a statistic of bounded records, as this report describes."
 
@@ -162,20 +166,16 @@ class StatisticFact(AddedNoise):
             *randomness(self.note),
         )
 
-    def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
+    def in_figures(self) -> list[Block]:
         rows = [(n.at, n.shape, key, value) for n in self.noise[:_LISTED] for key, value in n.parameters.items()]
         more = f", the first {_LISTED} of {len(self.noise)} parties" if len(self.noise) > _LISTED else ""
-        return (table(f"Noise as executed (exact numbers){more}", "Site | Shape | Parameter | Value", rows),)
+        return [table(f"Noise as executed (exact numbers){more}", "Site | Shape | Parameter | Value", rows)]
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         return (asserted(f"Secret input {self.input}.", self.input_line),)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         return [tested(f"Chosen: {self.drawn(facts)}.", facts.context.loss_because)]
-
-    def engineer_blocks(self, facts: Facts) -> list[Block]:
-        caption = "All ways that were compared, by predicted loss"
-        return [*self.auditor_tables(facts), self.ways(facts, caption, "Way | Loss | Allowed | Reason")]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         noise = f"{self.law}, {self.place}"
