@@ -52,15 +52,19 @@ def not_computed(source: Source, span: Span, what: str, help_: str | None = None
     return Diagnostic("PS0501", f"solve cannot compute {what}", (Label(span),), help=help_ or COMPUTED, source=source)
 
 
+def refuse_all(found: Iterable[Diagnostic]) -> None:
+    """Raises: SpecError with all that was found, by place, if anything was."""
+    if told := sorted(found, key=lambda one: one.labels[0].span.start if one.labels else 0):
+        raise SpecError(told)
+
+
 def computable(source: Source, unsupported: Iterable[tuple[Span, str, str | None]], read: Callable[[], T]) -> T:
     """What a reading of a spec gives, if nothing stands in its way.
 
     Args: unsupported, the places that `solve` cannot compute, each with what it is and what to write instead.
     Raises: SpecError with one PS0501 for each of them, or with what the reading failed in.
     """
-    found = [not_computed(source, *one) for one in unsupported]
-    if found:
-        raise SpecError(sorted(found, key=lambda one: one.labels[0].span.start))
+    refuse_all(not_computed(source, *one) for one in unsupported)
     try:
         return read()
     except Failure as failure:

@@ -147,7 +147,7 @@ def enclosed(law: Inverse, words: Words) -> tuple[Array, Array]:
     return found, np.where(known, errors[piece], np.inf)
 
 
-class Numbers:
+class DrawnNumbers:
     """Numbers of one law, drawn together; each is the same however often and however closely it is asked for."""
 
     def __init__(self, law: Inverse, count: int, randomness: Randomness) -> None:
@@ -234,7 +234,7 @@ def nearest_normal(answers: ExactVector, step: Fraction, randomness: Randomness)
     """How many steps the whole multiples of a step are that are nearest to answer + n, halves up, n ~ N(0, 1)."""
     twice = 2 * answers.denominator * step.numerator
     starts = ExactVector(2 * step.denominator * answers.numerators + twice // 2, twice)
-    return Numbers(NORMAL, len(answers), randomness).floors(starts, (1 / step,), signed=True)
+    return DrawnNumbers(NORMAL, len(answers), randomness).floors(starts, (1 / step,), signed=True)
 
 
 def nothing(count: int) -> ExactVector:
@@ -249,7 +249,7 @@ def laplace_steps(scales: Sequence[Fraction], count: int, randomness: Randomness
     """
     found, left = nothing(count).numerators, np.arange(count)
     while len(left):
-        drawn = Numbers(EXPONENTIAL, len(left), randomness)
+        drawn = DrawnNumbers(EXPONENTIAL, len(left), randomness)
         factors = scales if len(scales) == 1 else [scales[i] for i in left.tolist()]
         sizes = drawn.floors(nothing(len(left)), factors, signed=False)
         found[left] = np.where(drawn.odd, -sizes, sizes)

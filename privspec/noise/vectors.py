@@ -14,7 +14,7 @@ from math import isqrt, lcm
 import numpy as np
 
 from privspec.core.matrices import Integers, integers
-from privspec.noise.inverse import DOUBLE_BITS, EXPONENTIAL, NORMAL, Numbers
+from privspec.noise.inverse import DOUBLE_BITS, EXPONENTIAL, NORMAL, DrawnNumbers
 from privspec.noise.law import Array
 from privspec.noise.samplers import WORD, Randomness
 
@@ -24,7 +24,7 @@ class RealVector(ABC):
 
     def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
         self.size, self.scale = size, scale
-        self._exponential = Numbers(EXPONENTIAL, self._degrees, randomness)
+        self._exponential = DrawnNumbers(EXPONENTIAL, self._degrees, randomness)
 
     @property
     def _degrees(self) -> int:
@@ -56,7 +56,7 @@ class EuclideanVector(RealVector):
     """Gamma(size) times a uniform direction."""
 
     def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
-        self._direction = Numbers(NORMAL, size, randomness)
+        self._direction = DrawnNumbers(NORMAL, size, randomness)
         super().__init__(size, scale, randomness)
 
     def ends(self, bits: int) -> tuple[Integers, Integers] | None:

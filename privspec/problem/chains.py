@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from privspec.core.diagnostics import Diagnostic, SpecError
+from privspec.core.diagnostics import Diagnostic
 from privspec.core.records import dataclass
-from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.evaluate import bind_call
 from privspec.model.graph import Model, once
 from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
-from privspec.model.reports import Failure, not_computed
+from privspec.model.reports import Failure, not_computed, refuse_all
 from privspec.model.requirements import Chain
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
@@ -166,9 +166,7 @@ def block_of(model: Model) -> ChainBlock:
 
     Raises: SpecError PS05xx with every construct that cannot be computed.
     """
-    found = list(_unsupported(model))
-    if found:
-        raise SpecError(found)
+    refuse_all(_unsupported(model))
     chain = chain_of(model)
     node, states = model.nodes[chain.subject], _states(model, chain.subject)
     size = len(states)
@@ -246,9 +244,7 @@ class EntryReader(Interpreter):
 
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
-    def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return not_computed(model.source, span, what, help_)
-
+    at = partial(not_computed, model.source)
     beside = "where a line counts on the model"
     if model.trust.name != "curator":
         span = model.trust.span or model.spec.span

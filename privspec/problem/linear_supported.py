@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import NoReturn
 
@@ -16,7 +17,7 @@ from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Chosen, Measure, Personalised
 from privspec.model.neighbours import BallGeometry, CellGeometry, plural
-from privspec.model.reports import NO_AMOUNT, not_computed
+from privspec.model.reports import NO_AMOUNT, not_computed, refuse_all
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
@@ -39,9 +40,7 @@ def refuse_unsupported(model: Model) -> None:
 
     Raises: SpecError with one PS0501 for each that it does not.
     """
-    found = sorted(_unsupported(model), key=lambda d: d.labels[0].span.start if d.labels else 0)
-    if found:
-        raise SpecError(found)
+    refuse_all(_unsupported(model))
 
 
 def refuse_too_large(model: Model, layout: Layout) -> None:
@@ -49,7 +48,7 @@ def refuse_too_large(model: Model, layout: Layout) -> None:
 
     Raises: SpecError PS0512 with one diagnostic for each value that does not.
     """
-    found = [
+    refuse_all(
         Diagnostic.at(
             model.source,
             node.span,
@@ -60,9 +59,7 @@ def refuse_too_large(model: Model, layout: Layout) -> None:
         )
         for node in (*model.intermediates, *model.outputs)
         if (size := prod(node.type.shape)) * layout.width > LARGEST_MAP
-    ]
-    if found:
-        raise SpecError(found)
+    )
 
 
 def refuse_laid_out(model: Model, layout: Layout) -> None:
@@ -93,9 +90,7 @@ FINITE = "they are computed where inputs and outputs have finitely many values, 
 
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
-    def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return not_computed(model.source, span, what, help_)
-
+    at = partial(not_computed, model.source)
     for choice in model.choices:
         yield at(
             choice.span,

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.core.spans import Span
 from privspec.kernel.core.reading import Item
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -23,7 +23,7 @@ from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
 from privspec.model.neighbours import GivenTheModel
-from privspec.model.reports import listing, not_computed
+from privspec.model.reports import listing, not_computed, refuse_all
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
@@ -431,15 +431,11 @@ def refuse_unsupported(model: Model, parts: tuple[Part, ...]) -> None:
 
     Raises: SpecError with one PS0501 for each line that cannot.
     """
-    found = [*_unsupported(model, parts)]
-    if found:
-        raise SpecError(found)
+    refuse_all(_unsupported(model, parts))
 
 
 def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
-    def at(span: Span, what: str, help_: str | None = None) -> Diagnostic:
-        return not_computed(model.source, span, what, help_)
-
+    at = partial(not_computed, model.source)
     for part in parts:
         trusted = {name: model.trust.of(name) for name in part.outputs}
         if len(set(trusted.values())) > 1:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
-from privspec.model.reports import NO_AMOUNT, Failure, not_computed
+from privspec.model.reports import NO_AMOUNT, Failure, not_computed, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
@@ -160,9 +159,7 @@ def _refuse_unsupported(model: Model) -> None:
 
     Raises: SpecError with one PS0501 for each.
     """
-    found = [not_computed(model.source, span, what, help_) for span, what, help_ in _unsupported(model)]
-    if found:
-        raise SpecError(found)
+    refuse_all(not_computed(model.source, *one) for one in _unsupported(model))
 
 
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.matrices import multiply
 from privspec.execute.family import simulate
 from privspec.families.linear.execution import draw, origin, read_executed
-from privspec.noise.inverse import NORMAL, Numbers
+from privspec.noise.inverse import NORMAL, DrawnNumbers
 from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import execute_plan
 
@@ -81,7 +81,7 @@ def test_rounding_the_outputs_is_the_rounded_exact_sum(make_plan: MakePlan) -> N
     executed = read_executed(plan)
     coarse = draw(executed, origin(executed), SimulationRandomness(5))
     # the same noise, evaluated in floats from the first digits
-    low, _ = Numbers(NORMAL, 5, SimulationRandomness(5)).ends(60, signed=True)
+    low, _ = DrawnNumbers(NORMAL, 5, SimulationRandomness(5)).ends(60, signed=True)
     noise = low.astype(float) / 2.0**60
     answers = multiply(executed.strategy, origin(executed)).to_float()
     assert np.allclose(coarse, L @ (answers + noise), atol=1e-9)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privspec.core.matrices import ExactVector, integers
-from privspec.noise.inverse import EXPONENTIAL, NORMAL, Inverse, Numbers, enclosed, laplace_steps, nearest_normal
+from privspec.noise.inverse import EXPONENTIAL, NORMAL, DrawnNumbers, Inverse, enclosed, laplace_steps, nearest_normal
 from privspec.noise.samplers import (
     Randomness,
     SimulationRandomness,
@@ -131,12 +131,12 @@ def test_words_that_decide_nothing_take_more_digits() -> None:
     starts = ExactVector(integers([-cut.numerator]), cut.denominator)
     for more, step in ((0, 0), (2**64 - 1, -1)):  # the larger the digits, the smaller the number
         source = Scripted([word, more], None)
-        assert Numbers(NORMAL, 1, source).floors(starts, (Fraction(1),), signed=False)[0] == step
+        assert DrawnNumbers(NORMAL, 1, source).floors(starts, (Fraction(1),), signed=False)[0] == step
         assert not source.script
 
 
 def test_asking_again_gives_the_same_numbers() -> None:
-    numbers = Numbers(NORMAL, 300, SimulationRandomness(3))
+    numbers = DrawnNumbers(NORMAL, 300, SimulationRandomness(3))
     before = numbers.ends(40, signed=True)
     for bits in (500, 40, 128, 48, 500):
         low, high = numbers.ends(bits, signed=True)
@@ -154,7 +154,7 @@ def test_asking_again_gives_the_same_numbers() -> None:
 )
 @settings(max_examples=100, deadline=None)
 def test_rounding_agrees_with_a_finer_evaluation(value: Fraction, grid: Fraction, seed: int) -> None:
-    number = Numbers(NORMAL, 1, SimulationRandomness(seed))
+    number = DrawnNumbers(NORMAL, 1, SimulationRandomness(seed))
     twice = 2 * value.denominator * grid.numerator
     start = ExactVector(integers([2 * grid.denominator * value.numerator + twice // 2]), twice)
     (rounded,) = number.floors(start, (1 / grid,), signed=True)

@@ -42,7 +42,7 @@ from privspec.kernel.core.reading import Item, read
 from privspec.kernel.quality.linear_figures import doubles
 from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
-from privspec.noise.inverse import DOUBLE_BITS, NORMAL, Numbers
+from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
@@ -263,7 +263,7 @@ def _round_outputs(executed: Executed, answers: ExactVector, randomness: Randomn
     assert isinstance(noise, GaussianNoise)
     scaled = noise.in_standard_units(answers)
     reconstruction, sd = executed.reconstruction, noise.standard_deviation
-    normals = Numbers(NORMAL, len(answers), randomness)
+    normals = DrawnNumbers(NORMAL, len(answers), randomness)
     offset = [Fraction(float(x)) for x in executed.offset]
     widths = integers(np.abs(reconstruction.integers).sum(axis=1, dtype=object))
     unit, grid = reconstruction.unit * sd, executed.release.output_grid
