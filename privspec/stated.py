@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from math import prod
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import MISSING, dataclass, field, fields
+from privspec.kernel.core.reading import Item, Refused
 from privspec.registry import block_of
 
 CONSTANT_BITS = 60
@@ -114,6 +115,7 @@ def floats_of(data: Mapping[str, Any]) -> NDArray[np.float64]:
 
 
 T = TypeVar("T", bound="Part")
+E = TypeVar("E")
 FIGURES = ("epsilon", "delta", "rho", "mu", "order")
 """The amounts of privacy that measures have."""
 
@@ -453,28 +455,6 @@ class Shares(Part):
     shares: tuple[Share, ...]
 
 
-class Laws(Part):
-    """Chances in rows, in whole multiples of a unit."""
-
-    shape: tuple[int, ...]
-    unit: Fraction
-    rows: tuple[int, ...]
-
-    @property
-    def laws(self) -> tuple[tuple[tuple[Fraction, ...], ...], ...]:
-        """Row by row, the rows of one matrix together; a vector is a matrix of one row."""
-        width, height = self.shape[-1], self.shape[-2] if len(self.shape) > 2 else 1
-        rows = [tuple(v * self.unit for v in self.rows[i : i + width]) for i in range(0, len(self.rows), width)]
-        return tuple(tuple(rows[i : i + height]) for i in range(0, len(rows), height))
-
-
-class Target(Part):
-    """By how many records a mechanism aims beside a share of them."""
-
-    share: Fraction
-    offset: int
-
-
 class Mechanism(Part):
     """What is drawn; each family states its own part: additive noise and statistics, tables, votes, systems."""
 
@@ -502,24 +482,11 @@ class Mechanism(Part):
     points: str = "first choice"
     alternatives: tuple[Any, ...] = ()
     output: str = ""
-    unit: Fraction = Fraction(1)
-    scale: Fraction = Fraction(1)
-    norm: str = ""
-    table: Laws | None = None
-    steps: Laws | None = None
-    centre: int = 0
 
-    parts: tuple[Any, ...] = ()
-    scales: tuple[Fraction, ...] = ()
-    subsets: tuple[Any, ...] = ()
-    deviations: tuple[Fraction, ...] = ()
     grid: str = ""
     output_grid: str = ""
 
     dummy_votes: Fraction | None = None
-    target: Target | None = None
-    handicap: tuple[int, ...] = ()
-    base: Fraction | None = None
     ratio: Fraction | None = None
     rounds: Rounds | None = None
 
@@ -550,131 +517,10 @@ class Statistic(Part):
     routes: tuple[Route, ...] = ()
 
 
-class Drawn(Part):
-    """The law of one entry given earlier ones, its parents."""
-
-    parents: tuple[int, ...]
-    chances: Laws
-
-
-class Sequence(Part):
-    """The block of a problem about a sequence whose entries tell of one another."""
-
-    source: str
-    states: tuple[str, ...]
-    starts: Laws
-    steps: Laws
-    released: tuple[Place, ...]
-    added: Matrix
-    lines: tuple[int, ...]
-    network: tuple[Drawn, ...] = ()
-
-    @property
-    def length(self) -> int:
-        """Entries."""
-        return self.added.shape[0]
-
-
-class PointLoss(Part):
-    """A norm of the error of one point to a power, times a weight."""
-
-    norm: str
-    power: int
-    weight: Fraction
-
-
-class Points(Part):
-    """The block of a problem about reports of real points."""
-
-    source: str
-    output: str
-    count: int
-    size: int
-    error: PointLoss
-    party: str | None = None
-    lower: Fraction | None = None
-    upper: Fraction | None = None
-    radius: Fraction | None = None
-    ball: str | None = None
-    least: Fraction | None = None
-    most: Fraction | None = None
-
-
 class TrustPart(Part):
     """Who is trusted; "parts" where each part of a system says so, and "" where a plan does not say."""
 
     kind: str = ""
-
-
-class Condition(Part):
-    """Records count whose column has one of these values, by their places."""
-
-    column: str
-    values: tuple[str, ...]
-    kept: tuple[int, ...]
-
-
-class Score(Part):
-    """What is sought: the value at a share of the records, or the most frequent one."""
-
-    share: Fraction | None = None
-
-
-class ErrorOfValue(Part):
-    """What an answer costs: at the worst data, or on average."""
-
-    form: str
-    power: int
-    weight: Fraction
-    worst: bool
-
-
-class SelectedColumn(Part):
-    """A column of which a value is selected, and the values that it may be."""
-
-    source: str
-    output: str
-    column: str
-    answers: tuple[str, ...]
-    score: Score
-    cost: ErrorOfValue
-    numbers: tuple[Fraction, ...] = ()
-    where: tuple[Condition, ...] = ()
-    by: tuple[Condition, ...] = ()
-    records: int | None = None
-
-
-class CellReports(Part):
-    """The block of a problem about finite reports of a real number."""
-
-    source: str
-    output: str
-    count: int
-    values: tuple[Fraction, ...]
-    ends: tuple[Fraction, ...]
-    power: int
-    weight: Fraction
-    party: str | None = None
-
-
-class KeyPart(Part):
-    """A column that is read for keys."""
-
-    name: str
-    grouped: bool
-    kept: tuple[int, ...] | None = None
-
-
-class UnknownKeys(Part):
-    """The block of a problem about keys that nobody has listed."""
-
-    source: str
-    output: str
-    columns: tuple[KeyPart, ...]
-    counts: bool
-    error: str
-    at_least: int
-    weight: Fraction
 
 
 class Problem(Part):
@@ -758,6 +604,18 @@ class Stated(Part):
     claims: Mapping[str, Any] = field(default_factory=dict)
     executed: Executed = Executed()
     design: DesignPart | None = None
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+    def executed_as(self, read: Callable[[Item, Item], E]) -> E:
+        """What the plan executes for its one block, as the kernel reads it.
+
+        Raises: ValueError where the kernel refuses it.
+        """
+        (block,) = self.problem.blocks
+        try:
+            return read(Item(block, "block"), Item(self.document["mechanism"], "mechanism"))
+        except Refused as reason:
+            raise ValueError(str(reason)) from reason
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> Stated:
@@ -766,4 +624,6 @@ class Stated(Part):
         Raises: KeyError, TypeError, ValueError if it is not of that form.
         """
         executed = (plan.get("mechanism") or {}).get("executed") or {}
-        return cls.read({**plan, "executed": executed_part(plan) if "strategy" in executed else executed})
+        return cls.read(
+            {**plan, "executed": executed_part(plan) if "strategy" in executed else executed, "document": plan}
+        )

@@ -12,7 +12,8 @@ from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, a
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import Quantity, count, exact, rounded
 from privspec.explain.questions import Question, largest_factor, took_part, which_answer
-from privspec.stated import CellReports, Stated
+from privspec.kernel.cells import CellBlock, read_cells
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -28,7 +29,7 @@ MOST_CELLS = 40
 class CellFact(MechanismFact):
     """A row of chances for each cell of the number; `averaged`: the loss is over a law of the number."""
 
-    block: CellReports
+    block: CellBlock
     rows: tuple[tuple[Fraction, ...], ...]
     error_size: Quantity
     averaged: bool
@@ -147,17 +148,16 @@ def cell_fact(plan: Stated, context: Context) -> CellFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    (block,) = plan.problem.blocks
-    reports, mechanism = CellReports.read(block), plan.mechanism
-    assert mechanism.table is not None
-    each = (plan.loss.value if plan.loss else 0.0) / float(reports.weight)
+    cells = plan.executed_as(read_cells)
+    block = cells.block
+    each = (plan.loss.value if plan.loss else 0.0) / float(block.weight)
     return CellFact(
-        family=mechanism.family,
-        released=frozenset((reports.output,)),
-        block=reports,
-        rows=tuple(row for (row,) in mechanism.table.laws),
-        error_size=rounded(sqrt(each) if reports.power == 2 else each),
+        family=plan.mechanism.family,
+        released=frozenset(cells.outputs),
+        block=block,
+        rows=tuple(tuple(Fraction(chance, cells.total) for chance in row) for row in cells.rows),
+        error_size=rounded(sqrt(each) if block.power == 2 else each),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
         local=context.trust == "nobody",
-        input_line=context.line_of(reports.source),
+        input_line=context.line_of(block.source),
     )

@@ -11,8 +11,9 @@ from privspec.core.records import dataclass
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded
+from privspec.kernel.keys import KeyBlock, read_keys
 from privspec.model.reports import listing
-from privspec.stated import Stated, UnknownKeys
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
@@ -27,7 +28,7 @@ MOST_ROWS = 40
 class KeyFact(MechanismFact):
     """The chance that a key of 1, 2, ... records is shown, and what its count is off by on average."""
 
-    block: UnknownKeys
+    block: KeyBlock
     kept: tuple[Fraction, ...]
     chances: tuple[Fraction, ...]
     centre: int
@@ -165,19 +166,17 @@ def key_fact(plan: Stated, context: Context) -> KeyFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    (block,) = plan.problem.blocks
-    keys, mechanism = UnknownKeys.read(block), plan.mechanism
-    assert mechanism.steps is not None
-    chances = tuple(chance for ((law,),) in [mechanism.steps.laws] for chance in law)
-    each = (plan.loss.value if plan.loss else 0.0) / float(keys.weight)
+    keys = plan.executed_as(read_keys)
+    block, chances = keys.block, tuple(Fraction(step, keys.total) for step in keys.steps)
+    each = (plan.loss.value if plan.loss else 0.0) / float(block.weight)
     return KeyFact(
-        family=mechanism.family,
-        released=frozenset((keys.output,)),
-        block=keys,
+        family=plan.mechanism.family,
+        released=frozenset(keys.outputs),
+        block=block,
         kept=tuple(accumulate(chances)),
         chances=chances,
-        centre=mechanism.centre,
-        error_size=rounded(sqrt(each) if keys.error == "squared" else each),
+        centre=keys.centre,
+        error_size=rounded(sqrt(each) if block.error == "squared" else each),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
-        input_line=context.line_of(keys.source),
+        input_line=context.line_of(block.source),
     )

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 from math import prod, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
 from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
 from privspec.explain.facts import MechanismFact, executed, run_command
 from privspec.explain.quantities import Quantity, count, rounded
-from privspec.kernel.core.reading import Item
 from privspec.kernel.marginals import Marginals, Residuals, Separate
 from privspec.kernel.ordered import Strategies, read_executed
 from privspec.stated import Executed, Noise, Stated
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
     from privspec.explain.facts import Facts, Frontier
 
 _NOTE = Note("marginals")
-_KEYS = {
-    "laplace": ("scales",),
-    "marginals": ("subsets", "deviations", "grid", "output_grid"),
-    "ordered": ("parts", "grid", "output_grid"),
-}
-"""What a mechanism says, by its family."""
 Spread = list[tuple[int, float]]
 """How many numbers have a variance."""
 
@@ -163,7 +155,7 @@ def table_noise(plan: Stated, where: Context) -> TableNoise:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    done = read_executed(*_executed(plan))
+    done = plan.executed_as(read_executed)
     known, at, outputs = done.block, 0, dict[str, list[Spread]]()
     spread = list(_spreads(done))
     for one in known.released:
@@ -196,17 +188,6 @@ def _spreads(done: Residuals | Separate | Strategies) -> Iterator[Spread]:
     else:
         each = {own: float(done.variance(own)) for own in dict.fromkeys(known.tables)}
         yield from ([(size, each[own])] for own, size in zip(known.tables, known.numbers, strict=True))
-
-
-def _executed(plan: Stated) -> tuple[Item, Item]:
-    """The block and the mechanism of a plan, as the kernel reads them."""
-    (block,), said = plan.problem.blocks, plan.mechanism
-    stated: dict[str, Any] = {"family": said.family}
-    for key in _KEYS[said.family]:
-        values = getattr(said, key)
-        several = not isinstance(values, str)
-        stated[key] = [str(one) if isinstance(one, Fraction) else one for one in values] if several else values
-    return Item(block, "block"), Item(stated, "mechanism")
 
 
 Counted = list[tuple[int, Spread]]

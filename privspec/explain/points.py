@@ -16,7 +16,8 @@ from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, a
 from privspec.explain.facts import AddedNoise, MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ungrouped
 from privspec.explain.questions import Question, Step, how_near, took_part, which_answer
-from privspec.stated import Points, Stated
+from privspec.kernel.points import PointBlock, read_points
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -38,7 +39,7 @@ NOISE = {
 class PointFact(AddedNoise):
     """Noise at each point; `apart` is the largest distance of two points, `near` within which most reports are."""
 
-    points: Points
+    points: PointBlock
     norm: str
     scale: Quantity
     step: Quantity
@@ -177,26 +178,26 @@ def point_fact(plan: Stated, context: Context) -> PointFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    (block,) = plan.problem.blocks
-    points, mechanism = Points.read(block), plan.mechanism
-    round_ = points.error.norm == "l2" and (mechanism.norm == "l2" or points.size == 1)
+    found = plan.executed_as(read_points)
+    points = found.block
+    round_ = points.error.norm == "l2" and (found.norm == "l2" or points.size == 1)
     each = (plan.loss.value if plan.loss else 0.0) / float(points.error.weight)
     return PointFact(
-        family=mechanism.family,
-        released=frozenset((points.output,)),
+        family=plan.mechanism.family,
+        released=frozenset(found.outputs),
         points=points,
-        norm=mechanism.norm,
-        scale=rounded(mechanism.scale, 9),
-        step=exact(mechanism.unit),
+        norm=found.norm,
+        scale=rounded(found.scale, 9),
+        step=exact(found.step),
         error_size=rounded(sqrt(each) if points.error.power == 2 else each),
         apart=_apart(points, context),
-        near=rounded(float(mechanism.scale) * float(gammaincinv(points.size, 0.95)), 3, UP) if round_ else None,
+        near=rounded(float(found.scale) * float(gammaincinv(points.size, 0.95)), 3, UP) if round_ else None,
         local=context.trust == "nobody",
         input_line=context.line_of(points.source),
     )
 
 
-def _apart(points: Points, context: Context) -> float | None:
+def _apart(points: PointBlock, context: Context) -> float | None:
     """The largest distance of two points by that of the first line that names one."""
     metric = next(iter(context.distances.values()), "euclidean")
     power = {"manhattan": 1.0, "euclidean": 0.5, "chebyshev": 0.0}.get(metric, 0.5)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import prod, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.core.records import dataclass
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, rounded
+from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.reading import Item
+from privspec.kernel.selection import Drawn, Ranks, Selected, Where, read_drawn
 from privspec.model.reports import listing
-from privspec.stated import Condition, SelectedColumn, Stated
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
@@ -31,7 +34,7 @@ FEW = 6
 class SelectionFact(MechanismFact):
     """One of the values of a column; `off` the loss in units that readers know, its root where it is a square."""
 
-    block: SelectedColumn
+    block: Selected
     base: Fraction
     offset: int
     weighed: bool
@@ -65,7 +68,7 @@ class SelectionFact(MechanismFact):
     @property
     def sought(self) -> str:
         """What is looked for, in words."""
-        share = self.block.score.share
+        share = self.share
         if share is None:
             return f"the most frequent {self.block.column}"
         if share in (0, 1):
@@ -82,9 +85,14 @@ class SelectionFact(MechanismFact):
         return (each if self.block.by else "") + kept
 
     @property
+    def share(self) -> Fraction | None:
+        """Of the records, that the value that is sought is at; None for the most frequent one."""
+        return self.block.score.share if isinstance(self.block.score, Ranks) else None
+
+    @property
     def groups(self) -> int:
         """How many values are drawn."""
-        return prod(len(one.kept) for one in self.block.by)
+        return self.block.groups
 
     def drawn(self, facts: Facts) -> str:
         each = f" for each of {self.groups} groups by {listing([one.column for one in self.block.by])}"
@@ -126,7 +134,7 @@ class SelectionFact(MechanismFact):
             "ranks": f"At worst the published value is on average {off} records away from the true one.",
             "mismatch": f"A value other than the true one is published with a chance of about {off}.",
         }.get(cost.form, f"{which} published value is {kind} about {off}{facts.unit(unit, off.text)} off.")
-        if cost.form == "ranks" and self.block.score.share is None:
+        if cost.form == "ranks" and self.share is None:
             size = f"At worst the published value has on average {off} records fewer than the most frequent one."
         if self.block.by and cost.form in ("ranks", "mismatch"):
             size += f" This is the sum over {self.groups} groups."
@@ -143,8 +151,8 @@ class SelectionFact(MechanismFact):
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.block
-        step = "one record" if block.score.share is None else f"1/{block.score.share.denominator} of a record"
-        step = "one record" if block.score.share is not None and block.score.share.denominator == 1 else step
+        whole = self.share is None or self.share.denominator == 1
+        step = "one record" if self.share is None or whole else f"1/{self.share.denominator} of a record"
         text = (
             f"{block.output} is one of {self.values}. Each is behind the best one by a number of steps of {step}; "
             f"a step multiplies its chance by {float(1 / self.base):.6g}. It is drawn by {NAMES[self.family]}"
@@ -194,7 +202,7 @@ class SelectionFact(MechanismFact):
         return (run_command(plan, (self.block.source,)),)
 
 
-def _kept(one: Condition) -> str:
+def _kept(one: Where) -> str:
     """A condition in words: `age from 65 to 120`, `sex F`."""
     kept = [one.values[i] for i in one.kept]
     run = list(one.kept) == list(range(one.kept[0], one.kept[-1] + 1)) and len(kept) > 2
@@ -210,16 +218,17 @@ def selection_fact(plan: Stated, context: Context) -> SelectionFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    (block,) = plan.problem.blocks
-    column, mechanism = SelectedColumn.read(block), plan.mechanism
+    frame = read_frame(Item(plan.document["problem"], "problem"))
+    drawn = plan.executed_as(lambda block, mechanism: read_drawn(block, mechanism, frame))
+    column, target = drawn.block, drawn.target if isinstance(drawn, Drawn) else None
     value = 0.0 if plan.loss is None else plan.loss.value / float(column.cost.weight)
     return SelectionFact(
-        family=mechanism.family,
-        released=frozenset((column.output,)),
+        family=drawn.family,
+        released=frozenset(drawn.outputs),
         block=column,
-        base=mechanism.base or Fraction(1),
-        offset=0 if mechanism.target is None else mechanism.target.offset,
-        weighed=any(mechanism.handicap),
+        base=drawn.base if isinstance(drawn, Drawn) else Fraction(1),
+        offset=0 if target is None else target.offset,
+        weighed=isinstance(drawn, Drawn) and any(drawn.handicap),
         off=rounded(sqrt(max(value, 0.0)) if column.cost.power == 2 else value),
         input_line=context.line_of(column.source),
     )

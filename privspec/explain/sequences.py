@@ -26,9 +26,10 @@ from privspec.explain.document import (
 from privspec.explain.facts import AddedNoise, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
-from privspec.kernel.chains import variance
+from privspec.kernel.chains import ChainBlock, read_chain, variance
+from privspec.kernel.core.reading import Grid
 from privspec.model.reports import listing
-from privspec.stated import Sequence, Stated
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -48,7 +49,8 @@ BY = {
 class SequenceFact(AddedNoise):
     """Discrete Laplace noise on sums over a sequence; `entry` and `everything`: epsilon whatever the model is."""
 
-    sequence: Sequence
+    sequence: ChainBlock
+    length: int
     deviation: Quantity
     variance: Quantity
     alone: Quantity
@@ -138,7 +140,7 @@ class SequenceFact(AddedNoise):
         return tuple(sections(("What if the model is wrong?", (Paragraph(found),))))
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return "the questions asked", "the model", f"how many entries there are ({count(self.sequence.length)})"
+        return "the questions asked", "the model", f"how many entries there are ({count(self.length)})"
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         step, grid = f"The answers lie on a grid of step {self.unit}", "so does the noise, and nothing is rounded"
@@ -187,7 +189,7 @@ class SequenceFact(AddedNoise):
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         values = ", ".join(self.sequence.states)
-        text = f"Secret input {self._source}: {count(self.sequence.length)} entries, each one of {values}."
+        text = f"Secret input {self._source}: {count(self.length)} entries, each one of {values}."
         return (asserted(text, self.input_line),)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
@@ -197,7 +199,7 @@ class SequenceFact(AddedNoise):
         rows = [
             ("Noise", f"discrete Laplace, chance of k steps in proportion to exp(-|k| / {self.scale})"),
             ("Step", self.unit.text),
-            ("Input", f"{self._source}: {count(self.sequence.length)} entries"),
+            ("Input", f"{self._source}: {count(self.length)} entries"),
         ]
         said = proved("Whole steps are summed, whole steps of noise are added, and that is released.", _NOISE)
         return executed(facts, rows, said)
@@ -211,26 +213,32 @@ def sequence_fact(plan: Stated, context: Context) -> SequenceFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    (block,) = plan.problem.blocks
-    sequence, mechanism = Sequence.read(block), plan.mechanism
-    each = float(mechanism.unit) ** 2 * float(variance(mechanism.scale))
+    chain = plan.executed_as(read_chain)
+    block, size = chain.block, len(chain.block.states)
+    each = float(chain.unit) ** 2 * float(variance(chain.scale))
+    steps = _chances(block.steps)
     without = {key: Fraction(value) for key, value in plan.claims["without_model"].items()}
     odds = consequences(EpsilonDeltaCurve(float(without["entry"]), 0.0)).odds
     return SequenceFact(
-        family=mechanism.family,
-        released=frozenset(one.name for one in sequence.released),
-        sequence=sequence,
+        family=plan.mechanism.family,
+        released=frozenset(chain.outputs),
+        sequence=block,
+        length=chain.length,
         deviation=rounded(sqrt(each)),
         variance=rounded(each),
         alone=rounded(without["entry"], 4, UP),
         together=rounded(without["everything"], 4, UP),
         odds_alone=(odds.without_words, odds.taking_part_words),
-        scale=rounded(mechanism.scale, 9),
-        unit=exact(mechanism.unit),
-        starts=tuple(tuple(map(exact, law)) for (law,) in sequence.starts.laws),
-        steps=tuple(tuple(tuple(map(exact, row)) for row in step) for step in sequence.steps.laws),
-        network=tuple(tuple(tuple(map(exact, row)) for (row,) in drawn.chances.laws) for drawn in sequence.network),
+        scale=rounded(chain.scale, 9),
+        unit=exact(chain.unit),
+        starts=_chances(block.starts),
+        steps=tuple(steps[i : i + size] for i in range(0, len(steps), size)),
+        network=tuple(_chances(one.chances) for one in block.network),
         proofs=tuple(str(one["by"]) for one in plan.claims["given"]),
-        input_line=context.line_of(sequence.source),
-        model_lines=context.entry_laws.get(sequence.source, ()),
+        input_line=context.line_of(block.source),
+        model_lines=context.entry_laws.get(block.source, ()),
     )
+
+
+def _chances(rows: Grid) -> tuple[tuple[Quantity, ...], ...]:
+    return tuple(tuple(exact(entry * rows.unit) for entry in row) for row in rows.rows)
