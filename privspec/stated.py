@@ -487,6 +487,7 @@ class Mechanism(Part):
     output_grid: str = ""
 
     dummy_votes: Fraction | None = None
+    base: Fraction | None = None
     ratio: Fraction | None = None
     rounds: Rounds | None = None
 
