@@ -8,7 +8,7 @@ that fall as the law does, since they are compared with a delta far below them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp, log1p
 from typing import Any, TypeAlias
 
@@ -27,6 +27,14 @@ BEYOND = 1.3
 """Units of sensitivity that a law may go on beyond the end of a truncated Laplace law of the same line."""
 FREE = 2.5
 """How often a law may fall by e further on, where it need not end, until its last cells are free of neighbours."""
+AT_ONCE = 2000
+"""Rows up to which a program has all of them at once."""
+CENTRE = 1.3
+"""Cells up to this share of the first step of a staircase have all their rows from the start."""
+MET, NEGLIGIBLE = 1e-7, 1e-8
+"""Share by which delta may be passed without more rows, and that of it which a row has to let through to be one."""
+NOTHING = 50.0
+"""Tails are left out of losses after they fell by e^-50."""
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -34,13 +42,13 @@ EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 class Solved:
     """Chances (K + 1,) of the cells 0 .. K, `point` of no error at all, the loss, and multipliers of each shift.
 
-    A multiplier (shift in grid cells, first cell, values): what a cell of a row of (f(d) - e^eps f(d + s)) is worth.
+    A multiplier (shift in grid cells, values of the cells -K .. K): what a row of (f(d) - e^eps f(d + s)) is worth.
     """
 
     chances: Array
     point: float
     loss: float
-    multipliers: tuple[tuple[int, int, Array], ...]
+    multipliers: tuple[tuple[int, Array], ...]
 
 
 def end_of_law(epsilon: float, delta: float) -> float:
@@ -58,45 +66,89 @@ def solve(
     loss: Loss,
     *,
     smear: Loss | None = None,
-    ends: bool = False,
+    tails: bool = False,
+    kept: Callable[[Array, Array], Array] | None = None,
 ) -> Solved | None:
     """The best law on a grid of so many cells in a sensitivity, whose neighbours are some numbers of cells apart.
 
-    Args: loss, of errors on the grid; smear, what a cell adds to it that errors are spread over (then a law may have
-        a point that is not spread); ends, whether the law has to be one that ends with the grid, delta > 0. Otherwise
-        the last cells stand for all that is beyond them: no law has less loss.
+    Args: shifts, in order; loss, of errors on the grid; smear, what a cell adds to it that errors are spread over (then
+        a law may have a point that is not spread); tails, whether cells beyond the last one have e^-epsilon times what
+        cells a sensitivity closer have, maybe nothing. Otherwise the last cells stand for all that is beyond them: no
+        law has less loss. kept, rows by their shifts and cells in sensitivities: without the others losses are lower.
     Returns: None if the solver finds none.
     """
-    beyond = BEYOND / 2 if ends else BEYOND + (FREE / epsilon if delta else 0.0)
-    last, grown, steps = ceil(cells * (end_of_law(epsilon, delta) + beyond)), exp(epsilon), len(shifts)
-    k = np.arange(last + 1)
+    beyond = BEYOND / 2 + 1 if tails else BEYOND + (FREE / epsilon if delta else 0.0)
+    last, ratio = ceil(cells * (end_of_law(epsilon, delta) + beyond)), exp(-epsilon)
+    k, d, apart = np.arange(last + 1), np.arange(-last, last + 1), np.array(shifts)[:, None]
     fall = np.exp(-(FALL if delta else FALL / 2) * epsilon / cells * k)
-    copies = np.where(k == 0, 1.0, 2.0)
-    cost = copies * fall * (loss(k / cells) + (0.0 if smear is None else smear(k / cells)))
-    rows, columns, values, stops = list[NDArray[Any]](), list[NDArray[Any]](), list[Array](), [0]
-    over: list[tuple[int, NDArray[Any], Array]] = []
-    for shift in shifts:
-        d = np.arange(-(shift // 2), last + 1)
-        d = d[np.abs(d + shift) > np.abs(d)]
-        if not ends:
-            d = d[np.abs(d + shift) <= last]
-        a, b, at = np.abs(d), np.abs(d + shift), stops[-1] + np.arange(len(d))
-        inside = b <= last
-        rows += [at, at[inside]]
-        columns += [a, b[inside]]
-        values += [np.ones(len(d)), -grown * fall[b[inside]] / fall[a[inside]]]
-        over.append((shift, d, fall[a]))
-        stops.append(stops[-1] + len(d))
-    count, wide = stops[-1], last + 1
+    whole, cost = np.where(k == 0, 1.0, 2.0), _spread(k / cells, loss, smear)
+    for n in range(1, int(NOTHING / epsilon) + 2) if tails else ():
+        cost[-cells:] += ratio**n * _spread(k[-cells:] / cells + n, loss, smear)
+        whole[-cells:] += 2 * ratio**n
+    cost *= np.where(k == 0, 1.0, 2.0)
+
+    def cell(at: NDArray[Any]) -> tuple[NDArray[Any], Array]:
+        """Of cells of either side, the one that stands for each, and how many times as likely it is."""
+        size = np.abs(at)
+        periods = np.maximum(0, -(-(size - last) // cells))
+        return size - periods * cells, ratio**periods if tails else (size <= last) * 1.0
+
+    (here, times), (there, over) = cell(d), cell(d + apart)
+    outward = np.abs(d + apart) > np.abs(d)
+    asked = np.full(outward.shape, fill_value=True) if tails else outward & (np.abs(d + apart) <= last)
+    if kept is not None:
+        asked &= kept(apart / cells, d / cells)
+    used = asked & outward  # laws rise hardly anywhere, and never by as much where neighbours are far apart
+    if used.sum() > AT_ONCE and kept is None:  # most rows bind nowhere but around the first step of a staircase
+        used &= (np.abs(d) <= CENTRE * cells / (1 + exp(epsilon / 2)) + 2) | (apart == shifts[-1])
+    while True:
+        found = _program(used, (here, there, over), fall, whole, cost, (exp(epsilon), delta, smear is not None))
+        if found is None or (used == asked).all():
+            break
+        chances = found.chances
+        lost = np.where(asked, chances[here] * times - exp(epsilon) * chances[there] * over, 0.0)
+        spare = delta * (1 + MET) - found.point - np.maximum(lost, 0.0).sum(axis=1)
+        more = used | ((lost > NEGLIGIBLE * (delta or chances[0])) & (spare < 0)[:, None])
+        if (more == used).all():
+            break
+        used = more
+    return (
+        None
+        if found is None
+        else replace(
+            found, multipliers=tuple((shift, row) for shift, (_, row) in zip(shifts, found.multipliers, strict=True))
+        )
+    )
+
+
+def _spread(at: Array, loss: Loss, smear: Loss | None) -> Array:
+    return loss(at) + (0.0 if smear is None else smear(at))
+
+
+def _program(
+    used: NDArray[Any],
+    places: tuple[NDArray[Any], NDArray[Any], Array],
+    fall: Array,
+    whole: Array,
+    cost: Array,
+    asked: tuple[float, float, bool],
+) -> Solved | None:
+    """The linear program with the rows (shifts, cells) that are used.
+
+    Args: places, the cell of a row, the one that it is compared with, and how many times as likely that one is; whole,
+        how much of a law a chance is; asked, e^epsilon, delta and whether there may be a point.
+    """
+    (here, there, over), (grown, delta, point) = places, asked
+    (number, at), wide, steps = np.nonzero(used), len(fall), len(used)
+    count, a, b = len(at), here[at], there[number, at]
+    rows, columns = [np.arange(count), np.arange(count)], [a, b]
+    values = [np.ones(count), -grown * over[number, at] * fall[b] / fall[a]]
     if delta:
-        rows.append(np.arange(count))
-        columns.append(wide + np.arange(count))
-        values.append(-np.ones(count))
-        rows.append(count + np.repeat(np.arange(steps), np.diff(stops)))
-        columns.append(wide + np.arange(count))
-        values.append(np.concatenate([fallen for *_, fallen in over]) / delta)
+        rows += [np.arange(count), count + number]
+        columns += [wide + np.arange(count)] * 2
+        values += [-np.ones(count), fall[a] / delta]
         wide += count
-    if smear is not None:
+    if point:
         rows.append(count + np.arange(steps))
         columns.append(np.full(steps, wide))
         values.append(np.full(steps, 1 / delta))
@@ -106,32 +158,35 @@ def solve(
     matrix: Any = sparse.csr_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(height, wide)
     )
-    costs, whole = np.zeros(wide), np.zeros(wide)
-    costs[: last + 1], whole[: last + 1] = cost, copies * fall
-    if smear is not None:
-        whole[-1] = 1.0
+    costs, total = np.zeros(wide), np.zeros(wide)
+    costs[: len(fall)], total[: len(fall)] = cost * fall, whole * fall
+    if point:
+        total[-1] = 1.0
     from scipy.optimize import linprog  # slow to load
 
-    found = linprog(costs, matrix, limits, whole[None], [1.0], method="highs", options=EXACT)  # type: ignore[call-overload]
+    found = linprog(costs, matrix, limits, total[None], [1.0], method="highs", options=EXACT)  # type: ignore[call-overload]
     if found.x is None:
         return None
-    prices = -found.ineqlin.marginals[:count]
-    multipliers = tuple(
-        (shift, int(d[0]), np.maximum(prices[start:stop], 0.0) / fallen)
-        for (shift, d, fallen), start, stop in zip(over, stops, stops[1:], strict=False)
-    )
-    chances = np.maximum(found.x[: last + 1], 0.0) * fall
-    return Solved(chances, float(found.x[-1]) if smear is not None else 0.0, float(found.fun), multipliers)
+    prices = np.zeros(used.shape)
+    prices[number, at] = np.maximum(-found.ineqlin.marginals[:count], 0.0) / fall[a]
+    chances = np.maximum(found.x[: len(fall)], 0.0) * fall
+    return Solved(chances, float(found.x[-1]) if point else 0.0, float(found.fun), tuple(enumerate(prices)))
 
 
-def stairs(epsilon: float, cells: int, power: int) -> int:
+def stairs(epsilon: float, cells: int, power: int, *, spread: bool = False) -> tuple[int, float]:
     """How many cells around no error have the largest chance, for the staircase of least error to a power of 1 or 2.
 
     Over all periods i of weights e^(-epsilon i): sums of i^n are those of a geometric law (notes/staircase.md).
+    Args: spread, whether errors are spread over their cells.
+    Returns: that, and the error in sensitivities.
     """
     b, k = exp(-epsilon), np.arange(cells)
     once, first, second = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3
     errors = k * once + cells * first if power == 1 else k**2 * once + 2 * k * cells * first + cells**2 * second
     upper = np.cumsum(np.stack([np.full(cells, once), errors]), axis=1)
     whole, error = 2 * (upper + b * (upper[:, -1:] - upper))
-    return int(np.argmin(error / (whole - 1))) + 1
+    found = error / (whole - 1)
+    if spread:
+        found += 1 / 12 if power == 2 else 1 / 4 / (whole - 1)
+    best = int(np.argmin(found))
+    return best + 1, float(found[best]) / cells**power

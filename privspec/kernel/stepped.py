@@ -74,19 +74,22 @@ class Stepped:
         over = max(0, -(-(abs(k) + 1 - len(self.weights)) // self.period))
         return self.weights[abs(k) - over * self.period] * self.ratio**over
 
-    def delta_up(self, steps: int) -> Fraction:
-        """At least what is let through at epsilon where answers are at most so many lattice steps apart."""
-        cells = -(-steps // self.width)
+    def delta_up(self, steps: int, together: int = 1) -> Fraction:
+        """At least what is let through at epsilon where answers are at most so many lattice steps apart.
+
+        Args: together, what they are apart by whole multiples of.
+        """
+        cells, apart = -(-steps // self.width), max(1, 0 if together % self.width else together // self.width)
         if cells * len(self.weights) > LARGEST**2 or cells > LARGEST:
             raise Refused("has neighbours that are too many cells apart")
-        key = self, cells
+        key = self, cells, apart
         if key not in KNOWN:
-            KNOWN[key] = max((_let_through(self, cell) for cell in range(1, cells + 1)), default=NONE)
+            KNOWN[key] = max((_let_through(self, cell) for cell in range(apart, cells + 1, apart)), default=NONE)
         return (KNOWN[key] + self.point) / self.total if cells else NONE
 
 
-KNOWN: dict[tuple[Stepped, int], Fraction] = {}
-"""What cells of a law let through up to a shift."""
+KNOWN: dict[tuple[Stepped, int, int], Fraction] = {}
+"""What cells of a law let through at multiples of a shift up to another."""
 
 
 def _let_through(law: Stepped, shift: int) -> Fraction:

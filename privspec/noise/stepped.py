@@ -6,6 +6,7 @@ from bisect import bisect_right
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
+from math import gcd
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,7 +58,8 @@ class SteppedNoise(NoiseLaw):
         """Delta at the epsilon of the law."""
         on_points = moves.counts and (strategy.unit / grid).denominator == 1
         cost = scaled_l1_sensitivity(strategy, (grid,), moves.exact, Fraction(0) if on_points else grid)
-        return self.law.delta_up(cost.numerator // cost.denominator)
+        together = gcd(*map(int, strategy.integers.ravel())) * int(strategy.unit / grid) if on_points else 1
+        return self.law.delta_up(cost.numerator // cost.denominator, together)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
         return integers(lattice + stepped(self.law, randomness) for lattice in on_lattice(answers, grid))

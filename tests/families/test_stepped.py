@@ -50,7 +50,9 @@ def test_staircases_are_the_best_of_all_on_their_grid(power: int) -> None:
         for r in range(1, cells + 1):
             chance = copies * np.exp(-epsilon * np.ceil((k - r + 1) / cells))
             losses.append(float(chance @ k**power) / float(chance.sum()))
-        assert stairs(epsilon, cells, power) == 1 + int(np.argmin(losses))
+        upper, loss = stairs(epsilon, cells, power)
+        assert upper == 1 + int(np.argmin(losses))
+        assert loss == pytest.approx(min(losses) / cells**power)
 
 
 def test_the_program_finds_the_staircase() -> None:
@@ -96,6 +98,48 @@ def _agrees(law: Stepped, draws: int) -> None:
         squares += (draws - sum(found[at] for at in kept) - rest * draws) ** 2 / (rest * draws)
     assert abs(squares - len(kept)) <= 5 * sqrt(2 * len(kept))
     assert all(law.weight(-(-abs(at) // law.width)) or abs(at) % law.width for at in found if at)
+
+
+AMOUNTS = (
+    ("0.1", "1e-6"),
+    ("0.1", "1e-3"),
+    ("0.25", "1e-5"),
+    ("0.5", "1e-6"),
+    ("0.5", "1e-2"),
+    ("1", "1e-6"),
+    ("1", "1e-3"),
+    ("1", "0.05"),
+    ("2", "1e-5"),
+    ("2", "0.1"),
+    ("5", "1e-4"),
+    ("5", "0.25"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "delta"), AMOUNTS)
+@pytest.mark.parametrize("value", ["sum(x.pay)", "count(x)"])
+@pytest.mark.parametrize("loss", ["(O - {})^2", "|O - {}|"])
+def test_no_mechanism_is_better_by_a_thousandth(epsilon: str, delta: str, value: str, loss: str) -> None:
+    text = NUMBER.format(
+        domain="table(pay in [0, 9])",
+        loss=f"E[{loss.format(value)}]",
+        amount=f"({epsilon}, {delta})",
+        neighbours="adding or removing one record",
+    )
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    assert plan["loss"]["among"] == EVERY
+    assert plan["loss"]["relative_gap"] <= 1e-3
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.02", "0.25"), ("5", "0.25")])
+def test_laws_that_rise_and_laws_with_a_point_keep_to_delta(epsilon: str, delta: str) -> None:
+    """A law may have more chance farther out; beside a point of no error it may go on as a staircase."""
+    law, steps = law_of(Fraction(epsilon), Fraction(delta), 1, None)
+    assert law.delta_up(steps) <= Fraction(delta)
+    staircase, cells = law_of(Fraction(epsilon), Fraction(0), 1, None)
+    assert law.size / steps <= (1 - Fraction(delta)) * staircase.size / cells * (1 + Fraction(1, 1000))
 
 
 def test_approximate_noise_has_the_same_figures() -> None:

@@ -73,6 +73,34 @@ def test_figures_of_laws_are_sums_over_the_lattice(one: Stepped) -> None:
     assert one.delta_up(0) == 0
 
 
+@pytest.mark.parametrize("one", [LAWS[0], LAWS[1], LAWS[3]])
+@pytest.mark.parametrize("together", [2, 3, 6])
+def test_whole_answers_are_judged_at_the_shifts_that_they_make(one: Stepped, together: int) -> None:
+    listed, most = chances(one, 120), 4 * together
+    plain = max(
+        sum(max(0.0, p - exp(1) * listed.get(at + t, 0.0)) for at, p in listed.items())
+        for t in range(together, most + 1, together)
+    )
+    found = float(one.delta_up(most, together))
+    assert plain - 1e-9 <= found <= float(one.delta_up(most))
+    if together % one.width == 0:
+        assert found == pytest.approx(plain, abs=1e-9)
+
+
+def test_noise_between_whole_numbers_is_for_counts_alone() -> None:
+    """Of a count it may be judged by moves of one; the same law on numbers of an interval lets through more."""
+    count = plan_of("(1, 0.05)", "E[(O - count(x, age >= 5))^2]", "table(age in 0..9)")
+    assert judge(plan_text(count)).ok
+    assert count["mechanism"]["executed"]["grid"] != "1"
+    assert count["loss"]["value"] < 1.0587
+    assert count["loss"]["relative_gap"] <= 1e-3
+    law = count["mechanism"]["executed"]["noise"]["laws"][0]
+    plan = plan_of("(1, 0.05)", domain="[0, 1]^50")
+    refused(mutate(plan, NOISE, law))
+    coarser = mutate(count, ("mechanism", "executed", "grid"), "1/64")
+    refused(coarser)
+
+
 def test_the_least_of_squares_between_points_is_found() -> None:
     own = [Fraction(3), Fraction(0), Fraction(-4), Fraction(0)]
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, frexp, sqrt
+from math import ceil, floor, frexp, gcd, sqrt
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.shifts import SCOPE, reach, shown
+from privspec.kernel.stepped import LARGEST as LARGEST_LAW
 from privspec.kernel.stepped import Stepped
 from privspec.model.measures import EpsilonDelta, Personalised, PureDP
 from privspec.model.requirements import Curator
@@ -53,7 +54,9 @@ WEIGHT_BITS = 60
 """Bits of all weights together; those of a law of doubles are not known any better."""
 RATIO_BITS = 40
 STAIRS = 200
-"""Cells in a sensitivity for staircases: the best step is met to within 1 / 400."""
+"""Most cells in a sensitivity for counts, and about as many for staircases."""
+BETWEEN, WORTH = 128, 5e-4
+"""Cells between whole numbers where noise that is not whole has a loss that is smaller by more than that share."""
 SHARES = {1: 6e-3, 2: 2e-3}
 """Square of a cell, as a share of the loss (of its square, for sizes): spreading squares over cells costs a twelfth."""
 ROOMS = (1e-6, 1e-4, 1e-2)
@@ -61,11 +64,21 @@ ROOMS = (1e-6, 1e-4, 1e-2)
 ROWS = 12_000
 """Rows of the largest programs, about."""
 SHIFTS = 24
-"""Shifts of which a bound is made, at most."""
+"""Shifts of which a bound is made, at most, but for those of all of a grid."""
+GRIDS, NEAREST = 70, 2e-4
+"""Grids that are looked at for sizes, and the share by which staircases on them may miss the best of these grids."""
+ZOOM, REGION = 0.6, 1e-9
+"""Cells of a grid that shows which rows of a finer one matter, and the share of the largest price of those that do."""
 LOOSE, FINER, WIDER = 0.005, {False: 1.0, True: 1.6}, 2
 """From this delta on bounds take finer grids; so many times finer, and programs so many times larger."""
+BESIDE, LEAST = {False: 1.0, True: 3.0}, 36
+"""The same of bounds of whole moves, and cells that are enough for sizes."""
 COARSE = 8
 """Cells in a sensitivity for a first look."""
+COARSER, UNUSED, TINY = 40, 2e-3, 1e-300
+"""Cells of such a grid at most, and the share of what all shifts are worth that small ones together are not worth."""
+NONE = Fraction(0)
+Kept = Callable[[Array, Array], Array]
 LOSSES: dict[int, Callable[[Array], Array]] = {1: np.abs, 2: np.square}
 SMALLEST, LARGEST = 0.02, 12.0
 """Epsilons for which laws in steps are looked for."""
@@ -105,8 +118,9 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     errors = system.lowered.errors
     if not moved or (whole and not 1 <= moved <= STAIRS):
         return
-    law, steps = law_of(epsilon, delta, 1 if errors.sizes else 2, int(moved) if whole else None)
-    grid = Fraction(1) if whole else moved / (steps - (rounded - moved))
+    together = gcd(*map(int, strategy.integers.ravel())) * strategy.unit  # whole answers differ by multiples of it
+    law, steps = law_of(epsilon, delta, 1 if errors.sizes else 2, int(moved) if whole else None, together)
+    grid = moved / steps if whole else moved / (steps - (rounded - moved))
     release = LinearRelease(
         strategy,
         SteppedNoise(law, grid),
@@ -114,7 +128,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         None,
         (1,) * len(system.views),
         str(grid),
-        "2^0" if whole else output_grid(np.array([sqrt(law.square * grid**2)])),
+        "2^0" if whole and steps == moved else output_grid(np.array([sqrt(law.square * grid**2)])),
     )
     if any(achieved_amount(release, view, 1) > delta for view in system.views):
         return
@@ -142,62 +156,87 @@ def _bound(problem: Problem) -> tuple[float | None, str]:
     return None if value is None else float_down(value), words[0]
 
 
-def law_of(epsilon: Fraction, delta: Fraction, power: int, whole: int | None) -> tuple[Stepped, int]:
+def law_of(
+    epsilon: Fraction, delta: Fraction, power: int, whole: int | None, together: Fraction = NONE
+) -> tuple[Stepped, int]:
     """A law for (epsilon, delta), and how many lattice steps neighbours may be apart under it.
 
     Args: power of the error that the loss is about, 1 or 2; whole, how far neighbours of counts are apart, each count a
-        cell; else cells are finer.
+        cell; else cells are finer. together, what whole answers differ by multiples of: where that is as far as they
+        may be apart, noise between whole numbers may be better.
     """
-    plain = _staircase(epsilon, whole or STAIRS, 1 if whole else STEPS // STAIRS | 1, power)
-    found = _ending(epsilon, delta, power, whole) if delta else None
-    if found is None:
-        return plain
-    (law, steps), (other, width) = found, plain
-    ratio = law.square / other.square if power == 2 else (law.size / other.size) ** 2
-    return plain if ratio * width**2 >= steps**2 else found
+    cells = whole or _fitting(float(epsilon), power, range(STAIRS, 2 * STAIRS))
+    found = [_staircase(epsilon, cells, 1 if whole else STEPS // cells | 1, power)]
+    if delta:
+        cells = whole or _cells(float(epsilon), float(delta), power)
+        width = 1 if whole else STEPS // cells | 1
+        found += _solved(epsilon, delta, power, range(1, cells + 1), width, bool(whole))
+    best = min(found, key=lambda one: _loss(one, power))
+    if delta >= LOOSE and whole == together and power == 2:
+        cells = min(BETWEEN, int(LARGEST_LAW / (_rows(float(epsilon), float(delta)) + 1)))
+        for one in _solved(epsilon, delta, power, [cells], 1, whole=True):
+            best = one if _loss(one, power) < (1 - WORTH) * _loss(best, power) else best
+    return best
 
 
-def _ending(epsilon: Fraction, delta: Fraction, power: int, whole: int | None) -> tuple[Stepped, int] | None:
-    """The same of laws that end."""
-    cells = whole or _cells(float(epsilon), float(delta), power)
-    width = 1 if whole else STEPS // cells | 1
+def _loss(found: tuple[Stepped, int], power: int) -> float:
+    """In sensitivities."""
+    law, steps = found
+    return float(law.square / steps**2 if power == 2 else law.size / steps)
+
+
+def _solved(
+    epsilon: Fraction, delta: Fraction, power: int, shifts: Sequence[int], width: int, whole: bool
+) -> Iterator[tuple[Stepped, int]]:
+    """The best law of a grid of as many cells as the last shift has, in whole numbers; none where none is found."""
+    cells = shifts[-1]
 
     def smear(d: Array) -> Array:
         return np.full_like(d, 1 / cells**2 / 12) if power == 2 else np.where(d == 0, 1 / cells / 4, 0.0)
 
+    ratio = Fraction(ceil(exp_up(-epsilon) * 2**RATIO_BITS), 2**RATIO_BITS)
     for room in ROOMS:
-        spread = None if whole else smear
-        found = solve(
-            float(epsilon),
-            float(delta) * (1 - room),
-            cells,
-            range(1, cells + 1),
-            LOSSES[power],
-            smear=spread,
-            ends=True,
-        )
+        spread, asked = None if whole else smear, float(delta) * (1 - room)
+        found = solve(float(epsilon), asked, cells, shifts, LOSSES[power], smear=spread, tails=True)
         if found is None:
-            return None
+            return
         weights = tuple(floor(chance * 2**WEIGHT_BITS) for chance in found.chances.tolist())
         last = max((k for k, weight in enumerate(weights) if weight), default=0)
-        law = Stepped(epsilon, width, 1, Fraction(0), floor(found.point * 2**WEIGHT_BITS), weights[: last + 1])
-        if law.delta_up(cells * width) <= delta:
-            return law, cells * width
-    return None
+        point = floor(found.point * 2**WEIGHT_BITS)
+        for law in (
+            Stepped(epsilon, width, 1, Fraction(0), point, weights[: last + 1]),
+            Stepped(epsilon, width, cells, ratio, point, weights),
+        ):
+            if law.delta_up(cells * width, shifts[0] * width) <= delta:
+                yield law, cells * width
+                return
 
 
 def _staircase(epsilon: Fraction, cells: int, width: int, power: int) -> tuple[Stepped, int]:
     """The best staircase on cells; its ratio is e^-epsilon, rounded up."""
     ratio = Fraction(ceil(exp_up(-epsilon) * 2**RATIO_BITS), 2**RATIO_BITS)
-    upper = stairs(float(epsilon), cells, power)
+    upper, _ = stairs(float(epsilon), cells, power)
     up, down = ratio.as_integer_ratio()
     return Stepped(epsilon, width, cells, ratio, 0, (down,) * upper + (up,) * (cells - upper)), cells * width
 
 
+def _fitting(epsilon: float, power: int, grids: Sequence[int]) -> int:
+    """The coarsest of some grids whose best staircase, spread over its cells, has no more loss than on others."""
+    losses = [stairs(epsilon, cells, power, spread=True)[1] for cells in grids]
+    return next(n for n, loss in zip(grids, losses, strict=True) if loss <= min(losses) * (1 + NEAREST))
+
+
+def _least(epsilon: float, delta: float) -> int:
+    """Least cells for sizes: with a large delta laws are no staircases."""
+    return min(LEAST, ceil(FINER[True] * _finest(epsilon, delta, 1))) if delta >= LOOSE else 1
+
+
 def _cells(epsilon: float, delta: float, power: int) -> int:
     """Cells in a sensitivity, as the loss and the size of the program ask for."""
-    most = sqrt(ROWS / _rows(epsilon, delta))
-    return max(1, min(ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power)), int(most)))
+    most = max(1, int(sqrt(ROWS / _rows(epsilon, delta))))
+    if power == 1:
+        return _fitting(epsilon, power, range(min(_least(epsilon, delta), most), min(GRIDS, most + 1)))
+    return min(ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power)), most)
 
 
 def _finest(epsilon: float, delta: float, power: int, shifts: Sequence[int] = tuple(range(1, COARSE + 1))) -> float:
@@ -205,15 +244,6 @@ def _finest(epsilon: float, delta: float, power: int, shifts: Sequence[int] = tu
     coarse = solve(epsilon, delta, shifts[-1], shifts, LOSSES[power])
     loss = epsilon**-power if coarse is None else coarse.loss
     return float(1 / sqrt(SHARES[power] * loss ** (2 / power)))
-
-
-def _shifts(cells: int) -> list[int]:
-    """All shifts of few cells; of many, some that no coarser grid has all of, so that no law profits from one."""
-    if cells <= SHIFTS:
-        return list(range(1, cells + 1))
-    spread = np.linspace(cells / SHIFTS, cells, SHIFTS)
-    moved = spread + np.random.default_rng(0).uniform(-2, 2, SHIFTS) * (spread < cells)
-    return [int(shift) for shift in np.unique(np.clip(np.rint(moved), 1, cells))]
 
 
 # --- what no law is below -------------------------------------------------------------------------
@@ -238,24 +268,30 @@ def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dic
 
     Args: divided, whether neighbours move the answer by every part of its sensitivity, and not as a whole only.
     """
-    shifts = [1] if not divided else list(range(1, COARSE + 1))
-    cells = ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power, shifts)) if divided or power == 2 else 1
-    rows = _rows(epsilon, delta) + FREE / epsilon
-    cells = max(1, min(cells, int(WIDER * ROWS / rows / (min(SHIFTS, cells) if divided else 1))))
-    shifts = _shifts(cells) if divided else [cells]
+    if not divided:
+        finest = 1.0 if power == 1 else _finest(epsilon, delta, power, [1])
+        cells = ceil(BESIDE[delta >= LOOSE] * finest) if power == 2 else 1
+    elif power == 1:  # staircases on grids lose least to those between them where steps fit worst into cells
+        losses = {n: stairs(epsilon, n, power)[1] for n in range(_least(epsilon, delta), GRIDS)}
+        cells = next(n for n, loss in losses.items() if loss >= max(losses.values()) * (1 - NEAREST))
+    else:
+        cells = ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power))
+    most = WIDER * ROWS / (_rows(epsilon, delta) + FREE / epsilon)
+    each = 1.0 if not divided else sqrt(most) if power == 1 else min(SHIFTS, cells)
+    cells = max(1, min(cells, int(most / each)))
+    shifts, kept = _zoomed(epsilon, delta, cells, power) if divided else ([cells], None)
     spare = 0.0 if divided else cells**-2  # between points that carry chances, squares are less than linear
 
     def lowered(d: Array) -> Array:
         return np.asarray(LOSSES[power](d) - spare * (np.rint(d * cells) % cells != 0))
 
-    solved = solve(epsilon, delta, cells, shifts, lowered)
+    solved = solve(epsilon, delta, cells, shifts, lowered, kept=kept)
     if solved is None:
         return None
-    start = min(first for _, first, _ in solved.multipliers)
-    size = max(first + len(values) for _, first, values in solved.multipliers) - start
-    whole = np.zeros((len(shifts), size))
-    for number, (_, first, values) in enumerate(solved.multipliers):
-        whole[number, first - start : first - start + len(values)] = values * cells**power
+    whole = np.array([values for _, values in solved.multipliers]) * cells**power
+    start, used = -(whole.shape[1] // 2), np.flatnonzero(whole.any(axis=0))
+    if len(used):
+        start, whole = start + int(used[0]), whole[:, used[0] : used[-1] + 1]
     exponent = frexp(float(whole.max()) or 1.0)[1] - MULTIPLIER_BITS
     rounded = np.rint(np.ldexp(np.where(whole > NEGLIGIBLE * whole.max(), whole, 0.0), -exponent)).astype(np.int64)
     places = np.flatnonzero(rounded)
@@ -264,6 +300,37 @@ def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dic
     packed = {"places": at.to_json(PACKED), "values": entries.to_json(PACKED)}
     matrix = {"form": "sparse", "shape": list(rounded.shape), **packed}
     return {"cells": cells, "shifts": shifts, "start": start, "multipliers": matrix}
+
+
+def _zoomed(epsilon: float, delta: float, cells: int, power: int) -> tuple[list[int], Kept | None]:
+    """Shifts of a fine grid, and the rows of which some are worth something by a coarser grid.
+
+    All shifts for sizes; else shifts that stand for equal parts of what shifts are worth, and of those worth anything.
+    """
+    if cells <= SHIFTS:
+        return list(range(1, cells + 1)), None
+    coarse = min(ceil(ZOOM * cells), COARSER)
+    found = solve(epsilon, delta, coarse, range(1, coarse + 1), LOSSES[power])
+    if found is None:
+        return [*range(cells % SHIFTS or 1, cells, -(-cells // SHIFTS)), cells], None
+    prices = np.array([values for _, values in found.multipliers])
+    worth_it = np.pad(prices > REGION * prices.max(), 1)
+    near = np.asarray(np.lib.stride_tricks.sliding_window_view(worth_it, (3, 3)).any(axis=(2, 3)))
+
+    def kept(shift: Array, cell: Array) -> Array:
+        at = np.rint(cell * coarse).astype(int) + near.shape[1] // 2
+        return np.asarray(
+            near[np.maximum(np.rint(shift * coarse).astype(int), 1) - 1, np.clip(at, 0, near.shape[1] - 1)]
+        )
+
+    if power == 1:
+        return list(range(1, cells + 1)), kept
+    worth, ends = prices.max(axis=1), np.arange(coarse + 1) / coarse
+    used = np.cumsum(worth) > UNUSED * worth.sum()
+    worth[-1] = 0.0
+    shares = np.cumsum(worth / max(worth.sum(), TINY) + used / max(used.sum(), 1))
+    places = np.interp((np.arange(SHIFTS - 1) + 0.5) / (SHIFTS - 1) * shares[-1], np.append(0.0, shares), ends)
+    return [*np.unique(np.clip(np.rint(places * cells), 1, cells - 1).astype(int)).tolist(), cells], kept
 
 
 def _rows(epsilon: float, delta: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
+from math import comb, gcd
 
 from flint import fmpq, fmpq_mat
 
@@ -241,8 +241,8 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
     return Seen(used, mixed * release.strategy, 1 / (1 - defect))
 
 
-def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
-    """The step of the lattice for each answer that may lie between its points; 0 where all answers are points of it."""
+def off_lattice(release: Release, used: list[int]) -> tuple[list[Fraction], int]:
+    """The step of the lattice for each answer that may be no point of it, else 0; and what points are apart by."""
     answers, moduli = release.strategy * rational(1 / release.grid), list[tuple[slice, fmpq]]()
     for held, step in zip(release.problem.held, release.steps, strict=True):
         at, one = release.problem.places[held.start]
@@ -251,7 +251,8 @@ def off_lattice(release: Release, used: list[int]) -> list[Fraction]:
     whole = all((answers * point).numer_denom()[1] == 1 for point in {point for _, point in moduli})
     rows = answers.tolist()
     off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
-    return [release.grid if one else Fraction(0) for one in off]
+    moved = (int((v * point).p) for at, point in moduli for row in rows for v in row[at])
+    return [release.grid if one else Fraction(0) for one in off], gcd(*moved) if release.noise.laws else 1
 
 
 def reached(
@@ -265,12 +266,12 @@ def reached(
     moves = some or pieces(difference, places)
     if noise.shape == "gaussian":
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
-    steps = off_lattice(release, seen.used)
+    steps, apart = off_lattice(release, seen.used)
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
     if noise.shape.startswith("laplace") or noise.laws:
         cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves)
-        return noise.laws[0].delta_up(int(cost)) if noise.laws else cost
+        return noise.laws[0].delta_up(int(cost), 1 if any(steps) else apart) if noise.laws else cost
     square = largest_square(strategy, moves, scaling)
     if noise.shape == "gaussian-shares":
         return shares.reached(square, noise.scales[0], noise.honest, release.grid)

@@ -95,9 +95,9 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     for held, grid in zip(block.held, release.steps, strict=True):
         own = NONE if held.cells and grid == 1 else grid * held.width / (1 if held.ball else 2)
         steps += [own * copies for copies in block.places[held.start][1].numbers]
-    whole = release.strategy.numer_denom()[1] == 1 and release.grid == 1 and not any(steps)
-    exact = whole and noise.numer_denom()[1] == 1
-    exact = exact and release.output_grid == 1 and not any(v.denominator > 1 for v in block.offset)
+    whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
+    exact = whole and release.grid == release.output_grid == 1
+    exact = exact and noise.numer_denom()[1] == 1 and not any(v.denominator > 1 for v in block.offset)
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if exact else release.output_grid / 2
     parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.ncols())
