@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -123,6 +124,7 @@ def ledger_app() -> None:
 def main() -> NoReturn:
     """Run the command line and exit."""
     start_with_one()
+    gc.set_threshold(100_000, 20, 20)  # what modules make at a start is no garbage: to look for it is a tenth of it
     sys.exit(run_command_line(sys.argv[1:]))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
+from privspec.core.sparse import Matrix, SparseMatrix, kron, sparse_of
 from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model.conditions import LEAST
 from privspec.model.domains import (
@@ -293,22 +294,20 @@ class _Selected:
         found: Array = self.matrix() @ array.reshape(len(array), -1)
         return found.reshape((self.size, *array.shape[1:]))
 
-    def matrix(self) -> Any:
+    def matrix(self) -> SparseMatrix:
         """The same as a sparse matrix (groups, cells)."""
-        from scipy import sparse
-
-        found = sparse.csr_array(np.ones((1, 1)))
+        found = SparseMatrix.diagonal(np.ones(1))
         for i, (size, places) in enumerate(zip(self.table.cell_shape, self.kept, strict=True)):
             at = np.asarray(places, dtype=np.intp)
             entries = prod((values[at] for column, values in self.weights if column == i), start=np.ones(len(at)))
-            own = sparse.csr_array((entries, (np.arange(len(at)), at)), shape=(len(at), size))
+            own: Matrix = SparseMatrix.of((len(at), size), np.arange(len(at)), at, entries)
             if i not in self.by:
-                own = sparse.csr_array(own.sum(axis=0).reshape(1, -1))
+                own = np.ones((1, len(at))) @ own
             if i in self.running:
-                own = sparse.csr_array(np.cumsum(own.toarray(), axis=0))
+                own = np.cumsum(sparse_of(own).toarray(), axis=0)
             if i in self.ranges:
-                own = sparse.csr_array(_range_sums(own.toarray()))
-            found = sparse.csr_array(sparse.kron(found, own))
+                own = _range_sums(sparse_of(own).toarray())
+            found = kron(found, own)
         return found
 
     def tallies(self) -> tuple[Tally, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from math import sqrt
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import Differences
-from privspec.solvers import programs
+
+if TYPE_CHECKING:
+    from privspec.solvers import programs
 
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
@@ -88,6 +90,8 @@ class NoiseLaw(ABC):
 def l2_sensitivity_up(strategy: DyadicMatrix, differences: programs.Differences) -> Fraction:
     """An upper bound, up to rounding the least one, of max ||B d||_2: in doubles, raised by more than their error."""
     integers = strategy.integers
+    from privspec.solvers import programs  # who runs a plan needs no solver
+
     if isinstance(differences, programs.Pairs):
         # what is common to all cells (the number of records, which nothing hides) may be far larger than what is not
         integers = integers - integers[:, differences.coordinates[:1]]

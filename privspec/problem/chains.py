@@ -14,10 +14,10 @@ from itertools import product
 from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.records import dataclass
+from privspec.core.sparse import SparseMatrix, kron
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.evaluate import bind_call
@@ -210,7 +210,7 @@ def block_of(model: Model) -> ChainBlock:
 
 def _weights(errors: Errors, size: int) -> Numbers:
     """What the squared error of each number counts, where errors are independent."""
-    return numbers_of(np.asarray(errors.weights @ errors.rows.power(2)).reshape(-1), (size,))
+    return numbers_of((errors.rows * errors.rows.data).T @ errors.weights, (size,))
 
 
 def _states(model: Model, name: str) -> list[Value]:
@@ -228,7 +228,7 @@ class EntryReader(Interpreter):
             raise unsupported(self.model.source, node.span, message, help_=f"use histogram({name})")
         (length,) = node.type.shape
         each = np.array([[float(state) for state in states]])  # type: ignore[arg-type]
-        place = sparse.csr_array(sparse.kron(sparse.eye_array(length), each))
+        place = kron(SparseMatrix.diagonal(np.ones(length)), each)
         return Affine((length,), np.zeros(length), {INPUTS: place})
 
     def _call(self, expr: syntax.Call, local: dict[str, Binding]) -> Reading:
@@ -238,7 +238,7 @@ class EntryReader(Interpreter):
                 bound = bind_call(expr, Arguments((Argument(node.type, None, node.domain, span),)))
                 if bound.of_values is not None:
                     size = len(bound.of_values)
-                    tally = sparse.csr_array(sparse.kron(np.ones((1, node.type.shape[0])), sparse.eye_array(size)))
+                    tally = kron(np.ones((1, node.type.shape[0])), SparseMatrix.diagonal(np.ones(size)))
                     return Affine((size,), np.zeros(size), {INPUTS: tally})
         return super()._call(expr, local)
 

@@ -12,10 +12,10 @@ from math import lcm, prod
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
+from privspec.core.sparse import sparse_of
 from privspec.kernel.core.linear import COUNTED, Difference, Part
 from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell
@@ -125,15 +125,13 @@ def _denominator(values: list[float]) -> int | None:
 def matrix_of(found: Any) -> Matrix:
     """A matrix of doubles, dense or sparse, in exact numbers."""
     shape = tuple(int(n) for n in found.shape)
-    if not sparse.issparse(found):
-        if SPARSE * np.count_nonzero(found) >= found.size:
-            return numbers_of(found, shape)
-        found = sparse.csr_array(found)
-    entries = sparse.coo_array(sparse.csr_array(found))
+    if isinstance(found, np.ndarray) and SPARSE * np.count_nonzero(found) >= found.size:
+        return numbers_of(found, shape)
+    entries = sparse_of(found)
     kept = entries.data != 0
-    places = entries.row[kept].astype(np.int64) * shape[1] + entries.col[kept]
+    places = (entries.rows * shape[1] + entries.indices)[kept]
     if SPARSE * len(places) >= shape[0] * shape[1]:
-        return numbers_of(found.toarray(), shape)
+        return numbers_of(entries.toarray(), shape)
     order = np.argsort(places)
     at = Numbers((len(places),), Fraction(1), tuple(places[order].tolist()))
     return Sparse(shape, at, numbers_of(entries.data[kept][order], (len(places),)))
@@ -453,7 +451,7 @@ def _wholes(values: Sequence[int]) -> Numbers:
 
 def _measured(errors: Errors) -> Measured:
     size, rows = len(errors.weights), errors.rows
-    own = rows.shape == (size, size) and rows.nnz == size and bool(np.all(rows.diagonal() == 1))
+    own = rows.shape == (size, size) and np.array_equal(rows.indices, rows.rows) and rows.data.tolist() == [1.0] * size
     return Measured(None if own else matrix_of(rows), numbers_of(errors.weights, (size,)), errors.sizes)
 
 

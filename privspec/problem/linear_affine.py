@@ -7,17 +7,13 @@ blocks: the base vector of the inputs, each free output, each noise site.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.core.records import dataclass
+from privspec.core.sparse import Array, Matrix, SparseMatrix, kron, sparse_of, stacked
 from privspec.problem.linear_classes import Partition, SplitError, UnlikeError
-
-Array: TypeAlias = NDArray[np.float64]
-Matrix: TypeAlias = "Array | sparse.csr_array"
 
 INPUTS = "inputs"
 """The symbol of the base vector (all inputs, one after another)."""
@@ -50,7 +46,7 @@ class Affine:
     def symbol(cls, name: str, shape: tuple[int, ...]) -> Affine:
         """The symbol itself."""
         size = int(np.prod(shape, dtype=int))
-        return cls(shape, np.zeros(size), {name: sparse.eye_array(size, format="csr")})
+        return cls(shape, np.zeros(size), {name: SparseMatrix.diagonal(np.ones(size))})
 
     @property
     def size(self) -> int:
@@ -62,11 +58,9 @@ class Affine:
         parts: dict[str, Matrix] = {}
         for symbol, part in self.coefficients.items():
             if matrix is not None:
-                product = matrix @ part
-                parts[symbol] = product if sparse.issparse(product) else np.asarray(product)
+                parts[symbol] = matrix @ part
             else:
-                dense = part.toarray() if sparse.issparse(part) else part
-                parts[symbol] = np.asarray(rows(np.asarray(dense)))
+                parts[symbol] = np.asarray(rows(part.toarray() if isinstance(part, SparseMatrix) else part))
         offset = np.asarray(matrix @ self.offset if matrix is not None else rows(self.offset)).reshape(-1)
         return Affine(shape, offset, parts)
 
@@ -75,7 +69,7 @@ class Affine:
         factors = np.asarray(factor, dtype=float)
         shape = np.broadcast_shapes(self.shape, factors.shape)
         spread = self.broadcast(shape)
-        diagonal = sparse.csr_array(sparse.diags_array(np.broadcast_to(factors, shape).reshape(-1).astype(np.float64)))
+        diagonal = SparseMatrix.diagonal(np.broadcast_to(factors, shape).reshape(-1).astype(np.float64))
         return spread.mapped(shape, lambda rows: np.asarray(diagonal @ rows), diagonal)
 
     def broadcast(self, shape: tuple[int, ...]) -> Affine:
@@ -113,7 +107,7 @@ class Affine:
         part = self.coefficients.get(symbol)
         if part is None:
             return np.zeros((self.size, width))
-        return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=float)
+        return part.toarray() if isinstance(part, SparseMatrix) else np.asarray(part, dtype=float)
 
 
 def constant(value: object) -> Affine:
@@ -201,11 +195,11 @@ class PerUnit:
     def total(self, weights: Array) -> Affine:
         """The sum of all values, those of a class times its row of weights (classes, ...): (..., *shape)."""
         inner = self.each.shape[1:]
-        flat, eye = weights.reshape(len(weights), -1).T, sparse.eye_array(int(np.prod(inner, dtype=int)))
-        once, every = (sparse.csr_array(sparse.kron(w, eye)) for w in (flat, flat * self.partition.copies))
+        flat, eye = weights.reshape(len(weights), -1).T, SparseMatrix.diagonal(np.ones(int(np.prod(inner, dtype=int))))
+        once, every = (kron(w, eye) for w in (flat, flat * self.partition.copies))
         parts: dict[str, Matrix] = {}
         for symbol, part in self.each.coefficients.items():
-            parts[symbol] = sparse.csr_array((once if symbol.startswith(own_symbol("")) else every) @ part)
+            parts[symbol] = sparse_of((once if symbol.startswith(own_symbol("")) else every) @ part)
         return Affine((*weights.shape[1:], *inner), np.asarray(every @ self.each.offset), parts).of_classes()
 
 
@@ -278,13 +272,15 @@ def stack(values: list[Affine]) -> Affine:
     parts: dict[str, Matrix] = {}
     for symbol in symbols:
         width = next(v.coefficients[symbol].shape[1] for v in values if symbol in v.coefficients)
+        nothing = np.empty(0)
         blocks = [
-            v.coefficients[symbol] if symbol in v.coefficients else sparse.csr_array((v.size, width)) for v in values
+            v.coefficients[symbol] if symbol in v.coefficients else SparseMatrix.of((v.size, width), *[nothing] * 3)
+            for v in values
         ]
         dense = [b for b in blocks if isinstance(b, np.ndarray)]
         if dense:
             parts[symbol] = np.vstack([b if isinstance(b, np.ndarray) else b.toarray() for b in blocks])
         else:
-            parts[symbol] = sparse.csr_array(sparse.vstack([sparse.csr_array(b) for b in blocks]))
+            parts[symbol] = stacked([sparse_of(b) for b in blocks])
     offset = np.concatenate([v.offset for v in values])
     return Affine((len(offset),), offset, parts)

@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
+from privspec.core.sparse import SparseMatrix
 from privspec.kernel.apart import GROUPS
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import Piece, pieces
@@ -101,7 +101,7 @@ class PersonDifferences:
     them; `both`: records come and go at once.
     """
 
-    columns: sparse.csc_array
+    columns: SparseMatrix
     rooms: tuple[tuple[int, Room], ...]
     both: bool = False
     exact: bool = True
@@ -174,7 +174,7 @@ def _of_person(difference: Difference, layout: Layout, target: Array | None) -> 
     if listed is not None:
         entries = [(at[i], k, v) for k, one in enumerate(listed) for i, v in one.items()]
         rows, columns, values = (list(some) for some in zip(*entries, strict=True))
-        found = sparse.csc_array((np.array(values, dtype=float), (rows, columns)), shape=(layout.width, len(listed)))
+        found = SparseMatrix.of((layout.width, len(listed)), rows, columns, values)
         return PersonDifferences(found, rooms, both), 1.0
     square = sum(((most // each) * each**2 + (most % each) ** 2 for _, (_, most, each) in rooms), 0) * (1 + both)
     amounts = [Fraction(most * len(rooms) * (1 + both)) for _, (cells, most, _) in rooms for _ in range(cells)]

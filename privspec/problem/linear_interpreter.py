@@ -12,11 +12,11 @@ from math import prod
 from typing import TypeAlias, TypeGuard
 
 import numpy as np
-from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
+from privspec.core.sparse import SparseMatrix, sparse_of
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
 from privspec.model.domains import Table, Tables, Type
@@ -184,9 +184,7 @@ class Interpreter:
                 f"solve cannot add noise to {name}, {node.type.describe()}",
                 help_=COMPUTED,
             )
-        place = sparse.csr_array(
-            (np.ones(width), (np.arange(width), np.arange(at, at + width))), shape=(width, self.layout.width)
-        )
+        place = SparseMatrix.of((width, self.layout.width), np.arange(width), np.arange(at, at + width), np.ones(width))
         if share.partition is not None:
             each = Affine((share.partition.number, *node.type.shape[1:]), np.zeros(width), {own_symbol(INPUTS): place})
             return PerUnit(share.partition, each, frozenset({(name, 0, share.partition.size)}))
@@ -507,7 +505,7 @@ class Interpreter:
         image = np.asarray(apply(basis), dtype=np.float64) / count
         matrix = image.reshape(-1, size)
         whole = value.total(np.ones(value.partition.number))
-        return whole.mapped(image.shape[:-1], lambda rows: matrix @ rows, sparse.csr_array(matrix))
+        return whole.mapped(image.shape[:-1], lambda rows: matrix @ rows, sparse_of(matrix))
 
     # --- calls -------------------------------------------------------------------------------------
 

@@ -11,11 +11,11 @@ from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
+from privspec.core.sparse import Array, Matrix, SparseMatrix, beside, sparse_of
 from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.participation import Alike
 from privspec.language import syntax
@@ -27,8 +27,6 @@ from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,
     Affine,
-    Array,
-    Matrix,
     PerUnit,
     Squares,
     Worst,
@@ -72,15 +70,16 @@ class OpenConstant:
 class Errors:
     """Error terms as rows (q, m) over the noise of the outputs, and the weights (q,) of their squares, or `sizes`."""
 
-    rows: sparse.csr_array
+    rows: SparseMatrix
     weights: Array
     sizes: bool = False
 
     @property
-    def scaled(self) -> sparse.csr_array:
+    def scaled(self) -> SparseMatrix:
         """Rows of which the squares, or the sizes, are what is measured: added up, or the largest."""
         factors = self.weights if self.sizes else np.sqrt(self.weights)
-        return sparse.csr_array(sparse.diags_array(factors) @ self.rows)
+        found: SparseMatrix = SparseMatrix.diagonal(factors) @ self.rows
+        return found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,7 +122,7 @@ class Lowered:
     target: Array
     offset: Array
     errors: Errors
-    aimed: sparse.csr_array
+    aimed: SparseMatrix
     worst: bool
     candidates: tuple[str, ...]
     limits: tuple[Limit, ...]
@@ -327,12 +326,13 @@ def _aims(model: Model, interpreter: Interpreter) -> tuple[Affine, Array, bool, 
     return stack([one.rows for one in members]), np.concatenate([one.weights for one in members]), False, False
 
 
-def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> sparse.csr_array:
-    blocks = []
+def _output_matrix(rows: Affine, outputs: Sequence[OutputSlice]) -> SparseMatrix:
+    blocks, nothing = [], np.empty(0)
     for out in outputs:
         part: Matrix | None = rows.coefficients.get(output_symbol(out.name))
-        blocks.append(sparse.csr_array((rows.size, out.stop - out.start)) if part is None else sparse.csr_array(part))
-    return sparse.csr_array(sparse.hstack(blocks))
+        empty = SparseMatrix.of((rows.size, out.stop - out.start), *[nothing] * 3)
+        blocks.append(empty if part is None else sparse_of(part))
+    return beside(blocks)
 
 
 def _computed(
@@ -375,7 +375,7 @@ def _unpriced(model: Model, name: str, part: str) -> SpecError:
 class _Solver:
     """Solves `error_map[:, free outputs] @ y = right` for what the free outputs stand for."""
 
-    def __init__(self, model: Model, error_map: sparse.csr_array, free: Sequence[OutputSlice]) -> None:
+    def __init__(self, model: Model, error_map: SparseMatrix, free: Sequence[OutputSlice]) -> None:
         self.model, self.map = model, error_map
         self.columns: NDArray[np.intp] = np.concatenate(
             [np.arange(o.start, o.stop, dtype=np.intp) for o in free] or [np.empty(0, dtype=np.intp)]
@@ -413,7 +413,7 @@ class _Solver:
         out = np.zeros((self.map.shape[1], right.shape[1]))
         if not len(self.columns):
             return out
-        block = sparse.csr_array(self.map[:, self.columns])
+        block = self.map.columns(self.columns)
         counts = np.diff(block.indptr)
         if np.all(counts <= 1):
             single = np.flatnonzero(counts == 1)
@@ -443,7 +443,7 @@ class _Solver:
 
 def _check_consistent(
     model: Model,
-    error_map: sparse.csr_array,
+    error_map: SparseMatrix,
     rows: Affine,
     aims: Mapping[str, Array],
     offset: Array,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -457,15 +458,16 @@ def environment(folder: Path) -> dict[str, str]:
 def rows_of(name: str, *, quick: bool, limit: float, folder: Path) -> list[Row]:
     """The lines of one benchmark, run in a process of its own; one that says why there are none."""
     called = [sys.executable, "-m", "tests.benchmarks", "--row", name, *(["--quick"] if quick else [])]
-    try:
-        done = subprocess.run(
-            called, capture_output=True, text=True, timeout=limit, cwd=TOP, env=environment(folder), check=False
-        )
-    except subprocess.TimeoutExpired:
-        return [Row(name, f"not finished in {limit:.0f} s", "-")]
-    if done.returncode:
-        return [Row(name, f"failed: {(done.stderr.strip().splitlines() or ['?'])[-1][:80]}", "-")]
-    return [Row(**one) for one in json.loads(done.stdout.splitlines()[-1])]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(called, cwd=TOP, env=environment(folder), start_new_session=True, **pipes) as child:
+        try:
+            said, why = child.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)  # with the commands that it started
+            return [Row(name, f"not finished in {limit:.0f} s", "-")]
+    if child.returncode:
+        return [Row(name, f"failed: {(why.strip().splitlines() or ['?'])[-1][:80]}", "-")]
+    return [Row(**one) for one in json.loads(said.splitlines()[-1])]
 
 
 def main() -> None:
@@ -482,7 +484,7 @@ def main() -> None:
         return
     wanted = [name for name in ROWS if not asked.only or any(part in name for part in asked.only.split(","))]
     found = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for place, name in enumerate(wanted, 1):
             begin = time.perf_counter()
             print(f"[{place}/{len(wanted)}] {name} ...", end=" ", file=sys.stderr, flush=True)

@@ -230,7 +230,7 @@ def bound_witness(
 ) -> dict[str, Any]:
     """The dual point of a solver in whole numbers; `prices` of the accuracy lines, by default those of the point."""
     system, point = problem.system, dual.point
-    rows, weights = system.lowered.errors.rows, system.lowered.errors.weights
+    rows, weights = system.lowered.errors.rows.csr, system.lowered.errors.weights
     shares = None
     if dual.weights is not None:
         weights = dual.weights
@@ -242,7 +242,7 @@ def bound_witness(
         prices = [Fraction(max(float(price), 0.0)) for price in point.limit_weights]
     if prices is not None:
         limits = [limit.errors for limit in system.lowered.limits]
-        rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows for limit in limits)]))
+        rows = sparse.csr_array(sparse.vstack([rows, *(limit.rows.csr for limit in limits)]))
         priced = [
             float(price) * limit.weights ** (1 + limit.sizes) for price, limit in zip(prices, limits, strict=True)
         ]

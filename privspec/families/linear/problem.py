@@ -131,7 +131,7 @@ class Problem:
         """The same with squares of the errors, of these weights (q,), in place of sizes."""
         errors = replace(self.system.lowered.errors, weights=weights, sizes=False)
         lowered = replace(self.system.lowered, errors=errors)
-        return replace(self, system=replace(self.system, lowered=lowered, error_map=errors.scaled))
+        return replace(self, system=replace(self.system, lowered=lowered, error_map=errors.scaled.csr))
 
     def loss_of_output_noise(self, root: Array) -> float:
         """The loss when the output noise is root (m, k) times noise of unit variance."""

@@ -288,7 +288,7 @@ def plain_differences(differences: Differences, n: int) -> programs.Differences:
                 sparse.csc_array((values[kept], (indices[kept], np.arange(count))), shape=(n, count))
             )
         case PersonDifferences(columns):
-            return programs.Vectors(columns)
+            return programs.Vectors(sparse.csc_array(columns.csr))
         case PairDifferences(coordinates, scale, _):
             return programs.Pairs(coordinates, float(scale))
         case BallDifferences(blocks, radius, _):
@@ -329,7 +329,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     if not any(moves(view, found.target) for view in views):
         raise nothing_secret(model)
     check_priced(model, found)
-    scaled = found.errors.scaled
+    scaled = found.errors.scaled.csr
     check_sizes(model, views, found.target, scaled)
     return LinearSystem(
         lowered=found,
@@ -337,7 +337,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         views=tuple(views),
         limits=tuple(
             AccuracyLimit(
-                limit.errors.scaled,
+                limit.errors.scaled.csr,
                 float(limit.square),
                 limit.line,
                 limit.text,

@@ -14,8 +14,8 @@ from math import exp, inf, lgamma, log, pi, sqrt
 from typing import TypeVar
 
 import numpy as np
-from scipy import sparse
 
+from privspec.core.sparse import SparseMatrix
 from privspec.families.linear.problem import NORMAL, Problem
 from privspec.families.linear.release import Candidate, LinearRelease
 from privspec.kernel.core.reading import Refused
@@ -79,7 +79,7 @@ def size_of(problem: Problem, release: LinearRelease) -> float | None:
     return None if each is None else float(each.max() if problem.system.worst else each.sum())
 
 
-def sizes_of(rows: sparse.csr_array, problem: Problem, release: LinearRelease) -> Array | None:
+def sizes_of(rows: SparseMatrix, problem: Problem, release: LinearRelease) -> Array | None:
     """The expected size of rows (q, m) of the errors of the outputs; None where that is not known."""
     moved = np.asarray(rows @ release.output_map(problem.system.target))
     squares = np.asarray(moved**2 @ release.row_variances())
