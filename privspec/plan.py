@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,10 +143,12 @@ class Plan:
 
         Raises: VerificationError PS0911 if the spec inside is not the one that was solved.
         """
+        return self._model(_VERIFIED.get(self._fingerprint))
+
+    def _model(self, known: Verification | None) -> Model:
         from privspec.kernel.core.reading import Item, Refused
         from privspec.problem.stored import model_inside
 
-        known = _VERIFIED.get(self._fingerprint)
         if known is not None and known.model is not None:
             return known.model
         try:
@@ -162,7 +164,8 @@ class Plan:
         >>> load("prefix_sums").solve(n=4).verify().ok
         True
         """
-        return self._copied()._judged()
+        _, text = self._copied()
+        return _judged(text)
 
     def verified(self) -> Plan:
         """This plan as it stands now, in a copy that nobody else can change, once every claim of it was re-derived.
@@ -171,10 +174,14 @@ class Plan:
         since is another document. A plan that says "infeasible" promises nothing and only has to be unchanged.
         Raises: VerificationError PS0910 if a claim fails.
         """
-        plan = self._copied()
-        if plan._promises_nothing or plan._fingerprint in _VERIFIED:
-            return plan
-        report = plan._judged()
+        return self._verified()[0]
+
+    def _verified(self) -> tuple[Plan, Verification | None]:
+        """As `verified`, with what was derived again, if anything was."""
+        plan, text = self._copied()
+        if plan._promises_nothing:
+            return plan, _VERIFIED.get(_sha256(text))
+        report = _judged(text)
         if not report.ok:
             raise VerificationError.of(
                 "PS0910",
@@ -182,12 +189,13 @@ class Plan:
                 *(tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed")),
                 help=f"`privspec verify {self.path or 'PLAN'}` shows every claim; solve the spec again",
             )
-        return plan
+        return plan, report
 
-    def _copied(self) -> Plan:
-        """The plan of the JSON text that the document is now."""
+    def _copied(self) -> tuple[Plan, str]:
+        """The plan of the JSON text that the document is now, and the text."""
         try:
-            return Plan(json.loads(self._text), self.path)
+            text = self._text
+            return Plan(json.loads(text), self.path), text
         except (TypeError, ValueError, RecursionError) as error:
             raise _not_a_plan(self.path or Path("the plan"), "it is not a JSON document") from error
 
@@ -208,45 +216,20 @@ class Plan:
         check_digest(self.document)
         return True
 
-    def _judged(self) -> Verification:
-        from privspec.verification import verify
-
-        text = self._text
-        known = _sha256(text)
-        found = _VERIFIED.pop(known, None) or verify(text)
-        if found.ok:
-            if len(_VERIFIED) >= REMEMBERED:
-                _VERIFIED.pop(next(iter(_VERIFIED)))
-            _VERIFIED[known] = found
-        return found
-
-    @property
-    def _judgement(self) -> Judgement:
-        """What was derived again of this document in this process, for pages."""
-        from privspec.explain.facts import Judgement
-
-        found = _VERIFIED.get(self._fingerprint)
-        if found is None:
-            return Judgement()
-        from datetime import date
-
-        claims = tuple((c.name, c.text) for c in found.claims if c.holds)
-        return Judgement(claims, found.told, _kernel_version(), date.today().isoformat())
-
     def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
         from privspec.explain.reports import explain
 
-        plan = self.verified()
-        return explain(plan.document, reader, format, plan.model(), plan._judgement)
+        plan, known = self._verified()
+        return explain(plan.document, reader, format, plan._model(known), _judgement(known))
 
     def summary(self, width: int | None = None) -> str:
         """The short table that `privspec solve` prints."""
         from privspec.explain.summary import summary
 
-        plan = self.verified()
+        plan, known = self._verified()
         path = None if self.path is None else str(self.path)
-        return summary(plan.document, width=width, path=path, model=plan.model(), judgement=plan._judgement)
+        return summary(plan.document, width=width, path=path, model=plan._model(known), judgement=_judgement(known))
 
     def run(
         self,
@@ -291,7 +274,7 @@ class Plan:
         from privspec.execute.family import keys_of, silent
         from privspec.execute.run import run
 
-        plan = self.verified()
+        plan, known = self._verified()
         out = Path(output) if output is not None else None
         if out is not None:
             refuse_overwriting([out], {"the plan": self.path})
@@ -304,7 +287,7 @@ class Plan:
             ledger,
             out,
             strict,
-            plan.model(),
+            plan._model(known),
             randomness,
             new_ledger=new_ledger,
             progress=told,
@@ -384,10 +367,36 @@ class Plan:
     def _repr_html_(self) -> str:
         from privspec.explain.reports import plan_html
 
-        plan = self.verified()
-        return plan_html(plan.document, plan.model(), plan._judgement)
+        plan, known = self._verified()
+        return plan_html(plan.document, plan._model(known), _judgement(known))
 
 
+def _judged(text: str) -> Verification:
+    """What is derived again of the text of a plan: once in a process, if every claim of it holds."""
+    from privspec.verification import verify
+
+    known = _sha256(text)
+    found = _VERIFIED.pop(known, None) or verify(text)
+    if found.ok:
+        if len(_VERIFIED) >= REMEMBERED:
+            _VERIFIED.pop(next(iter(_VERIFIED)))
+        _VERIFIED[known] = found
+    return found
+
+
+def _judgement(found: Verification | None) -> Judgement:
+    """What was derived again of a document, for pages."""
+    from privspec.explain.facts import Judgement
+
+    if found is None:
+        return Judgement()
+    from datetime import date
+
+    claims = tuple((c.name, c.text) for c in found.claims if c.holds)
+    return Judgement(claims, found.told, _kernel_version(), date.today().isoformat())
+
+
+@cache
 def _kernel_version() -> str:
     """The version of this package, and a digest of the kernel's own source."""
     from importlib.resources import files

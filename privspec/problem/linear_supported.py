@@ -48,17 +48,19 @@ def refuse_too_large(model: Model, layout: Layout) -> None:
 
     Raises: SpecError PS0512 with one diagnostic for each value that does not.
     """
+    secret = f" for {layout.width:,} secret numbers" if layout.width > 1 else ""
     refuse_all(
         Diagnostic.at(
             model.source,
             node.span,
             "PS0512",
-            f"{node.name} has {size:,} entries for {layout.width:,} secret numbers, which is too much to compute with",
+            f"{node.name} has {size:,} entries{secret}, which is too much to compute with",
             label=f"more than {LARGEST_MAP:,} coefficients",
             help="use fewer cells, a coarser grid or fewer answers",
         )
         for node in (*model.intermediates, *model.outputs)
-        if (size := prod(node.type.shape)) * layout.width > LARGEST_MAP
+        # besides the inputs a value may depend on itself, before it is known what of the inputs is alike
+        if (size := prod(node.type.shape)) * (layout.width + 1) > LARGEST_MAP
     )
 
 
