@@ -53,18 +53,19 @@ class Alike:
         return [copies for copies in self.copies for _ in range(self.length)]
 
 
-def told_apart(vectors: int | None, parts: list[tuple[int, Wholes]], balls: list[Ball | None], more: bool) -> bool:
+def told_apart(
+    vectors: int | None, held: list[tuple[int, Wholes, Ball | None]], seen: list[tuple[int, Wholes]], more: bool
+) -> bool:
     """Whether shapes are not those of so many numbers or vectors, or anything is not the same for all of a vector.
 
-    `parts`: coordinates and shape of inputs and outputs; `balls`: radius, dimension and norm of inputs; `more`: whether
-    something adds to single numbers, or looks at them.
+    Of inputs and outputs how many coordinates they have and their shape, of inputs the radius, dimension and norm of a
+    ball; `more`: whether something adds to single numbers, or looks at them.
     """
-    each = vectors or 1
+    parts, each = [*((size, shape) for size, shape, _ in held if vectors), *seen], vectors or 1
     if any(prod(shape) != size * each for size, shape in parts):
         return True
-    apart = any(shape[-1:] != (each,) for _, shape in parts) or any(
-        one is None or one[1:] != (each, 2) for one in balls
-    )
+    apart = any(ball is None or ball[1:] != (each, 2) for *_, ball in held)
+    apart = apart or any(shape[-1:] != (each,) for _, shape in parts)
     return vectors is not None and (apart or more or each == 1)
 
 

@@ -105,7 +105,7 @@ def test_gauges_are_those_of_equal_shares(name: str, seed: int) -> None:
     sizes = []
     for moves, asked in ((units_of(difference, places), column), (units_of(difference), wide)):
         owners = {i: (unit, piece) for unit, (own, _) in enumerate(moves[0]) for piece in own for i in piece.at}
-        sizes.append(gauge(moves, owners, {i: v for i, v in asked.items() if v}))
+        sizes.append(gauge(moves, owners, {i: rational(v) for i, v in asked.items() if v}))
     assert sizes[0] == sizes[1] is not None
 
 

@@ -207,11 +207,10 @@ class Linear:
         fits = all((one.nrows(), one.ncols()) == (self.size, width) for one, width in maps)
         if not fits or len(self.offset) != self.size or terms != {self.size}:
             raise Refused("has arrays that are not of the size of its inputs and outputs")
-        parts = [(one.stop - one.start, one.shape) for one in self.held]
-        parts = parts * bool(self.vectors) + [(one.stop - one.start, one.shape) for one in self.released]
-        balls = [one.ball if one.units is None else None for one in self.held]
+        taken = [(one.stop - one.start, one.shape, one.ball if one.units is None else None) for one in self.held]
+        seen = [(one.stop - one.start, one.shape) for one in self.released]
         more = self.constants, self.accuracy, self.sites, self.worst, self.errors.sizes, any(self.offset)
-        if told_apart(self.vectors, parts, balls, any(more)):
+        if told_apart(self.vectors, taken, seen, any(more)):
             raise Refused("is of a shape that does not fit, or tells the numbers of its vectors apart")
 
     @property
