@@ -20,7 +20,7 @@ from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
-from privspec.kernel.core.numbers import rational, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
@@ -54,7 +54,7 @@ class LinearRules(Rules):
         law, sites, run, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
         release = judge(case, law, run, case.claims.fields("views", "bound")[0])
         block, found = release.problem, Figures.of(release)
-        averages(case, block, found)
+        averages(case, release, found)
         grids(case, release, found)
         whole = figures.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
         spread.same(None if whole is None else figures.doubles(whole))
@@ -69,18 +69,17 @@ class LinearRules(Rules):
         return let_through(case, executed, view, outputs, witness)
 
 
-def averages(case: Case, block: Linear, found: Figures) -> None:
+def averages(case: Case, release: Release, found: Figures) -> None:
     """What is released averages to what it is for, over all inputs of the box; constants enter as the problem says."""
-    reach = list[Fraction]()
+    block, reach = release.problem, list[Fraction]()
     for held in block.held:
         low, high = (-held.ball[0], held.ball[0]) if held.ball else (held.lower, held.upper)
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
         most = Fraction(held.records) if held.cells and held.records is not None else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
-    off = found.mean - block.target
-    outputs, terms = figures.moved_by(off, reach), block.errors.of(off)
-    moved = outputs + (outputs if terms is off else figures.moved_by(terms, reach))
-    share = _share(moved, found.spread + found.squares)
+    off = found.noise * release.strategy - block.target
+    share, terms = _share(figures.moved_by(off, reach), found.spread), block.errors.of(off)
+    share = share if terms is off else max(share, _share(figures.moved_by(terms, reach), found.squares))
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
@@ -108,7 +107,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
 
 def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
     """The largest square, as a share of that of its deviation; in its own units where that is 0."""
-    return max(size**2 / (square or 1) for size, square in zip(moved, squares, strict=True))
+    return fraction(max(rational(a) ** 2 / rational(b or Fraction(1)) for a, b in zip(moved, squares, strict=True)))
 
 
 def places(case: Case, release: Release, found: Figures, sites: Item) -> None:

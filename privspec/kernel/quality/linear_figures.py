@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx, fmpq_mat, fmpz_mat
+from flint import ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end, fraction, rational
@@ -43,15 +43,18 @@ def weighed(weights: list[Fraction], matrix: Matrix) -> Matrix:
     return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
 
 
-def times(matrix: Matrix, values: list[Fraction]) -> list[Fraction]:
-    """A matrix times a column."""
-    return [fraction(v) for v in (matrix * fmpq_mat(len(values), 1, list(map(rational, values)))).entries()]
+def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[Fraction]:
+    """A matrix of whole numbers, all of them over one, times a column."""
+    column, unit = fmpq_mat(len(values), 1, list(map(rational, values))).numer_denom()
+    return [Fraction(int(v), int(below * unit)) for v in (whole * column).entries()]
 
 
 def moved_by(matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
     """How far each row moves where columns move by at most so much."""
+    if not any(sizes):
+        return [NONE] * matrix.nrows()
     whole, below = matrix.numer_denom()
-    return times(fmpq_mat(fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries())))) / below, sizes)
+    return times(fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries()))), below, sizes)
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
@@ -72,8 +75,7 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
 def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
     """For each row the expected square, when the columns are independent noise of these variances."""
     whole, below = moves.numer_denom()
-    squares = fmpz_mat(moves.nrows(), moves.ncols(), [v * v for v in whole.entries()])
-    return times(fmpq_mat(squares) / below**2, variances)
+    return times(fmpz_mat(moves.nrows(), moves.ncols(), [v * v for v in whole.entries()]), below**2, variances)
 
 
 def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
@@ -88,14 +90,13 @@ def doubles(matrix: Matrix) -> list[list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """From independent noise of `variances` (k,) to the outputs: `noise` (m, k); `mean` (m, n): what they average.
+    """From independent noise of `variances` (k,) to the outputs: `noise` (m, k).
 
     `spread`: the variance of each output; `squares`: the expected square of each error term of the loss; `value`: the
     loss; `lines`: what each accuracy line bounds.
     """
 
     noise: Matrix
-    mean: Matrix
     variances: list[Fraction]
     spread: list[Fraction]
     squares: list[Fraction]
@@ -128,5 +129,5 @@ class Figures:
             value if chance is None else size_up(release, errors, errors.of(noise), value, chance)
             for errors, value, chance in values
         ]
-        value = max(terms) if block.worst else sum(terms, NONE)
-        return cls(noise, noise * release.strategy, variances, spread, own, value, lines)
+        value = max(terms) if block.worst else fraction(sum(map(rational, terms), fmpq(0)))
+        return cls(noise, variances, spread, own, value, lines)
