@@ -24,22 +24,22 @@ MANTISSA_BITS = 48
 
 def exp_down(exponent: Fraction, bits: int = BITS) -> Fraction:
     """The largest multiple of 2^-bits that is not above e^exponent."""
-    return Fraction(1) if exponent == 0 else _whole(_exp(exponent), exponent, bits, up=False)
+    return Fraction(1) if exponent == 0 else _whole(_exp(exponent), bits, _digits(exponent), up=False)
 
 
 def exp_up(exponent: Fraction, bits: int = BITS) -> Fraction:
     """The least multiple of 2^-bits that is not below e^exponent."""
-    return Fraction(1) if exponent == 0 else _whole(_exp(exponent), exponent, bits, up=True)
+    return Fraction(1) if exponent == 0 else _whole(_exp(exponent), bits, _digits(exponent), up=True)
 
 
 def log_down(value: Fraction, bits: int = BITS) -> Fraction:
     """The largest multiple of 2^-bits that is not above the logarithm of a positive number."""
-    return Fraction(0) if value == 1 else _whole(_log(value), value, bits, up=False)
+    return Fraction(0) if value == 1 else _whole(_log(value), bits, up=False)
 
 
 def log_up(value: Fraction, bits: int = BITS) -> Fraction:
     """The least multiple of 2^-bits that is not below the logarithm of a positive number."""
-    return Fraction(0) if value == 1 else _whole(_log(value), value, bits, up=True)
+    return Fraction(0) if value == 1 else _whole(_log(value), bits, up=True)
 
 
 def _exp(value: Fraction) -> Callable[[], Any]:
@@ -54,12 +54,16 @@ def _log(value: Fraction) -> Callable[[], Any]:
     return lambda: arb(fmpq(value.numerator, value.denominator)).log()
 
 
-def _whole(enclose: Callable[[], Any], value: Fraction, bits: int, *, up: bool) -> Fraction:
-    """An irrational number rounded to a multiple of 2^-bits: enough digits always decide."""
+def _digits(exponent: Fraction) -> int:
+    """Binary digits of e^exponent before the point, at most: e < 2^1.5."""
+    return max(0, int(exponent * 3 // 2)) if abs(exponent) < 2**20 else 64
+
+
+def _whole(enclose: Callable[[], Any], bits: int, digits: int = 0, *, up: bool) -> Fraction:
+    """An irrational number of so many digits, rounded to a multiple of 2^-bits: enough of them always decide."""
     from flint import arb, ctx
 
-    magnitude = max(0, int(value * 3 // 2)) if abs(value) < 2**20 else 64  # e < 2^1.5: digits before the point
-    precision = bits + magnitude + 64
+    precision = bits + digits + 64
     while True:
         with ctx.workprec(precision):
             ball = enclose() * arb(2) ** bits
