@@ -32,7 +32,6 @@ from privspec.manual import copy_template, list_templates, template_text
 from privspec.model.values import show
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
-from privspec.stated import executed_part
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
 CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")
@@ -142,11 +141,11 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return ["--input", f"{block['source']}={path}"]
     if "alternatives" in plan["mechanism"]:
         return ballots_for(plan, folder)
-    for entry in executed_part(plan)["inputs"]:
+    for entry in plan["problem"]["blocks"][0]["held"]:
         path = folder / f"{entry['name']}.csv"
-        if "attributes" in entry:
-            rows = [",".join(a["name"] for a in entry["attributes"])]
-            rows += [",".join(str(one_of(dice, a)) for a in entry["attributes"]) for _ in range(50)]
+        if columns := entry["columns"]:
+            rows = [",".join(a["name"] for a in columns)]
+            rows += [",".join(str(one_of(dice, a)) for a in columns) for _ in range(50)]
         else:
             values = dice.uniform(float(entry["lower"]), float(entry["upper"]), entry["stop"] - entry["start"])
             rows = [entry["name"], *(repr(float(v)) for v in values)]
@@ -227,7 +226,7 @@ def ballots_for(plan: dict[str, Any], folder: Path) -> list[str]:
 
 
 def one_of(dice: np.random.Generator, attribute: dict[str, Any]) -> Any:
-    if "values" in attribute:
+    if attribute["values"]:
         return attribute["values"][int(dice.integers(len(attribute["values"])))]
     return int(dice.integers(attribute["lower"], attribute["upper"] + 1))
 

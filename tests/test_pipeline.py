@@ -24,7 +24,6 @@ from privspec.families.family import Settings
 from privspec.manual import template_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan
-from privspec.stated import executed_part
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -131,12 +130,12 @@ def holds(plan: Plan, tmp_path: Path, **data: Any) -> None:
 
 def log_ratio(plan: Plan, outputs: tuple[str, ...]) -> Fraction:
     """The largest log-ratio of what is seen, from the exact numbers that are executed: sum |B_i| / b over rows used."""
-    executed = executed_part(plan.document)
+    executed, (block,) = plan.document["mechanism"]["executed"], plan.document["problem"]["blocks"]
     found = DyadicMatrix.from_json(executed["strategy"])
     strategy, unit = found.integers.tolist(), found.unit
     rebuilt = DyadicMatrix.from_json(executed["reconstruction"]["matrix"]).integers
     scales, grid = [Fraction(b) for b in executed["noise"]["scale"]], Fraction(2) ** int(executed["grid"][2:])
-    seen = [r for o in executed["outputs"] if o["name"] in outputs for r in range(o["start"], o["stop"])]
+    seen = [r for o in block["released"] if o["name"] in outputs for r in range(o["start"], o["stop"])]
     used = [k for k in range(len(scales)) if rebuilt[seen, k].any()]
     entries = range(len(strategy[0]))
     return max(sum((abs(strategy[k][i]) * unit + grid) / scales[k] for k in used) for i in entries)

@@ -367,11 +367,11 @@ def _spread(deviations: Array) -> tuple[Quantity, Quantity, Quantity]:
 
 def _input(held: Place, where: Context) -> InputFact:
     cells, limits = held.layout == "cells", ""
-    if held.attributes is not None:
-        limits = " × ".join(a.name for a in held.attributes)
+    if cells:
+        limits = " × ".join(one.name for one in held.columns)
     elif held.ball is not None:
         ball = held.ball
-        limits = f"in runs of {ball.size} inside the l{ball.norm} ball of radius {ball.radius}"
+        limits = f"in runs of {ball.dimension} inside the l{ball.norm} ball of radius {ball.radius}"
     elif held.lower is not None:
         low, high = _range(held.lower), _range(held.upper)
         limits = f"{low} to {high}" if low and high and (low, high) != ("0", "inf") else ""

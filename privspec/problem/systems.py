@@ -484,8 +484,8 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
             hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"
             yield at(line.span, "a line given the model that several outputs or runs share", hint)
         for part in sharing:
-            own = part.model.requirements[part.lines.index(number)]
-            if own.neighbours.describe() != line.neighbours.describe():
+            inside = part.model.requirements[part.lines.index(number)]
+            if inside.neighbours.describe() != line.neighbours.describe():
                 yield at(
                     line.span, "a unit that differs between the outputs of this line", "name it: replacing one person"
                 )

@@ -15,7 +15,6 @@ from privspec.core.diagnostics import SpecError
 from privspec.families.document import decimal_up
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
-from privspec.stated import executed_part
 
 from .cases import GAUSSIAN, PURE
 from .graphs import specs
@@ -102,14 +101,16 @@ def test_executed_matrices_compute_the_targets(text: str, seed: int) -> None:
         reject()
     model = model_of(text)
     u = np.random.default_rng(seed).normal(size=model.size)
-    executed = executed_part(plan.document)
+    executed, block = (
+        plan.document["mechanism"]["executed"],
+        read(Linear, Item(plan.document["problem"]["blocks"][0], "block")),
+    )
     strategy, reconstruction = matrix(executed["strategy"]), matrix(executed["reconstruction"]["matrix"])
     answers = reconstruction @ strategy @ u
     if executed["reconstruction"]["of"] == "inputs":
         found = targets(model, answers)
     else:
-        offsets = [np.broadcast_to(o["offset"], (o["stop"] - o["start"],)) for o in executed["outputs"]]
-        found = answers + np.concatenate(offsets)
+        found = answers + np.array(block["offset"]["rows"]) * float(Fraction(block["offset"]["unit"]))
     expected = targets(model, u)
     np.testing.assert_allclose(found, expected, atol=1e-6 * (1 + np.abs(expected).max()))
 
