@@ -101,10 +101,7 @@ def test_executed_matrices_compute_the_targets(text: str, seed: int) -> None:
         reject()
     model = model_of(text)
     u = np.random.default_rng(seed).normal(size=model.size)
-    executed, block = (
-        plan.document["mechanism"]["executed"],
-        read(Linear, Item(plan.document["problem"]["blocks"][0], "block")),
-    )
+    executed, (block,) = plan.document["mechanism"]["executed"], plan.document["problem"]["blocks"]
     strategy, reconstruction = matrix(executed["strategy"]), matrix(executed["reconstruction"]["matrix"])
     answers = reconstruction @ strategy @ u
     if executed["reconstruction"]["of"] == "inputs":
