@@ -43,7 +43,10 @@ FINE = 192
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column that is read: its values in order, or integers between two ends, or neither where they are unknown."""
+    """A column that is read: its values in order, or integers between two ends, or neither where they are unknown.
+
+    `grouped`: a part of the key, else it has a condition; `kept`: the places of the values that count, None for all.
+    """
 
     name: str
     grouped: bool

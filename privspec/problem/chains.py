@@ -18,6 +18,7 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.records import dataclass
 from privspec.core.sparse import SparseMatrix, kron
+from privspec.kernel.chains import Output
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.evaluate import bind_call
@@ -41,16 +42,6 @@ LARGEST_PAIRS = 300_000
 """Pairs of values, over all entries and laws, that are judged one by one."""
 LARGEST_TABLE = 2**21
 """Numbers in what the entries add: entries times answers times values."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainOutput:
-    """Where an output stands among all released numbers."""
-
-    name: str
-    start: int
-    stop: int
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +80,7 @@ class ChainBlock:
     starts: Numbers
     steps: Numbers
     network: tuple[ConditionalLaw, ...]
-    released: tuple[ChainOutput, ...]
+    released: tuple[Output, ...]
     added: Numbers
     offset: Numbers
     weights: Numbers
@@ -196,7 +187,7 @@ def block_of(model: Model) -> ChainBlock:
             ConditionalLaw(one.parents, Numbers.of([p for row in one.rows for p in row], (len(one.rows), size)))
             for one in chain.network
         ),
-        released=tuple(ChainOutput(one.name, one.start, one.stop, one.shape) for one in system.outputs),
+        released=tuple(Output(one.name, one.start, one.stop, one.shape) for one in system.outputs),
         added=numbers_of(added, (chain.length, m, size)),
         offset=numbers_of(system.offset, (m,)),
         weights=_weights(system.errors, m),

@@ -14,6 +14,7 @@ import numpy as np
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel.keys import Accuracy, KeyColumn
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.conditions import GROUPS, LEAST
@@ -45,35 +46,6 @@ MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP", "rho-zCDP")
 
 
 @dataclass(frozen=True, slots=True)
-class KeyColumn:
-    """A column that is read: a part of the key where `grouped`, else one with a condition on it.
-
-    Of a listed column `values` are in order, or it has the integers `lower` to `upper`; of an unknown one there is
-    nothing. `kept`: the places of the values that are counted, None for all.
-    """
-
-    name: str
-    grouped: bool
-    values: tuple[str, ...]
-    lower: int | None
-    upper: int | None
-    kept: tuple[int, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyAccuracy:
-    """An error that may be `bound` at most, as those of a block are said."""
-
-    error: str
-    at_least: int
-    weight: Fraction
-    kind: str
-    bound: Fraction
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class KeyBlock:
     """The keys of `source` that are shown in `output`, with their `counts` or alone.
 
@@ -94,7 +66,7 @@ class KeyBlock:
     expression: str
     kind: str
     sizes: Numbers | None
-    accuracy: tuple[KeyAccuracy, ...]
+    accuracy: tuple[Accuracy, ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -154,7 +126,7 @@ def _block(model: Model) -> KeyBlock:
         kind=loss.kind,
         sizes=sizes,
         accuracy=tuple(
-            KeyAccuracy(
+            Accuracy(
                 found.error,
                 found.at_least(model),
                 found.term.weight,

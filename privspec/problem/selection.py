@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel.selection import Cost, Counts, Ranks, Where
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
@@ -47,31 +48,6 @@ MOST_GROUPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """Records count whose column has one of these values, of all `values` that it may have, in order."""
-
-    column: str
-    values: tuple[str, ...]
-    kept: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RankScore:
-    """How many records are wanted on the other side of an answer: the answer sought has this `share` of them below."""
-
-    FORM: ClassVar[str] = "ranks"
-
-    share: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class CountScore:
-    """How many records fewer have an answer than have the most frequent one."""
-
-    FORM: ClassVar[str] = "counts"
-
-
-@dataclass(frozen=True, slots=True)
 class Law:
     """What serves the loss alone: `size` records, each counted with a chance, and the `chances` of the answers then.
 
@@ -82,16 +58,6 @@ class Law:
     counted: Fraction
     chances: Numbers
     groups: tuple[Fraction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionCost:
-    """`weight` times a cost: "ranks" that the answer is off by, its "distance" to a power, or whether it differs."""
-
-    form: str
-    power: int
-    weight: Fraction
-    worst: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +76,12 @@ class Selection:
     column: str
     answers: tuple[str, ...]
     numbers: tuple[Fraction, ...] | None
-    where: tuple[Condition, ...]
-    by: tuple[Condition, ...]
-    score: RankScore | CountScore
+    where: tuple[Where, ...]
+    by: tuple[Where, ...]
+    score: Ranks | Counts
     records: int | None
     law: Law | None
-    cost: SelectionCost
+    cost: Cost
     expression: str
     families: tuple[str, ...]
 
@@ -156,9 +122,9 @@ class Selection:
         return tuple(found)
 
 
-def sought_words(score: RankScore | CountScore) -> str:
+def sought_words(score: Ranks | Counts) -> str:
     """What is sought, without the name of a function."""
-    if isinstance(score, CountScore):
+    if isinstance(score, Counts):
         return "the value that the most records have"
     if score.share in (0, 1):
         return f"the {'largest' if score.share else 'least'} value"
@@ -170,7 +136,7 @@ def cost_words(block: Selection) -> str:
     cost = block.cost
     said = {
         "ranks": "number of records between the value drawn and the one sought"
-        if isinstance(block.score, RankScore)
+        if isinstance(block.score, Ranks)
         else "number of records that the most frequent value has more than the one drawn",
         "distance": f"{'squared ' * (cost.power == 2)}distance of the value drawn from the one sought",
         "mismatch": "chance that the value drawn is not the one sought",
@@ -238,7 +204,7 @@ class _Reader:
         by = self._groups(call)
         where = tuple(one for one in self._conditions(call) if one.column not in {group.column for group in by})
         adding = any(line.neighbours.adding for line in model.requirements)
-        score = CountScore() if aim.share is None else RankScore(aim.share)
+        score = Counts() if aim.share is None else Ranks(aim.share)
         if cost.worst and cost.form != "ranks":
             text = f"solve takes worst[ ... ] of ranks alone here: at the worst data no {self.output.name} is near"
             hint = f"write worst[ rank_error({self.output.name}, {call.text}) ], or give a law of {column} and write E"
@@ -266,13 +232,13 @@ class _Reader:
 
     # -- what is asked
 
-    def _cost(self, loss: syntax.Expr) -> tuple[SelectionCost, syntax.Counting]:
+    def _cost(self, loss: syntax.Expr) -> tuple[Cost, syntax.Counting]:
         match list(terms(loss, self.model)):
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
                 found = self._body(body)
                 if found is not None:
                     form, power, call = found
-                    return SelectionCost(form, power, weight, operator == "worst"), call
+                    return Cost(form, power, weight, operator == "worst"), call
         name, call = self.output.name, next(_asked(self.model))
         hint = f"E[ |{name} - {call.text}| ], or worst[ rank_error({name}, {call.text}) ]"
         if self._sought(call).share is None:
@@ -345,7 +311,7 @@ class _Reader:
         numbers = tuple(sorted(Fraction(value) for value in values))
         return numbers, tuple(map(show, numbers))
 
-    def _conditions(self, call: syntax.Counting) -> Iterator[Condition]:
+    def _conditions(self, call: syntax.Counting) -> Iterator[Where]:
         public = environment(self.model)
         for one in call.arguments:
             if not isinstance(one, syntax.Keyword):
@@ -357,9 +323,9 @@ class _Reader:
             kept = evaluate(one.value, public)
             assert isinstance(kept, tuple)
             places = tuple(i for i, element in enumerate(elements) if element in kept)
-            yield Condition(one.name, tuple(map(show, elements)), places)
+            yield Where(one.name, tuple(map(show, elements)), places)
 
-    def _groups(self, call: syntax.Counting) -> tuple[Condition, ...]:
+    def _groups(self, call: syntax.Counting) -> tuple[Where, ...]:
         """The columns of groups in the order of the table, with the values that conditions leave of them."""
         public = environment(self.model)
         asked = [one.value for one in call.arguments if isinstance(one, syntax.Keyword) and one.name == GROUPS]
@@ -369,7 +335,7 @@ class _Reader:
         for name, domain in self.table.attributes:
             if name in names:
                 values = tuple(map(show, domain.elements()))
-                found.append(kept.get(name) or Condition(name, values, tuple(range(len(values)))))
+                found.append(kept.get(name) or Where(name, values, tuple(range(len(values)))))
         if prod(len(one.kept) for one in found) > MOST_GROUPS:
             raise Failure("PS0515", call.span, f"solve takes up to {MOST_GROUPS:,} groups", help="use fewer groups")
         return tuple(found)
@@ -381,8 +347,8 @@ class _Reader:
         column: str,
         answers: tuple[str, ...],
         numbers: tuple[Fraction, ...] | None,
-        where: tuple[Condition, ...],
-        by: tuple[Condition, ...],
+        where: tuple[Where, ...],
+        by: tuple[Where, ...],
     ) -> Law:
         """What one record has in the column and the conditions, each by its own law.
 
@@ -429,7 +395,7 @@ class _Reader:
         own: Domain,
         answers: tuple[str, ...],
         numbers: tuple[Fraction, ...] | None,
-        inside: Condition | None,
+        inside: Where | None,
         public: Environment,
     ) -> list[Fraction]:
         """The chance of each answer, of a record that counts or does not: those that do not count have none."""
