@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -418,6 +418,31 @@ MESSAGE, PARTY = "message", "party"
 """The entries of a message that hold what its party says, and who it is where parties are not of one set."""
 Party = TypeVar("Party")
 Said = TypeVar("Said")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OwnMessage(Secret):
+    """What one party says: who it is, under the name of its set, beside what `say` draws."""
+
+    of: str
+    party: str
+    rules: tuple[str, ...]
+    say: Callable[[Randomness], Mapping[str, NDArray[Any]]]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        return Drawn({self.of: np.array([self.party], dtype=object), **self.say(randomness)})
+
+
+def refuse_missing(
+    found: Container[Any], names: Iterable[tuple[Any, str]], of: str, why: str = "", help_: str | None = None
+) -> None:
+    """Raises: DataError PS0811 where messages of parties, each known by a key and a name, are not among those found."""
+    known = list(names)
+    missing = [name for key, name in known if key not in found]
+    if missing:
+        some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
+        told = f"{len(missing)} of {len(known)} messages are missing: of {of} {some}"
+        refuse("PS0811", told, *((why,) if why else ()), help=help_)
 
 
 def messages_by_party(

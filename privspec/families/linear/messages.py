@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -18,12 +18,13 @@ from privspec.execute.family import (
     MESSAGE,
     PARTY,
     Circumstances,
-    Drawn,
     Keys,
     Mechanism,
+    OwnMessage,
     Secret,
     Simulation,
     messages_by_party,
+    refuse_missing,
 )
 from privspec.execute.keeper import refuse
 from privspec.families.linear.masks import WORD, Roster, added, read_key, take
@@ -240,33 +241,25 @@ class PartyMechanism(Mechanism):
         base, strategy = read_inputs(inputs, data, circumstances), self.parts.executed.strategy
         own = np.ascontiguousarray(strategy.integers[:, self.parts.coordinates(number)][self.parts.rows(number)])
         answers = multiply(DyadicMatrix(own, strategy.exponent), base)
-        return _Part(self, answers, tuple(data_rules(inputs, circumstances.strict)))
+        rules = tuple(data_rules(inputs, circumstances.strict))
+        return OwnMessage(self.parts.index, self.party, rules, partial(self._say, answers))
+
+    def _say(self, answers: ExactVector, randomness: Randomness) -> dict[str, NDArray[Any]]:
+        """The message; the key that masks it is used up before."""
+        parts, grid = self.parts, self.parts.executed.release.grid
+        noise = parts.executed.noise
+        if not isinstance(noise, Shares):
+            rows = parts.rows(parts.number(self.party))
+            return {MESSAGE: _texts(noise.part(rows).release(answers, grid, randomness))}
+        assert self.keys is not None
+        assert self.roster is not None
+        pair = take(self.party, self.keys, self.roster.digest)
+        sent = on_points(answers, grid) + noise.share(len(answers), grid, randomness)
+        masked = self.roster.masked(pair, sent, parts.bits)
+        return {MESSAGE: _texts(integers(masked)), ROSTER: np.array([self.roster.digest], dtype=object)}
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         _no_messages("a message is simulated as part of a run")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Part(Secret):
-    mechanism: PartyMechanism
-    answers: ExactVector
-    rules: tuple[str, ...]
-
-    def draw(self, randomness: Randomness) -> Drawn:
-        """The message; the key that masks it is used up before."""
-        own, parts = self.mechanism, self.mechanism.parts
-        noise, grid = parts.executed.noise, parts.executed.release.grid
-        who = np.array([own.party], dtype=object)
-        if not isinstance(noise, Shares):
-            sent = noise.part(parts.rows(parts.number(own.party))).release(self.answers, grid, randomness)
-            return Drawn({parts.index: who, MESSAGE: _texts(sent)})
-        assert own.keys is not None
-        assert own.roster is not None
-        pair = take(own.party, own.keys, own.roster.digest)
-        sent = on_points(self.answers, grid) + noise.share(len(self.answers), grid, randomness)
-        masked = own.roster.masked(pair, sent, parts.bits)
-        keys = np.array([own.roster.digest], dtype=object)
-        return Drawn({parts.index: who, MESSAGE: _texts(integers(masked)), ROSTER: keys})
 
 
 def _texts(numbers: Integers) -> NDArray[Any]:
@@ -293,17 +286,11 @@ def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
 
     said = messages_by_party(whole.digest, messages, parts.index, read, flaw)
     found, rosters = {who: sent for who, (sent, _) in said.items()}, {roster for _, roster in said.values()}
-    missing = [name for number, name in enumerate(parts.names) if number not in found]
-    if missing:
-        some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
-        refuse(
-            "PS0811",
-            f"{len(missing)} of {parts.parties} messages are missing: of {parts.index} {some}",
-            *(("their masks do not cancel without them: nothing can be read from the others",) if parts.sums else ()),
-            help="ask for the missing messages, or begin again with new keys of those who take part"
-            if parts.sums
-            else None,
-        )
+    why, help_ = "", None
+    if parts.sums:
+        why = "their masks do not cancel without them: nothing can be read from the others"
+        help_ = "ask for the missing messages, or begin again with new keys of those who take part"
+    refuse_missing(found, enumerate(parts.names), parts.index, why, help_)
     if len(rosters) > 1:
         refuse("PS0843", "messages are masked under different rosters", help="all parties need the same public keys")
     answers = integers([0] * whole.executed.strategy.shape[0])

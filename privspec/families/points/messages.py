@@ -20,11 +20,12 @@ from privspec.execute.family import (
     E,
     Keys,
     Mechanism,
+    OwnMessage,
     Secret,
     Simulation,
     messages_by_party,
+    refuse_missing,
 )
-from privspec.execute.keeper import refuse
 from privspec.noise.samplers import Randomness
 
 MESSAGE = "message"
@@ -102,26 +103,16 @@ class OwnReport(Mechanism):
 
         Raises: DataError.
         """
-        return _Own(self, self.whole.alone().read(data, circumstances))
+        own, held = self.whole.alone().read(data, circumstances), self.whole.held
+
+        def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
+            report = own.draw(randomness).outputs[held.output].reshape(-1)
+            return {MESSAGE: np.array([repr(float(value)) for value in report], dtype=object)}
+
+        return OwnMessage(str(held.party), self.party, own.rules, say)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         _no_message("a message is simulated as part of a run")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Own(Secret):
-    mechanism: OwnReport
-    secret: Secret
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return self.secret.rules
-
-    def draw(self, randomness: Randomness) -> Drawn:
-        held = self.mechanism.whole.held
-        report = self.secret.draw(randomness).outputs[held.output].reshape(-1)
-        sent = np.array([repr(float(value)) for value in report], dtype=object)
-        return Drawn({str(held.party): np.array([self.mechanism.party], dtype=object), MESSAGE: sent})
 
 
 def together(whole: Reports[Any, Any], digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
@@ -141,10 +132,7 @@ def together(whole: Reports[Any, Any], digest: str, messages: Sequence[Mapping[s
         return "" if fits else f"is no report of {held.party} {number + 1}"
 
     found = messages_by_party(digest, messages, str(held.party), read, flaw)
-    missing = [str(number + 1) for number in range(held.count) if number not in found]
-    if missing:
-        some = ", ".join(missing[:5]) + (", .." if len(missing) > 5 else "")
-        refuse("PS0811", f"{len(missing)} of {held.count} messages are missing: of {held.party} {some}")
+    refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
     values = np.array([found[number] for number in range(held.count)], dtype=np.float64)
     return Drawn({held.output: values.reshape(held.shape)})
 

@@ -21,6 +21,7 @@ from privspec.execute.family import (
     FamilyMechanism,
     Keys,
     Mechanism,
+    OwnMessage,
     Plan,
     Secret,
     Simulation,
@@ -421,28 +422,16 @@ class PartyMechanism(Mechanism):
         found = sum(len(part) for part in parts)
         if found != 1:
             refuse_number(self.executed, found)
-        return _OneParty(self, parts[0], circumstances)
+
+        def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
+            return {MESSAGE: self.executed.laws[0].each(parts[0], randomness)[0]}
+
+        return OwnMessage(str(self.executed.party), self.party, rules_of(self.executed, circumstances.strict), say)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Messages of a party whose statistic is zero."""
         zeros = np.zeros((asked.repetitions, self.executed.route.size), dtype=np.int64)
         return self.executed.laws[0].each(zeros, SimulationRandomness(asked.seed))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _OneParty(Secret):
-    mechanism: PartyMechanism
-    statistic: Steps
-    circumstances: Circumstances
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return rules_of(self.mechanism.executed, self.circumstances.strict)
-
-    def draw(self, randomness: Randomness) -> Drawn:
-        noisy = self.mechanism.executed.laws[0].each(self.statistic, randomness)[0]
-        who = np.array([self.mechanism.party], dtype=object)
-        return Drawn({str(self.mechanism.executed.party): who, MESSAGE: noisy})
 
 
 def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
