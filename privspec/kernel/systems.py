@@ -318,7 +318,7 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
     spent = [(name, figures) for name, figures, times in each for _ in range(times)]
     amounts, reached = guarantee.asked, guarantee.achieved
     because: tuple[str, ...] = (NOTE,)
-    words = " and ".join(_share_words(*one) for one in each) + " together"
+    words = " and ".join(_share_words(*one) for one in each) + " together" * (len(spent) > 1)
     if len(spent) == 1:
         made = sharing[0][1].measure  # at the amounts that the line asks for
         same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)

@@ -27,7 +27,7 @@ KINDS = {
     "secure_sum": Meaning(
         public=True,
         shared=True,
-        shown="what all add up to in each of {answers} answers, and {colluding} shares of it",
+        shown="the sums of what all parties add ({answers} in number), and {colluding} shares of each",
     ),
 }
 PARTS = "parts"

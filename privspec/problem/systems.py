@@ -100,7 +100,12 @@ class System:
             *picked,
             *(f"{part.names}: {trust_words(part.problem.trust)}" for part in self.parts if trusts),
             *(words for part in self.parts for words in part.words()),
-            *(words for part in self.parts for block in part.problem.blocks for words in block.words()),
+            *(
+                f"{part.names}: {words}" if len(self.parts) > 1 else words
+                for part in self.parts
+                for block in part.problem.blocks
+                for words in block.words()
+            ),
         )
 
 
