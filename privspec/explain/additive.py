@@ -167,7 +167,7 @@ class AdditiveNoise(AddedNoise):
                 what = "" if loss.squared else ", of sizes of errors on average"
                 return "Expected error per answer", f"{each}  (root mean square; loss {loss.value}{what})"
         elif len(self.outputs) > 1:
-            return f"Expected error {loss.error_of}", f"{each}  (root mean square)"
+            return loss.error_label, f"{each}  (root mean square)"
         return AddedNoise.error(self, facts)
 
     # --- the pages

@@ -65,7 +65,7 @@ def _result(facts: Facts) -> tuple[Block, ...]:
             rows.append(("Standard error of the simulated loss", str(loss.standard_error)))
         if loss.error is not None:
             error = f"± {loss.error} (root mean square; variance {loss.variance})"
-            rows.append((f"Expected error, {loss.error_of}", error))
+            rows.append((loss.error_label, error))
     rows += [
         *((f"Ties in {name}", taken) for name, taken in facts.context.ties.items()),
         ("Solver", solver.name),

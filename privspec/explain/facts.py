@@ -106,6 +106,11 @@ class LossFact:
     worst: bool
 
     @property
+    def error_label(self) -> str:
+        """What its error is called in a table: "Expected error per answer"."""
+        return f"Expected error {'per answer' if self.error_of == 'an answer' else f'of {self.error_of}'}"
+
+    @property
     def squared(self) -> bool:
         """Whether its root is an error."""
         return self.units.startswith("squared ")
@@ -461,7 +466,7 @@ class AddedNoise(MechanismFact):
             return "Expected loss", ""
         if loss.error is None:
             return "Expected loss", f"{loss.value} {loss.units}".strip()
-        return f"Expected error {loss.error_of}", f"± {loss.error}  (root mean square; variance {loss.variance})"
+        return loss.error_label, f"± {loss.error}  (root mean square; variance {loss.variance})"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """The error of a design; how many times the loss where errors are not known or read the same."""
