@@ -291,7 +291,7 @@ class _Selected:
     def apply(self, counts: Any) -> Array:
         """(cells, *batch) -> (groups, *batch), the last column running fastest."""
         array = as_float(counts)
-        found: Array = self.matrix() @ array.reshape(len(array), -1)
+        found: Array = self.matrix() @ array.reshape(len(array), prod(array.shape[1:]))
         return found.reshape((self.size, *array.shape[1:]))
 
     def matrix(self) -> SparseMatrix:

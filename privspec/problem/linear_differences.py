@@ -22,6 +22,7 @@ from privspec.core.sparse import SparseMatrix
 from privspec.kernel.apart import GROUPS
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import Piece, pieces
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.lengths import moves_of
 from privspec.kernel.participation import PERSON, Room
 from privspec.model.graph import Model
@@ -265,13 +266,13 @@ class Sensitivity:
 def sensitivity(model: Model, requirement: Requirement, matrix: Array) -> Sensitivity | None:
     """The largest change of `matrix @ u` between the neighbours of a requirement.
 
-    Returns: None if there is no limit, or the inputs are not made of numbers.
+    Returns: None if there is no limit, the inputs are not made of numbers, or units change in too many ways to list.
     """
     try:
         moved = moved_by(model, requirement)
-    except (UnboundedError, Failure, SpecError):
+        found = [_largest(matrix, part) for part, _ in sets_of(moved, Layout.laid(model.blocks), matrix)]
+    except (UnboundedError, Failure, SpecError, Refused):
         return None
-    found = [_largest(matrix, part) for part, _ in sets_of(moved, Layout.laid(model.blocks), matrix)]
     if not found:
         return None
     return Sensitivity(max(one.l2 for one in found), all(one.exact for one in found))

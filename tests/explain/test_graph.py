@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from privspec.api import load
 from privspec.explain.graph_svg import graph_svg
 from privspec.explain.graph_words import describe_graph
+from privspec.manual import list_templates
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "model"))
 import model_specs as specs
@@ -65,3 +67,11 @@ def test_boxes_do_not_overlap(tmp_path):
         for b in placed[i + 1 :]:
             apart = a.x + a.width <= b.x or b.x + b.width <= a.x or a.y + a.height <= b.y or b.y + b.height <= a.y
             assert apart, (a.name, b.name)
+
+
+@pytest.mark.parametrize("name", [one.name for one in list_templates()])
+def test_every_template_has_a_graph_in_words(name):
+    """Also those of which nobody knows how many keys, and so how many cells, there are."""
+    model = load(name).check()
+    words = describe_graph(model)
+    assert all(node.name in words for node in model.nodes.values() if "." not in node.name)

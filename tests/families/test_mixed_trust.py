@@ -89,7 +89,7 @@ def test_each_part_is_under_its_own_trust(plan: Plan) -> None:
     assert report.ok
     seen = [claim.text for claim in report.claims if claim.name == "view"]
     assert any("all 5 messages" in text for text in seen)
-    assert any("and 2 shares of it" in text for text in seen)
+    assert any("and 2 shares of each" in text for text in seen)
     assert any("1 of 1 noisy answers" in text for text in seen)
 
 

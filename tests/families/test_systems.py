@@ -253,7 +253,7 @@ def test_parts_may_be_secure_sums_of_the_same_parties(tmp_path: Path) -> None:
     plan = solve(Request(Source("shared.priv", SHARED)))
     report = plan.verify()
     assert report.ok
-    assert sum(", and 5 shares of it" in claim.text for claim in report.claims) == 4
+    assert sum(", and 5 shares of each" in claim.text for claim in report.claims) == 4
     data = {"x": np.linspace(0, 1, 40), "y": np.arange(40) % 2}
     release = plan.run(data, randomness=SimulationRandomness(1), ledger=tmp_path / "p.db", new_ledger=True)
     assert {name: float(release[name]) for name in ("S", "C")} == pytest.approx({"S": 0.5, "C": 0.5}, abs=1.5)
