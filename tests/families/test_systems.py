@@ -14,6 +14,7 @@ from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
 from privspec.families.document import sealed
 from privspec.families.family import Settings, compiler_of
+from privspec.families.linear.family import Linear
 from privspec.families.systems.family import _Solver
 from privspec.families.systems.splits import GAUSSIAN, PURE, Line, Lines, Split, rounded_down
 from privspec.kernel.core.case import Case
@@ -269,6 +270,58 @@ def test_check_says_what_a_system_means() -> None:
 
     said = words(elaborate(check(Request(Source("city.priv", city())))))
     assert any("in 3 parts with independent noise: mean_pay | working | seat" in line for line in said)
+
+
+GROUPS = """\
+spec groups
+variables:
+  input people in table(sex in {F, M}, study in 0..1, hours in 0..5)^100
+  output totals
+  output middle
+background:
+  people.sex ~ categorical([1, 2])
+  people.study ~ uniform
+  people.hours ~ binomial(5, 0.4)
+loss:
+  (
+    0.01 * E[ ||totals - sum(people.hours, by = {sex, study})||^2 ]
+    + E[ ||middle - median(people.hours, by = {sex, study})||_1 ]
+  )
+privacy:
+  all outputs are (1, 1e-6)-DP wrt people, adding or removing one record
+"""
+
+
+def test_a_part_whose_noise_only_scales_is_solved_at_two_shares_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved_at: list[Any] = []
+    decide = Linear.decide
+
+    def counted(self: Linear, model: Model, system: Any, settings: Settings) -> Any:
+        solved_at.append([line.measure.describe() for line in model.requirements])
+        return decide(self, model, system, settings)
+
+    monkeypatch.setattr(Linear, "decide", counted)
+    plan = solve(Request(Source("groups.priv", GROUPS)), settings=Settings(alternatives=False))
+    assert len(solved_at) <= 5, "two shares of epsilon, two of mu, and the split that is taken"
+    assert plan.verify().ok
+    linear = components(plan.document)[0]
+    ((_, epsilon),) = linear["shares"][0]["amounts"]
+    # by itself, and of whole numbers, it costs the same at that share
+    lines = [line for line in GROUPS.splitlines() if "middle" not in line]
+    alone = "\n".join(lines).replace("(1, 1e-6)-DP", f"{float(Fraction(epsilon))}-DP")
+    assert linear["loss"]["value"] == pytest.approx(solve(Request(Source("groups.priv", alone))).loss.value, rel=1e-9)
+
+
+def test_a_part_that_cannot_be_said_is_refused_before_any_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = Request(Source("groups.priv", GROUPS.replace("  people.study ~ uniform\n", "")))
+    check(request)
+
+    def solved_anyway(*_: object) -> None:
+        raise AssertionError("a part was solved")
+
+    monkeypatch.setattr(Linear, "decide", solved_anyway)
+    with pytest.raises(SpecError, match="without a law"):
+        solve(request)
 
 
 def test_split_knows_what_it_spends() -> None:

@@ -188,6 +188,7 @@ class Systems:
     def decide(self, model: Model, system: SystemParts, settings: Settings) -> SystemDecision | Infeasible:
         """Every part at its share of the best split."""
         begun, solved = perf_counter(), _Solver(model, system, settings)
+        elaborate(model)  # what a part cannot say is found before any is solved
         sharing = tuple(sorted({part for some in system.shared.values() for part in some}))
         lines = Lines(tuple(_line(model, system.parts, number, sharing) for number in system.shared))
         curves = [solved.curves(part) for part in sharing]
@@ -387,11 +388,11 @@ class _Solver:
             return None if found is None else found.loss
 
         own, spends = self._own(number), getattr(self.compilers[number], "spends", None)
-        every = set(self.parts[number].lines) <= set(self.shared)  # all its lines ask for its share
+        every = set(self.parts[number].lines) <= {*self.shared, *own}  # all its lines ask for its share
 
         def scaled(kind: Kind, known: Fraction, amount: Fraction) -> float | None:
             found = getattr(self.at(number, kind, known), "scaled", None) if every else None
-            return None if found is None else found(amount / known)
+            return found and found(self.capped(number, kind, amount) / self.capped(number, kind, known))
 
         return {kind: Curve(solve, scaled, kind) for kind in KINDS if spends is None or kind.word in spends or own}
 

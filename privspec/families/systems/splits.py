@@ -42,6 +42,8 @@ FINE_GRID = 4
 """How many times as many there are where a law tells the loss."""
 SAME = 1e-6
 """Relative difference up to which a loss is the one that was foretold."""
+TOLD = 1e-7
+"""Share of all losses by which curves may be wrong at a split that the next round need not come nearer to."""
 TINY = 1e-300
 STEPS = 48
 """Halvings of the largest scale at which a split still satisfies its lines."""
@@ -101,8 +103,8 @@ class Curve:
         (share, other), kind, most = min(self.points.items()), self.kind, self.most
         square = first * float(most) ** 2
         laws: tuple[Callable[[Fraction], float | None], ...] = (
-            lambda amount: square / float(amount) ** 2,
             lambda amount: self.scaled(kind, most, amount),
+            lambda amount: square / float(amount) ** 2,
         )
         return next((law for law in laws if abs((law(share) or 0.0) - other) <= SAME * abs(other)), None)
 
@@ -298,14 +300,38 @@ def best_split(lines: Lines, curves: Sequence[dict[Kind, Curve]]) -> Split | Non
             curve.most = lines.largest(k, len(curves), curve.kind) or Fraction(0)
             if curve.most and (least := curve.add(curve.most)) is not None:
                 usable[-1].append((least, curve))
-    best: Split | None = None
     # losses fall with shares: no split costs less than all parts would at the largest share of each
-    for pairs in sorted(product(*usable), key=lambda pairs: sum(least for least, _ in pairs)):
-        chosen, known = tuple(curve for _, curve in pairs), inf if best is None else best.loss
-        if sum(least for least, _ in pairs) < known and all(curve.begin() for curve in chosen):
-            found = _searched(lines, tuple(curve.kind for curve in chosen), chosen, known)
-            best = found if found is not None and found.loss < known else best
+    ways = sorted(product(*usable), key=lambda pairs: sum(least for least, _ in pairs))
+    begun, near = list[_Begun](), inf
+    for pairs in ways:
+        chosen = tuple(curve for _, curve in pairs)
+        if sum(least for least, _ in pairs) < near * HOPELESS and all(curve.begin() for curve in chosen):
+            begun.append(_Begun(chosen, *_coarsely(lines, chosen)))
+            near = min(near, begun[-1].value)
+    best: Split | None = None
+    for one in sorted(begun, key=lambda one: one.value):
+        found = _searched(lines, one, inf if best is None else best.loss)
+        best = found if found is not None and (best is None or found.loss < best.loss) else best
     return best
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Begun:
+    """Curves of the parts, and where they are lowest together as far as their first shares tell."""
+
+    curves: tuple[Curve, ...]
+    value: float
+    logs: np.ndarray
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(curve.kind for curve in self.curves)
+
+
+def _coarsely(lines: Lines, curves: Sequence[Curve]) -> tuple[float, np.ndarray]:
+    """About the least sum, and its direction in logarithms."""
+    kinds, fitted = tuple(curve.kind for curve in curves), [curve.fitted() for curve in curves]
+    return minimised(lines, kinds, fitted, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)
 
 
 def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) -> list[tuple[str, float]]:
@@ -386,11 +412,10 @@ def minimised(
     return float(best.fun), best.x
 
 
-def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], least: float) -> Split | None:
+def _searched(lines: Lines, begun: _Begun, least: float) -> Split | None:
     """The best of the directions of the shares, for given kinds; None where curves say that it is not below `least`."""
     best: Split | None = None
-    coarse = [curve.fitted() for curve in curves]
-    starts = [minimised(lines, kinds, coarse, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)[1]]
+    kinds, curves, starts = begun.kinds, begun.curves, [begun.logs]
     told = False
     for width in WIDTHS:
         if told and width:  # straight to the last round
@@ -408,11 +433,11 @@ def _searched(lines: Lines, kinds: tuple[Kind, ...], curves: Sequence[Curve], le
         if best is None or total < best.loss:
             best = Split(kinds, amounts, total)
         said = [at(float(amount)) for at, amount in zip(fitted, amounts, strict=True)]
-        near = [abs(a - (b or 0.0)) <= SAME * total for a, b in zip(said, losses, strict=True)]
+        near = [abs(a - (b or 0.0)) <= TOLD * total for a, b in zip(said, losses, strict=True)]
         told = all(near)
         for curve, amount, known in zip(curves, amounts, near, strict=True):
-            if not known and width:
-                curve.beside(amount, width)
+            if width and not (known and curve.law is None):  # laws cost next to nothing
+                curve.beside(amount, WIDTHS[-2] if told else width)
     return best
 
 
