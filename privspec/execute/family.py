@@ -426,8 +426,8 @@ class OwnMessage(Secret):
 
     of: str
     party: str
-    rules: tuple[str, ...]
     say: Callable[[Randomness], Mapping[str, NDArray[Any]]]
+    rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:
         return Drawn({self.of: np.array([self.party], dtype=object), **self.say(randomness)})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
-from privspec.kernel.selection import Cost, Counts, Ranks, Where
+from privspec.kernel.selection import Counts, Ranks, Where
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
@@ -61,6 +61,16 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectionCost:
+    """`weight` times a cost: "ranks" that the answer is off by, its "distance" to a power, or whether it differs."""
+
+    form: str
+    power: int
+    weight: Fraction
+    worst: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """One `output` of `answers`, of the column of a table; `numbers` are their values, ascending, where they have any.
 
@@ -81,7 +91,7 @@ class Selection:
     score: Ranks | Counts
     records: int | None
     law: Law | None
-    cost: Cost
+    cost: SelectionCost
     expression: str
     families: tuple[str, ...]
 
@@ -232,13 +242,13 @@ class _Reader:
 
     # -- what is asked
 
-    def _cost(self, loss: syntax.Expr) -> tuple[Cost, syntax.Counting]:
+    def _cost(self, loss: syntax.Expr) -> tuple[SelectionCost, syntax.Counting]:
         match list(terms(loss, self.model)):
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
                 found = self._body(body)
                 if found is not None:
                     form, power, call = found
-                    return Cost(form, power, weight, operator == "worst"), call
+                    return SelectionCost(form, power, weight, operator == "worst"), call
         name, call = self.output.name, next(_asked(self.model))
         hint = f"E[ |{name} - {call.text}| ], or worst[ rank_error({name}, {call.text}) ]"
         if self._sought(call).share is None:

@@ -242,7 +242,7 @@ class PartyMechanism(Mechanism):
         own = np.ascontiguousarray(strategy.integers[:, self.parts.coordinates(number)][self.parts.rows(number)])
         answers = multiply(DyadicMatrix(own, strategy.exponent), base)
         rules = tuple(data_rules(inputs, circumstances.strict))
-        return OwnMessage(self.parts.index, self.party, rules, partial(self._say, answers))
+        return OwnMessage(self.parts.index, self.party, partial(self._say, answers), rules)
 
     def _say(self, answers: ExactVector, randomness: Randomness) -> dict[str, NDArray[Any]]:
         """The message; the key that masks it is used up before."""

@@ -109,7 +109,7 @@ class OwnReport(Mechanism):
             report = own.draw(randomness).outputs[held.output].reshape(-1)
             return {MESSAGE: np.array([repr(float(value)) for value in report], dtype=object)}
 
-        return OwnMessage(str(held.party), self.party, own.rules, say)
+        return OwnMessage(str(held.party), self.party, say, own.rules)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         _no_message("a message is simulated as part of a run")

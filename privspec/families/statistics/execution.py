@@ -426,7 +426,7 @@ class PartyMechanism(Mechanism):
         def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
             return {MESSAGE: self.executed.laws[0].each(parts[0], randomness)[0]}
 
-        return OwnMessage(str(self.executed.party), self.party, rules_of(self.executed, circumstances.strict), say)
+        return OwnMessage(str(self.executed.party), self.party, say, rules_of(self.executed, circumstances.strict))
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         """Messages of a party whose statistic is zero."""
