@@ -240,7 +240,7 @@ PATIENCE = 25
 class Point:
     """One dual point: `logs` for each group of atoms, last those of a worst case; its covariance root and bracket.
 
-    `whitener` Y with Y'Y = Sigma^-1, and the `errors` e of a worst-case loss.
+    `whitener` Y with Y'Y = Sigma^-1, and the `errors` e of a worst-case loss; `updated`: logarithms of weight * q.
     """
 
     logs: list[Array]
@@ -249,6 +249,7 @@ class Point:
     errors: Array | None
     value: float
     bound: float
+    updated: tuple[Array, ...]
 
     @property
     def gap(self) -> float:
@@ -316,8 +317,10 @@ class Ascent:
             errors = self.worst.added(np.asarray(np.sum((self.worst.error_map @ root) ** 2, axis=1)))
             # with loss weights of sum `total` the weighted loss is at most total times the worst
             loss, total = float(errors.max()), float(np.exp(logs[-1]).sum())
-        largest = max(atoms.update(part, whitener)[1] for atoms, part in zip(self.atoms, logs, strict=False))
-        return Point(logs, root, whitener, errors, loss * largest, trace**2 / (mass * total))
+        updates = [atoms.update(part, whitener) for atoms, part in zip(self.atoms, logs, strict=False)]
+        largest = max(reached for _, reached in updates)
+        following = tuple(own for own, _ in updates)
+        return Point(logs, root, whitener, errors, loss * largest, trace**2 / (mass * total), following)
 
     def _mass(self, logs: list[Array]) -> float:
         return sum(atoms.mass(part) for atoms, part in zip(self.atoms, logs, strict=False))
@@ -330,7 +333,7 @@ class Ascent:
 
     def _mapped(self, point: Point) -> list[Array]:
         """One fixed-point step, scaled so that the weights sum to one."""
-        found = [atoms.update(part, point.whitener)[0] for atoms, part in zip(self.atoms, point.logs, strict=False)]
+        found = list(point.updated)
         if point.errors is not None:
             found.append(point.logs[-1] + np.log(np.maximum(point.errors, 1e-300)))
         return self._scaled(found)

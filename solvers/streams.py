@@ -205,3 +205,11 @@ def banded(effects: Array, gram: Array, band: int, watch: Watch) -> Array:
     with suppress(Closed):
         minimize(spread, start[rows, columns], jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
     return best[0]
+
+
+def loss_in_band(effects: Array, stream: Streams) -> float:
+    """The expected squared error of a strategy in a band, which people use, sought from a root of the effects."""
+    values, vectors = np.linalg.eigh(effects.T @ effects)
+    gram = (vectors * np.sqrt(np.maximum(values, LEAST * values[-1]))) @ vectors.T
+    root = banded(effects * stream.reach, gram, stream.apart, Watch())
+    return float(np.sum(root**2)) * min(stream.count, -(-stream.size // stream.apart))

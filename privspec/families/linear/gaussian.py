@@ -57,6 +57,8 @@ from privspec.solvers.programs import (
 
 PAPER = ", the paper's calibration"
 """What follows the name of a design whose noise is that of the paper's formula."""
+BANDED_SIZE = 256
+"""Vectors in a row up to which a strategy in a band is sought beside the best one."""
 ALTERNATIVE_SIZE = 192
 """Inputs and outputs together up to which an alternative that needs a solve of its own is computed."""
 
@@ -378,6 +380,12 @@ def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ite
     elif forced is not None and not _answers_listed(problem, forced):
         answers_rule = Verdict(False, rule.reason or FORCED)
     found = [("noise on each input", inputs, inputs_rule), ("equal noise on each answer", answers, answers_rule)]
+    stream = problem.views(budgets)[0].differences
+    if isinstance(stream, Streams) and system.inputs_count <= BANDED_SIZE:
+        from privspec.solvers.streams import loss_in_band  # few specs have any
+
+        effects = np.asarray(system.error_map @ system.target)
+        found.append(("a strategy in a band, columns of one length", loss_in_band(effects, stream), rule))
     for name, loss, own in found:
         yield Candidate(name, "gaussian", loss, own.reason or "more loss", own.admissible)
     ratio = paper_ratio(problem, budgets)
