@@ -96,6 +96,7 @@ def ours(name: str, rows: int) -> dict[str, float]:
     from privspec.execute.family import Circumstances, mechanism_of
     from privspec.noise.samplers import SystemRandomness
     from privspec.problem import marginals
+    from privspec.verification import verify
 
     marginals.FROM = 2
     sizes, asked = WORK[name]
@@ -103,7 +104,7 @@ def ours(name: str, rows: int) -> dict[str, float]:
     times = [time.process_time()]
     plan = Problem(SPEC.format(columns=columns, asked=asked)).solve()
     times.append(time.process_time())
-    assert plan.verify().ok
+    assert verify(plan.to_json()).ok  # a plan that was solved here is known already
     times.append(time.process_time())
     document = plan.document
     (block,) = document["problem"]["blocks"]

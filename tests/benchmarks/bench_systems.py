@@ -85,6 +85,7 @@ def ours(sums: int, people: int) -> dict[str, float]:
     """From text to a verified plan on disk."""
     from privspec.core.spans import Source
     from privspec.pipeline import Request, solve
+    from privspec.verification import verify
 
     text, begun = SPEC.format(sums=sums, people=people, epsilon=EPSILON, delta=DELTA), time.process_time()
     with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +93,7 @@ def ours(sums: int, people: int) -> dict[str, float]:
         plan.write(Path(folder) / "plan.json")
     found = {"seconds": time.process_time() - begun, "loss": plan.loss.value, "bound": plan.loss.lower_bound or 0.0}
     begun = time.process_time()
-    assert plan.verify().ok
+    assert verify(plan.to_json()).ok  # a plan that was solved here is known already
     return found | {"verify": time.process_time() - begun}
 
 
