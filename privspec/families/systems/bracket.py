@@ -22,6 +22,8 @@ from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, sh
 
 BESIDE = (1.0, 1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
 """How many times the share at which losses are lowest together, or by how much less, a witness is looked for."""
+NEAR = 0.15
+"""The part of the way from one of them to the next up to which a share that is solved already stands for it."""
 ROUNDS = 3
 """How often witnesses are added where the curves that they prove are lowest together."""
 LOWER = 1e-3
@@ -70,7 +72,7 @@ def proved(
             fitted = [curve.fitted() if isinstance(own, TableCurve) else own.near for own, curve in pairs]
             logs = minimised(lines, split.kinds, fitted, [*starts, *corners(len(fitted))], DIRECTION)[1]
             for k, amount in enumerate(directed(lines, split.kinds, logs)):
-                found[k] += _around(k, amount, lines, split, claims_at)
+                found[k] += _around(k, amount, lines, split, curves[k], claims_at)
             shares, starts = _shares(document, parts, found, known), [logs, *starts]
         least = -inf
         for _ in range(ROUNDS if found else 0):
@@ -104,8 +106,10 @@ def _largest(shares: Shares, least: float, enough: float) -> float | None:
         tried = float_down(Fraction(least - gap * whole))
         try:
             boxes = shares.cost(Fraction(tried), BOXES)
+            print("BOX", gap, boxes)
         except Refused:
             refused += 1
+            print("BOX", gap, "refused")
             if gap > 1 or (shown and refused > REFUSED):
                 return shown[-1][2] if shown else None
             gap = (gap * shown[-1][0]) ** 0.5 if shown else 3 * gap
@@ -142,11 +146,15 @@ def _shares(
     return shares_of(case, parts, known)
 
 
-def _around(k: int, share: float, lines: Lines, split: Split, claims_at: Claims) -> Witnesses:
-    """Witnesses of a part around a share, and up to the largest that it may have."""
+def _around(k: int, share: float, lines: Lines, split: Split, curve: Curve, claims_at: Claims) -> Witnesses:
+    """Witnesses of a part around a share, and up to the largest that it may have; of shares near by that are solved."""
     most = lines.largest(k, len(split.kinds), split.kinds[k]) or split.amounts[k]
-    wanted = {rounded_down(share * factor) for beside in BESIDE for factor in (beside, 1 / beside)}
-    return _solved(k, sorted(one for one in {*wanted, most} if 0 < one <= most and one != split.amounts[k]), claims_at)
+    wanted, known = {most}, [] if curve.law else sorted(curve.points)
+    for factor, more in zip(BESIDE, (*BESIDE[1:], 2 * BESIDE[-1]), strict=True):
+        for at in (share * factor, share / factor):
+            near = min(known, key=lambda one: abs(log(float(one) / at)), default=split.amounts[k])
+            wanted.add(near if abs(log(float(near) / at)) < log(more / factor) * NEAR else rounded_down(at))
+    return _solved(k, sorted(one for one in wanted if 0 < one <= most and one != split.amounts[k]), claims_at)
 
 
 def _solved(k: int, amounts: Sequence[Fraction], claims_at: Claims) -> Witnesses:
