@@ -21,10 +21,17 @@ from privspec.kernel.core.numbers import exp_up, fraction
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON
+from privspec.kernel.trust import Meaning
 
 SCOPE = "shifts"
 ADDITIVE = "additive noise of any law"
 EVERY = "all mechanisms of any kind, for data of any size"
+OF_PURE = {
+    ADDITIVE: "additive noise of any law of the same pure epsilon",
+    EVERY: "all mechanisms of the same pure epsilon, for data of any size",
+}
+"""Of lines that have a delta, which such mechanisms do not use."""
+SAME_EPSILON = ("epsilon-DP", "(epsilon, delta)-DP")
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
 NONE = Fraction(0)
@@ -61,16 +68,38 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     sensitivity, divided = max(found, default=(NONE, False))
     if not sensitivity:
         raise Refused("has neighbours that do not move the answer")
-    words = EVERY if _of_any_size(block, asked, row) else ADDITIVE
+    words = EVERY if _of_any_size(block, asked) else ADDITIVE
     return Reach(sensitivity, divided, words, amounts["epsilon"], amounts.get("delta", NONE))
 
 
-def _of_any_size(block: Linear, asked: Obligation, row: list[Fraction]) -> bool:
+def of_any_law(
+    frame: Frame, release: Release, item: Item, value: Fraction, words: tuple[str, ...]
+) -> tuple[Fraction, tuple[str, ...]]:
+    """A bound of squares for unbiased mechanisms, by pure epsilon, as one for noise of any law or more: twice it.
+
+    Along every direction such noise is a law of one number, whose square is at least 1 / (2 sinh(epsilon / 2)^2) times
+    that of what neighbours move it by, where an unbiased mechanism has half as much (noise/notes/shift-bound.md).
+    """
+    witness, means, block = dict(item.entries()), frame.trust.means, release.problem
+    lines = [one.fields("requirement", "mu", "columns")[0].integer() for one in witness["differences"].items()]
+    asked = [frame.obligations[line] for line in lines]
+    kinds = {(one.measure.name, one.measure.distance, one.measure.each) for one in asked}
+    plain = witness["prices"].absent and not block.errors.sizes and not release.noise.gaussian
+    if not plain or not kinds <= {(name, None, ()) for name in SAME_EPSILON} or means != Meaning():
+        return value, words
+    people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
+    every = not people and all(_of_any_size(block, one) for one in asked)
+    classes = EVERY if every else ADDITIVE
+    return 2 * value, (classes if all(one.measure.name == SAME_EPSILON[0] for one in asked) else OF_PURE[classes],)
+
+
+def _of_any_size(block: Linear, asked: Obligation) -> bool:
     """Whether there may be any number of records of each kind: in cells, or numbers that all count alike."""
     adding = all(unit.adding for unit in asked.units)
+    rows = block.target.tolist()
     for held in block.held:
         at, own = block.places[held.start]
-        alike = adding and len(set(row[at : at + len(own.numbers)])) == 1
+        alike = adding and all(len(set(row[at : at + len(own.numbers)])) == 1 for row in rows)
         if not (held.cells and (adding or held.records is None)) and not alike:
             return False
     return True

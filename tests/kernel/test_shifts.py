@@ -10,7 +10,7 @@ import pytest
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.shifts import ADDITIVE, EVERY, least
+from privspec.kernel.shifts import ADDITIVE, EVERY, OF_PURE, least
 from privspec.kernel.stepped import Stepped
 from tests.plans import mutate, resign, solved_text
 
@@ -141,6 +141,63 @@ def test_records_that_cannot_be_small_have_no_bound_of_shifts() -> None:
     plan = plan_of("1", domain="[1, 3]^50")
     assert plan["loss"]["among"] not in (ADDITIVE, EVERY)
     assert judge(plan_text(plan)).ok
+
+
+COUNTS = """
+variables:
+  input people in table(age in 0..3)
+  output O
+loss: E[||O - {value}||^2]
+privacy: O is {amount}-DP wrt people, {neighbours}
+"""
+
+
+@pytest.mark.parametrize(
+    ("amount", "neighbours", "among", "status"),
+    [
+        ("1", "adding or removing one record", EVERY, "optimal"),
+        ("1", "replacing one record", EVERY, "feasible"),
+        ("(1, 1e-9)", "adding or removing one record", OF_PURE[EVERY], "optimal"),
+    ],
+)
+def test_no_mechanism_of_any_kind_has_better_counts(amount: str, neighbours: str, among: str, status: str) -> None:
+    """Twice what unbiased mechanisms have at least: of a histogram it is the loss of whole noise of a geometric law."""
+    text = COUNTS.format(value="histogram(people, by = {age})", amount=amount, neighbours=neighbours)
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    assert plan["status"] == status
+    assert plan["loss"]["among"] == among
+    if neighbours.startswith("adding"):
+        assert plan["loss"]["lower_bound"] == pytest.approx(4 * 2 * exp(1) / (exp(1) - 1) ** 2, rel=1e-9)
+
+
+def test_the_least_square_of_a_law_of_pure_epsilon() -> None:
+    """The multipliers of the note, at many errors and amounts: never below 0, and worth x^2 - V at most."""
+    for epsilon in (0.1, 1.0, 4.0):
+        grown = exp(epsilon)
+        least_square = 2 * grown / (grown - 1) ** 2
+
+        def price(x: float, grown: float = grown) -> float:
+            return x * x / (grown - 1) + (2 * grown * x + grown) / (grown - 1) ** 2
+
+        for i in range(-8, 9):
+            x = i / 16
+            assert price(x) >= 0
+            assert -price(x) - price(-x) <= x * x - least_square + 1e-9 * least_square
+            for k in range(1, 5):
+                paid = grown * price(x + k - 1) - price(x + k)
+                assert paid == pytest.approx((x + k) ** 2 - least_square, rel=1e-9, abs=1e-9 * least_square)
+
+
+def test_bounds_of_pure_epsilon_are_not_about_more_mechanisms_than_shown() -> None:
+    """Numbers that stand once each and are replaced are no data of any size."""
+    text = NUMBER.format(domain="[0, 1]^3", loss="E[||O - x||^2]", amount="1", neighbours="replacing one entry")
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    assert plan["loss"]["among"] == ADDITIVE
+    assert "about" in refused(mutate(plan, ("loss", "among"), EVERY))
+    more = mutate(plan, ("loss", "lower_bound"), plan["loss"]["lower_bound"] * 1.001)
+    refused(more)
 
 
 def refused(plan: dict[str, Any]) -> str:

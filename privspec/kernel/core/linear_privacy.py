@@ -248,8 +248,7 @@ def off_lattice(release: Release, used: list[int]) -> tuple[list[Fraction], int]
         at, one = release.problem.places[held.start]
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         moduli += [(slice(at, at + len(one.numbers)), rational(point)) for point in points]
-    whole = all((answers * point).numer_denom()[1] == 1 for point in {point for _, point in moduli})
-    rows = answers.tolist()
+    rows, whole = answers.tolist(), all((answers * point).numer_denom()[1] == 1 for point in {p for _, p in moduli})
     off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
     moved = (int((v * point).p) for at, point in moduli for row in rows for v in row[at])
     return [release.grid if one else Fraction(0) for one in off], gcd(*moved) if release.noise.laws else 1

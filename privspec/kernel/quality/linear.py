@@ -26,6 +26,7 @@ from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked, weighed
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
+from privspec.kernel.shifts import of_any_law
 from privspec.kernel.sizes import Worth, priced_terms, worth
 
 BIAS = Fraction(1, 10**6)
@@ -95,10 +96,9 @@ def grids(case: Case, release: Release, found: Figures) -> None:
         own = NONE if held.cells and grid == 1 else grid * held.width / (1 if held.ball else 2)
         steps += [own * copies for copies in block.places[held.start][1].numbers]
     whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
-    exact = whole and release.grid == release.output_grid == 1
-    exact = exact and noise.numer_denom()[1] == 1 and not any(v.denominator > 1 for v in block.offset)
+    fine = {release.grid, release.output_grid, int(noise.numer_denom()[1]), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2
-    last = NONE if exact else release.output_grid / 2
+    last = NONE if whole and fine == {1} else release.output_grid / 2
     parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.ncols())
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation"
@@ -182,7 +182,7 @@ Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]
 def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
     """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
     proof = prove(frame, release, item)
-    return shown(frame, release, proof, [mu for *_, mu in proof[2]]), proof[3]
+    return of_any_law(frame, release, item, shown(frame, release, proof, [mu for *_, mu in proof[2]]), proof[3])
 
 
 def shown(frame: Frame, release: Release, proof: Proof, stated: list[Item]) -> Fraction:
