@@ -15,7 +15,7 @@ from math import prod
 from typing import ClassVar
 
 from privspec.core.records import dataclass
-from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS
+from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS, Along
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Tables, Type
@@ -44,15 +44,6 @@ LARGEST_EPSILON = 100
 MOST_RECORDS = 10**6
 """Of one unit."""
 Subset = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Along:
-    """Columns of a table of an output, by its place, along which it has running totals, or all ranges."""
-
-    table: int
-    running: tuple[int, ...]
-    ranges: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
