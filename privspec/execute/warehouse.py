@@ -35,6 +35,11 @@ from privspec.execute.sources import (
 )
 from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_frame
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
@@ -322,7 +327,8 @@ class OfTable(Records):
 def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection | None]:
     """DuckDB with nothing but that database, as `data`, to be read; None where it is not installed.
 
-    What does not fit into memory goes to a folder of the user's own that is taken away.
+    What does not fit into memory, as far as the process may use it, goes to a folder of the user's own that is taken
+    away.
     Raises: DataError PS0802 if it cannot be opened.
     """
     try:
@@ -336,6 +342,8 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
             database.execute(f"SET temp_directory = {_text(folder)}")
             for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
                 database.execute(f"SET {setting} = false")
+            if (most := _may_hold()) is not None:
+                database.execute(f"SET memory_limit = '{most} bytes'")
             if path is not None:
                 try:
                     database.execute(f"ATTACH {_text(str(path))} AS data (READ_ONLY, TYPE duckdb)")
@@ -350,6 +358,15 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
             yield database
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _may_hold() -> int | None:
+    """Bytes that a database may hold where the process is limited (`ulimit`): four fifths, as it takes of a machine."""
+    if resource is None:
+        return None
+    found = [resource.getrlimit(one)[0] for one in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    limited = [limit for limit in found if limit != resource.RLIM_INFINITY]
+    return min(limited) * 4 // 5 if limited else None
 
 
 @contextmanager

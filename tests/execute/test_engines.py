@@ -642,3 +642,16 @@ def many(kind: str) -> list[Any]:
         "DECIMAL(38, 20)": [Decimal("0.10000000000000000555"), Decimal("2"), Decimal("333.33333333333333333333")],
     }[kind]
     return [[None, *values][i * (3 + len(values)) % (len(values) + 1)] for i in range(97)]
+
+
+def test_a_database_holds_no_more_than_the_process_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    def held() -> str:
+        with warehouse.connection("people") as database:
+            assert database is not None
+            return str(database.execute("SELECT current_setting('memory_limit')").fetchone()[0])
+
+    infinite = warehouse.resource.RLIM_INFINITY
+    monkeypatch.setattr(warehouse.resource, "getrlimit", lambda _one: (infinite, infinite))
+    unlimited = held()
+    monkeypatch.setattr(warehouse.resource, "getrlimit", lambda _one: (5 * 2**20, infinite))
+    assert held() == "4.0 MiB" != unlimited
