@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+
+# even where bytecode is not to be kept: every worker, and every command that a test starts, would compile all again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+from hypothesis import HealthCheck, settings  # noqa: E402 - a plugin of pytest, which is compiled in its way
 
 # before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
 for threads in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(threads, "1")
 
-# even where bytecode is not to be kept: every worker, and every command that a test starts, would compile all again
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
+HERE = Path(__file__).resolve().parent
 
 # a run repeats: a failure must say something about the change under test, not about luck; "thorough" explores
 settings.register_profile(
@@ -28,11 +31,26 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Workers that run side by side share the plans of tests/plans."""
+    """Workers that run side by side share the plans of tests/plans, and what each has compiled of the tests.
+
+    Every other worker goes through the folders from behind: they meet in the middle, and compile half of the files.
+    """
+    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if int(number) % 2 and [Path(one).resolve() for one in config.args] == [HERE]:
+        config.args[:] = [str(one) for one in sorted(HERE.iterdir(), reverse=True) if _has_tests(one)]
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
         folder = tempfile.mkdtemp(prefix="privspec-plans-")
         os.environ["PRIVSPEC_TEST_PLANS"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _has_tests(place: Path) -> bool:
+    return place.match("test_*.py") or (place.is_dir() and any(place.rglob("test_*.py")))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The same order in all workers, wherever they began; nobody waits in the end for the longest test of all."""
+    items.sort(key=lambda item: (item.path.name != "test_tutorial.py", item.path))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

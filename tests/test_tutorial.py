@@ -20,6 +20,51 @@ DRAWN = ("aggregate", "privspec run")
 """Commands whose output is a matter of chance."""
 
 
+SERVER = """
+import os, signal, socket, sys
+from privspec import load
+from privspec.cli import main
+os.chdir(os.path.dirname(sys.argv[1]))
+plan = load("counting_query").solve(n=4)
+[plan.explain(reader, "html") for reader in ("public", "auditor", "engineer")]
+with socket.socket(socket.AF_UNIX) as place:
+    place.bind("s.new")
+    place.listen(64)
+    os.rename("s.new", "s")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        call, _ = place.accept()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            said, files, *_ = socket.recv_fds(call, 2**20, 3)
+            here, *words = said.decode().split(chr(0))
+            os.chdir(here)
+            for number, file in enumerate(files):
+                os.dup2(file, number)
+            sys.argv, code = ["privspec", *words], 0
+            try:
+                main()
+            except SystemExit as end:
+                code = end.code or 0
+            sys.stdout.flush()
+            sys.stderr.flush()
+            call.send(bytes([code]))
+            os._exit(0)
+        call.close()
+"""
+"""The command line with all that it loads: each command is a process of its own, which nothing is loaded for again."""
+LAUNCHER = """
+import os, socket, sys, time
+while not os.path.exists("{socket}"):
+    time.sleep(0.05)
+with socket.socket(socket.AF_UNIX) as call:
+    call.connect("{socket}")
+    socket.send_fds(call, [chr(0).join([os.getcwd(), *sys.argv[1:]]).encode()], [0, 1, 2])
+    sys.exit((call.recv(1) or b"1")[0])
+"""
+"""What `privspec` is on the path: it hands its words and files to the server."""
+
+
 def timeless(found: re.Match[str]) -> str:
     """How the search ended, in lines that do not hang on how long it took."""
     words = re.sub(r"^solved in [0-9.]+ s", "solved in 0.1 s", " ".join(found[0].split()))
@@ -34,9 +79,9 @@ def form(printed: str) -> str:
 
 def test_every_command_works_as_printed(tmp_path: Path, request: object) -> None:
     text = page(*TUTORIAL)
-    launcher = tmp_path / "bin" / "privspec"
+    launcher, socket = tmp_path / "bin" / "privspec", tmp_path / "s"
     launcher.parent.mkdir()
-    launcher.write_text(f"#!{sys.executable}\nfrom privspec.cli import main\nmain()\n", "utf-8")
+    launcher.write_text(f"#!{sys.executable} -IS\n{LAUNCHER.format(socket=str(socket))}", "utf-8")
     launcher.chmod(0o755)
     folder = tmp_path / "work"
     folder.mkdir()
@@ -49,6 +94,20 @@ def test_every_command_works_as_printed(tmp_path: Path, request: object) -> None
         "COLUMNS": "100",
     }
     environment = {**os.environ, "PATH": path, **home}
+    with subprocess.Popen([sys.executable, "-c", SERVER, socket], env=environment, cwd=tmp_path) as server:
+        try:
+            now, steps = pasted(text, folder, environment)
+        finally:
+            server.terminate()
+    if request.config.getoption("--accept"):  # type: ignore[attr-defined]
+        Path(__file__).parents[1].joinpath("privspec", *TUTORIAL[0].split("."), TUTORIAL[1]).write_text(now, "utf-8")
+        return
+    assert now.splitlines() == text.splitlines()
+    assert steps >= 20
+
+
+def pasted(text: str, folder: Path, environment: dict[str, str]) -> tuple[str, int]:
+    """The page with what its commands print now, and how many there are of text and steps."""
     found, at = [], 0
     for step in STEP.finditer(text):
         command = step["command"]
@@ -64,9 +123,4 @@ def test_every_command_works_as_printed(tmp_path: Path, request: object) -> None
         block = f"\n\n```text\n{shown}```" if shown else ""
         found += [text[at : step.start()], f"```sh\n{command}```{block}"]
         at = step.end()
-    now = "".join([*found, text[at:]])
-    if request.config.getoption("--accept"):  # type: ignore[attr-defined]
-        Path(__file__).parents[1].joinpath("privspec", *TUTORIAL[0].split("."), TUTORIAL[1]).write_text(now, "utf-8")
-        return
-    assert now.splitlines() == text.splitlines()
-    assert len(found) >= 20
+    return "".join([*found, text[at:]]), len(found)
