@@ -107,7 +107,8 @@ def grids(case: Case, release: Release, found: Figures) -> None:
 
 def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
     """The largest square, as a share of that of its deviation; in its own units where that is 0."""
-    return fraction(max(rational(a) ** 2 / rational(b or Fraction(1)) for a, b in zip(moved, squares, strict=True)))
+    parts = (rational(a) ** 2 / rational(b or Fraction(1)) for a, b in zip(moved, squares, strict=True))
+    return fraction(max(parts, default=0))
 
 
 def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
