@@ -29,6 +29,7 @@ from privspec.solvers.programs import (
     Progress,
     Streams,
     Watch,
+    box_vertices,
     same_rows,
 )
 from scipy import sparse
@@ -58,6 +59,7 @@ class Epochs:
     value: float = np.inf
     bound: float = 0.0
     first: float = 0.0
+    directions: Array | None = None
 
     def __post_init__(self) -> None:
         classes, units = self.places.shape
@@ -72,8 +74,10 @@ class Epochs:
         from scipy.optimize import minimize  # slow to load
 
         classes, units = self.places.shape
-        generator = np.random.default_rng(0)
-        first = np.eye(units, self.rank) + 0.3 * generator.standard_normal((classes, units, self.rank))
+        first = self.directions
+        if first is None:
+            generator = np.random.default_rng(0)
+            first = np.eye(units, self.rank) + 0.3 * generator.standard_normal((classes, units, self.rank))
         start = np.concatenate([np.full(classes, -np.log(classes)), first.ravel()])
         options = {"maxiter": ROUNDS, "maxfun": ROUNDS, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
         with suppress(Closed):
@@ -152,7 +156,13 @@ def solve_streams(
         raise NotSpecialError("units that lie apart, under another loss, at sites or beside other lines")
     places = stream.epochs()
     effects = reduced.inputs * stream.reach
-    found = Epochs(effects, np.where(places < 0, stream.size, places), stream.dimension, 0.9 * tolerance, watch)
+    places, signs = np.where(places < 0, stream.size, places), None
+    if stream.dimension == 1:
+        # numbers have two directions: each choice of signs is a class
+        every = _signs(places.shape[1])
+        signs = np.tile(every, (len(places), 1))[:, :, None]
+        places = np.repeat(places, len(every), axis=0)
+    found = Epochs(effects, places, stream.dimension, 0.9 * tolerance, watch, directions=signs)
     found.run()
     matrix, weights = found.differences()
     dual = DualPoint((sparse.csc_array(matrix * stream.reach),), (weights / weights.max(),))
@@ -165,6 +175,18 @@ def solve_streams(
     if watch.expired and best.relative_gap > tolerance and stream.exactly:
         raise OutOfTimeError(best)
     return best
+
+
+SIGNED = 6
+"""Units that change at once up to which all choices of signs are taken."""
+
+
+def _signs(units: int) -> Array:
+    """Choices of signs (N, units), the first +1: all of them, or as many at random."""
+    if units <= SIGNED:
+        return np.asarray(box_vertices(np.ones(units)).T)
+    drawn = np.random.default_rng(0).choice([-1.0, 1.0], size=(2 ** (SIGNED - 1) - 1, units))
+    return np.vstack([np.ones(units), drawn * drawn[:, :1]])
 
 
 BAND_ROUNDS = 150

@@ -19,7 +19,7 @@ from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.core.sparse import SparseMatrix
-from privspec.kernel.apart import GROUPS
+from privspec.kernel.apart import GROUPS, crowded
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.reading import Refused
@@ -139,7 +139,8 @@ def sets_of(
         if part.shape in PERSON:
             yield _of_person(difference, layout, target)
             continue
-        if layout.dimension > 1 and difference.apart is not None:
+        together = layout.dimension > 1 or crowded(difference, layout.kernel_places)
+        if together and difference.apart is not None:
             yield (
                 StreamDifferences(
                     part.stop - part.start,

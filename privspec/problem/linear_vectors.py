@@ -81,7 +81,9 @@ def _dimension(model: Model) -> int:
     if not isinstance(geometry, BallGeometry) or len(known) > 1 or geometry.norm != 2 or any(told_apart):
         return 0
     spaced = isinstance(relation, Spaced) and isinstance(relation.inner, ReplacingRecord)
-    if not spaced or lines[0].measure.gaussian_mu_down() is None:
+    if len(model.exposed(lines[0]) if spaced else ()) < len(model.outputs):
+        return 0
+    if lines[0].measure.gaussian_mu_down() is None:
         return 0
     return geometry.dimension if geometry.dimension > 1 else 0
 

@@ -149,6 +149,44 @@ def test_too_many_choices_to_list() -> None:
     assert plan["loss"]["value"] < 3 * plan["loss"]["lower_bound"]
 
 
+NUMBERS = """\
+variables:
+  input x in [0, 1]^40
+  output O
+loss: E[ ||O - prefix_sums(x)||^2 ] / 40
+privacy: O is 1-GDP wrt x, replacing up to 4 entries, at least 3 apart
+"""
+
+
+def test_numbers_in_too_many_choices_to_list() -> None:
+    """A bracket, whose lower end uses no directions that numbers do not have."""
+    plan = solved_text(NUMBERS)
+    assert not failures(plan)
+    assert 0.7 * plan["loss"]["value"] < plan["loss"]["lower_bound"] < plan["loss"]["value"]
+    gram = strategy_of(plan).T @ strategy_of(plan)
+    dice = np.random.default_rng(2)
+    for _ in range(300):
+        places = np.cumsum(dice.integers(3, 12, size=4)) - 3
+        signs = dice.choice([-1, 1], size=4)
+        assert signs @ gram[np.ix_(places, places)] @ signs <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("1-GDP", "1-DP"),
+        ("E[ ||O - prefix_sums(x)||^2 ] / 40", "max(E[ (O[j] - x[j])^2 ] for j in 1..40)"),
+        ("entries, at least 3 apart", "entries, at least 3 apart\noptions: noise at x"),
+    ],
+)
+def test_too_many_choices_are_refused_in_one_line(change: tuple[str, str]) -> None:
+    with pytest.raises(SpecError) as caught:
+        solved_text(NUMBERS.replace(*change))
+    (said,) = caught.value.diagnostics
+    assert said.code == "PS0501"
+    assert "in so many ways" in said.message
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "k", "least", "most"), [(256, 4, 27.164366, 27.1644), (1024, 8, 83.3999, 83.4403)], ids=["256", "1024"]

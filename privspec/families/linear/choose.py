@@ -16,6 +16,7 @@ from privspec.families.linear.release import Candidate
 from privspec.families.linear.sizes import sized
 from privspec.families.linear.unprotectable import family_conflict, local_conflict
 from privspec.model.graph import Model
+from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.linear_supported import refuse_missing
 from privspec.solvers.programs import SolverError
 
@@ -124,8 +125,8 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     gaussian = budgets is not None and problem.family_allowed("gaussian")
     wanted = problem.family_allowed("laplace", "geometric", "knorm")
     size = problem.system.outputs_count + problem.system.inputs_count
-    if problem.system.lowered.layout.dimension > 1:
-        return  # what treats the numbers of vectors alike is Gaussian noise
+    if any(isinstance(view.exact, StreamDifferences) for view in problem.system.views):
+        return  # of units that lie apart, or have vectors, Gaussian noise alone is bounded
     if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):
         try:
             yield from pure_candidates(problem)

@@ -14,9 +14,10 @@ from privspec.core.spans import Span
 from privspec.families.infeasible import Infeasible, unbounded
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import units_of
+from privspec.kernel.core.reading import Refused
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
-from privspec.model.neighbours import UnboundedError
+from privspec.model.neighbours import Spaced, UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.problem.linear import moved_by
@@ -322,12 +323,21 @@ def lower(model: Model) -> LinearSystem | Infeasible:
     found = lowered(model)
     try:
         views = protected_views(model, found.outputs, found.layout, found.target)
+    except Refused as refused:
+        raise _too_many_ways(model) from refused
     except Failure as failure:
         raise_failure(model, failure)
     if isinstance(views, Infeasible):
         return views
     if not any(moves(view, found.target) for view in views):
         raise nothing_secret(model)
+    if any(isinstance(view.exact, StreamDifferences) for view in views):
+        alone = (
+            len(views) == 1 and views[0].rows is None and views[0].requirement.measure.gaussian_mu_down() is not None
+        )
+        plain = model.trust.name == "curator" and model.noise_at is None and not found.worst and not found.limits
+        if not alone or not plain:
+            raise _too_many_ways(model)
     check_priced(model, found)
     scaled = found.errors.scaled.csr
     check_sizes(model, views, found.target, scaled)
@@ -347,6 +357,16 @@ def lower(model: Model) -> LinearSystem | Infeasible:
             for limit in found.limits
         ),
     )
+
+
+def _too_many_ways(model: Model) -> SpecError:
+    """The error for units that lie apart in more ways than can be listed, or bounded."""
+    line = next(line for line in model.requirements if isinstance(line.neighbours, Spaced))
+    text = "units that lie apart in so many ways, with this guarantee and these inputs"
+    hint = (
+        "write `exactly` in place of `at least`; or one line of (epsilon, delta)-DP, mu-GDP or rho-zCDP, squared errors"
+    )
+    return unsupported(model.source, line.span, f"solve cannot compute {text}", "PS0501", hint)
 
 
 def site_maps(model: Model, system: LinearSystem, names: Sequence[str]) -> tuple[Site, ...]:
