@@ -106,10 +106,8 @@ def _largest(shares: Shares, least: float, enough: float) -> float | None:
         tried = float_down(Fraction(least - gap * whole))
         try:
             boxes = shares.cost(Fraction(tried), BOXES)
-            print("BOX", gap, boxes)
         except Refused:
             refused += 1
-            print("BOX", gap, "refused")
             if gap > 1 or (shown and refused > REFUSED):
                 return shown[-1][2] if shown else None
             gap = (gap * shown[-1][0]) ** 0.5 if shown else 3 * gap
