@@ -240,7 +240,7 @@ def test_the_worked_example_from_the_command_line(tmp_path: Path, capsys: pytest
     assert abs(float(rows[1]["value"]) - 1000) < 200
     capsys.readouterr()
     assert run(["explain", str(plan), "--for", "public"]) == 0
-    assert "published average" in capsys.readouterr().out
+    assert "published “average”" in capsys.readouterr().out
 
 
 def test_one_input_by_name_or_two_inputs(tmp_path: Path) -> None:
@@ -517,7 +517,7 @@ def test_the_worked_example_with_a_protocol_that_is_chosen(tmp_path: Path, price
     forged = copy.deepcopy(json.loads(plan.to_json()))
     forged["mechanism"]["choices"]["protocol"] = "curator"
     assert not judge(Item(resign(forged), "plan")).ok
-    assert "published average" in plan.explain("public")
+    assert "published “average”" in plan.explain("public")
     data = {"x": [1.0] * 20}
     release = plan.run(data, randomness=SimulationRandomness(1))
     assert list(release.values) == ["average.O", "counts.O"]
