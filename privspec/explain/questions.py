@@ -178,7 +178,8 @@ class Question:
         """The odds of people who hold several units; empty where nobody does."""
         found = [(int(k.value), odds.without_words) for k, odds in groups if k.value in SEVERAL]
         # where more units make no difference, the last says all
-        kept = [one for one, after in pairwise(found) if one[1] != after[1]] + found[-1:]
+        alone = next((odds.without_words for k, odds in groups if k.value == 1), "")
+        kept = [one for one, after in pairwise(found) if one[1] not in (after[1], alone)] + found[-1:]
         if not self.together or not kept:
             return ""
         said = [f"{self.together.format(k)}, {odds} would be wrongly accused" for k, odds in kept[:1]]
