@@ -79,8 +79,8 @@ def averages(case: Case, release: Release, found: Figures) -> None:
         most = Fraction(held.records) if held.cells and held.records is not None else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
     off = found.noise * release.strategy - block.target
-    share, terms = _share(figures.moved_by(off, reach), found.spread), block.errors.of(off)
-    share = share if terms is off else max(share, _share(figures.moved_by(terms, reach), found.squares))
+    share, own = _share(figures.moved_by(off, reach), found.spread), block.errors.of(off)
+    share = share if own is off or not own.nrows() else max(share, _share(figures.moved_by(own, reach), found.squares))
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
@@ -107,8 +107,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
 
 def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
     """The largest square, as a share of that of its deviation; in its own units where that is 0."""
-    parts = (rational(a) ** 2 / rational(b or Fraction(1)) for a, b in zip(moved, squares, strict=True))
-    return fraction(max(parts, default=0))
+    return fraction(max(rational(a) ** 2 / rational(b or Fraction(1)) for a, b in zip(moved, squares, strict=True)))
 
 
 def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
