@@ -376,7 +376,9 @@ def _input(held: Place, where: Context) -> InputFact:
         low, high = _range(held.lower), _range(held.upper)
         limits = f"{low} to {high}" if low and high and (low, high) != ("0", "inf") else ""
     words = limits or ("" if cells else "no limits")
-    size, layout = count(held.stop - held.start), "counts of cells" if cells else "values"
+    # a coordinate may stand for a whole vector of a ball
+    numbers = math.prod(held.shape) if held.ball is not None and held.shape else held.stop - held.start
+    size, layout = count(numbers), "counts of cells" if cells else "values"
     return InputFact(held.name, size, layout, words, bool(limits) and not cells, where.line_of(held.name))
 
 

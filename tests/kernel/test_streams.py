@@ -306,3 +306,8 @@ def test_the_map_is_that_of_the_numbers_laid_out() -> None:
     weights = one["errors"]["weights"]
     assert Fraction(weights["unit"]) * weights["rows"][0] * 9 == 1
     assert whole.errors.weights.sum() == pytest.approx(1.0)
+
+
+def test_pages_count_numbers_and_not_vectors() -> None:
+    page = Problem(spec(d=2), {}).solve().explain("engineer")
+    assert "18 values, in runs of 2" in page
