@@ -53,11 +53,13 @@ def _bound_words(facts: Facts) -> str:
     if loss is None or loss.lower_bound is None or loss.lower_bound.value <= 0 or loss.value.value <= 0:
         return "it is not proved that no other has less loss"
     share = loss.lower_bound.value / loss.value.value
+    others = _none_of(loss.among)
+    others += "," * (", " in others and not others.endswith(")"))
     if 1 - share <= CLOSE:
-        return f"{_none_of(loss.among)} is better by more than {rounded(100 * (1 - share), 2, UP)} %"
+        return f"{others} is better by more than {rounded(100 * (1 - share), 2, UP)} %"
     squared = loss.error is not None or loss.squared
     least = rounded(math.sqrt(share) if squared else share, 2, DOWN)
-    return f"{_none_of(loss.among)} can have less than {least} of this {'error' if squared else 'loss'}"
+    return f"{others} can have less than {least} of this {'error' if squared else 'loss'}"
 
 
 CLOSE = 0.01
