@@ -20,8 +20,11 @@ NOTE, EXACT = "composition", "composition-exact"
 AMONG = "all splits of what parts share, with independent noise, pure parts counted as randomised response"
 APART = "all splits of what parts share, with independent noise, in which every part by itself keeps to the lines"
 """What bounds are about: of plans that keep to lines counted so, and of those that do so by their own laws alone."""
-PLAIN_UNITS = ("entry", "record", "party", "everything")
-"""Units of which the guarantees of independent parts compose: those that change, the rest as it is."""
+PLAIN_UNITS = ("entry", "record", "party", "person", "everything")
+"""Units of which the guarantees of independent parts compose: those that change, the rest as it is.
+
+Of a person parts keep so many records by chance; whichever these are, the others' records are as they were.
+"""
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
 SPENT_IN = {"epsilon": "epsilon-DP", "mu": "mu-GDP"}
 """Measures in which parts spend."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, mean, stdev
 from typing import Any
 
 import pytest
@@ -623,3 +623,67 @@ fairness: O is independent of sex, up to 0.05
     with pytest.raises(SpecError) as caught:
         load(tmp_path / "whole.priv").solve()
     assert "fairness of a, which runs several times" in str(caught.value)
+
+
+# --- records of persons ----------------------------------------------------------------------------
+
+SHARED = """\
+spec visits
+variables:
+  input visits in table(person in id, spend in 0..4)
+  output many
+  output middle
+loss:
+  0.01 * E[ (many - count(visits))^2 ] + worst[ rank_error(middle, median(visits.spend)) ]
+privacy:
+  all outputs are (1, 1e-6)-DP wrt visits, adding or removing one person with at most 3 records
+"""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Plan:
+    return solve(Request(Source("visits.priv", SHARED)))
+
+
+def test_parts_share_a_line_about_people(shared: Plan, tmp_path: Path) -> None:
+    assert shared.verify().ok
+    assert shared.document["mechanism"]["family"] == "composite"
+    rows = ["person,spend", *(f"a,{i % 5}" for i in range(40)), *(f"b{i},3" for i in range(20))]
+    (tmp_path / "visits.csv").write_text("\n".join(rows), "utf-8")
+    release = shared.run({"visits": tmp_path / "visits.csv"}, randomness=SimulationRandomness(1))
+    assert set(release.values) == {"many", "middle"}
+    # 3 records of a are kept, so that 23 are counted, not 60
+    drawn = [
+        shared.run({"visits": tmp_path / "visits.csv"}, randomness=SimulationRandomness(seed)).values["many"]
+        for seed in range(20)
+    ]
+    values = [float(one) for one in drawn]
+    assert abs(mean(values) - 23) < 5 * stdev(values) / 20**0.5
+
+
+def of_part(number: int, *path: Any) -> tuple[Any, ...]:
+    return ("problem", "blocks", 0, "parts", number, "problem", *path)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (of_part(0, "data", 0, "kept", "most"), 2, "other data"),
+        (of_part(1, "data", 0, "kept", "most"), 4, "other data"),
+        (of_part(1, "data", 0, "kept"), None, "has a key 'kept'"),
+        (of_part(0, "obligations", 0, "units", 0, "count"), 1, "another number of them"),
+        (of_part(1, "obligations", 0, "units", 0, "kind"), "record", "which of them are kept"),
+        (("problem", "obligations", 0, "units", 0, "count"), 6, "many has no share of line"),
+        (("problem", "data", 0, "kept", "most"), 4, "other data"),
+    ],
+)
+def test_parts_keep_the_records_that_the_line_says(shared: Plan, path: tuple[Any, ...], value: Any, words: str) -> None:
+    forged = copy.deepcopy(shared.document)
+    at: Any = forged
+    for key in path[:-1]:
+        at = at[key]
+    assert at[path[-1]] != value
+    at[path[-1]] = value
+    found = judge(Item(resign(forged), "plan"))
+    assert not found.ok
+    assert words in " ".join(claim.text for claim in found.claims)
