@@ -141,7 +141,7 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return ["--input", f"{block['source']}={path}"]
     if "alternatives" in plan["mechanism"]:
         return ballots_for(plan, folder)
-    for entry in plan["problem"]["blocks"][0]["held"]:
+    for entry in block.get("block", block)["held"]:  # of a priced block, what it is a price of
         path = folder / f"{entry['name']}.csv"
         if columns := entry["columns"]:
             rows = [",".join(a["name"] for a in columns)]
