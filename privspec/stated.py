@@ -107,6 +107,7 @@ class Loss(Part):
     standard_error: float | None = None
     without_noise: float | None = None
     crowds: int = 0
+    parties: int = 0
 
 
 class Guarantee(Part):

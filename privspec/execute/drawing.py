@@ -134,14 +134,16 @@ class Words:
     ) -> NDArray[np.intp]:
         """The place of each value of a column; NO_PLACE, if `strict`, where it has none, and else the first word's."""
         # columns hold few different values: each is looked up once
-        texts = [_text(cell) for cell in (column.tolist() if isinstance(column, np.ndarray) else column)]
-        known = {text: self._find(text) for text in set(texts)}
+        cells = column.tolist() if isinstance(column, np.ndarray) else column
+        texts = cells if set(map(type, cells)) <= {str} else [_text(cell) for cell in cells]
+        counted = Counter(texts)
+        known = {text: self._find(_text(text)) for text in counted}
         if fit is not None:
             fit.rows += len(texts)
-            for text, times in Counter(texts).items():
+            for text, times in counted.items():
                 if known[text] == NO_PLACE:
-                    fit.cell(text, times)
-        places = np.array([known[text] for text in texts], dtype=np.intp)
+                    fit.cell(_text(text), times)
+        places = np.fromiter(map(known.__getitem__, texts), np.intp, len(texts))
         return places if strict else np.maximum(places, 0)
 
     def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass, replace
 from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.execute.sources import (
+    CHUNK,
     Unordered,
     collect,
     column_names,
@@ -479,6 +480,12 @@ def batches(fields: Fields, source: Any, *, header: bool = True) -> Batches:
 
 
 def _of_text(fields: Fields, path: Path, *, header: bool) -> Batches:
+    plain = plain_text(fields.name, path) if header and path.stat().st_size > CHUNK else None
+    if plain is not None:
+        chosen = plain.select(fields.find(plain.columns))
+        for part in chosen.iter_slices(BATCH):
+            yield [column.fill_null("").to_list() for column in part]
+        return
     rows = rows_of_text(fields.name, path)
     names = [name.strip() for name in next(rows, [])] if header else list(fields.columns)
     at = [names.index(name) for name in fields.find(names)]

@@ -221,12 +221,27 @@ def _of_table(columns: Sequence[Column]) -> bytes:
     return hashlib.sha256(b"".join(sorted(map(_of_column, columns)))).digest()
 
 
+class _Trimmed(dict[str, str]):
+    """Texts without the spaces around them."""
+
+    def __missing__(self, cell: str) -> str:
+        self[cell] = self.of(cell)
+        return self[cell]
+
+    @staticmethod
+    def of(cell: Any) -> str:
+        return (cell_text(cell) or "").strip()
+
+
 def _of_column(column: Column) -> bytes:
     """Of numbers, as doubles, if there is nothing else in it; of trimmed words otherwise. Blank is missing."""
     if not isinstance(column, np.ndarray):
-        words = [(cell_text(cell) or "").strip() for cell in column]
+        # columns hold few different words: each is looked at once
+        trimmed = _Trimmed()
+        words = [trimmed[cell] if type(cell) is str else trimmed.of(cell) for cell in column]
         try:
-            column = np.array([float(word or "nan") for word in words])
+            known = {word: float(word or "nan") for word in dict.fromkeys(words)}
+            column = np.array([known[word] for word in words])
         except ValueError:
             return hashlib.sha256(b"words" + "\x1f".join(words).encode("utf-8", "replace")).digest()
     numbers = column.astype("<f8") + 0.0
@@ -268,15 +283,16 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
 
 def _plain_numbers(column: pl.Series) -> Column:
     """Of a column of texts its numbers, not a number where it is blank; the texts if there are others."""
-    others: list[str] = []
 
     def blank(cell: str | None) -> float:
         if (cell or "").strip():
-            others.append("one")
+            raise ValueError
         return float("nan")
 
-    found = numbers_at_once(column, blank)
-    return column.to_list() if others else found
+    try:
+        return numbers_at_once(column, blank)
+    except ValueError:
+        return column.to_list()
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Sequence[Column]:

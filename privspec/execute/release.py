@@ -398,12 +398,21 @@ def _csv(release: Release) -> Iterator[bytes]:
     yield (",".join(_quoted(name) for name in table) + "\n").encode()
     length = max((len(c) for c in table.values()), default=0)
     for start in range(0, length, LINES):
-        part = [[_cell(value) for value in c[start : start + LINES].tolist()] for c in table.values()]
-        yield "".join(",".join(row) + "\n" for row in zip(*part, strict=True)).encode()
+        part = [_cells(c[start : start + LINES].tolist()) for c in table.values()]
+        yield ("\n".join(map(",".join, zip(*part, strict=True))) + "\n").encode()
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
+
+
+def _cells(values: list[Any]) -> list[str]:
+    """The cells of a column; of texts and truths it holds few different ones, each written out once."""
+    kinds = set(map(type, values))
+    if len(kinds) > 1 or not kinds <= {str, bool}:
+        return [_cell(value) for value in values]
+    known = {value: _cell(value) for value in set(values)}
+    return [known[value] for value in values]
 
 
 def _cell(value: Any) -> str:

@@ -45,6 +45,8 @@ class StatisticFact(AddedNoise):
     noise: tuple[Site, ...]
     without_noise: Quantity | None
     crowds: Quantity
+    stand_ins: Quantity
+    """Parties of a simulated crowd, who may stand for more."""
     local: bool
     angle: bool
     """Whether the loss is an angle as a share of half a turn: the share of choices that are decided differently."""
@@ -104,7 +106,10 @@ class StatisticFact(AddedNoise):
             return "Predicted loss", ""
         error = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
         value = rounded(loss.value.value, DIGITS)
-        return "Predicted loss", f"{value}{error}  ({self.crowds} simulated crowds; standard error)"
+        stand = (
+            "" if self.stand_ins.value == self.parties.value else f" of {self.stand_ins}, who stand for {self.parties}"
+        )
+        return "Predicted loss", f"{value}{error}  ({self.crowds} simulated crowds{stand}; standard error)"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         return f" {rounded(item.loss.value, DIGITS)}"
@@ -217,6 +222,7 @@ def statistic_fact(plan: Stated, context: Context) -> StatisticFact:
         noise=mechanism.sites,
         without_noise=None if plan.loss is None else known(plan.loss.without_noise),
         crowds=count(0 if plan.loss is None else plan.loss.crowds),
+        stand_ins=count(0 if plan.loss is None else plan.loss.parties),
         local=context.trust == "nobody",
         angle=plan.loss is not None and plan.loss.expression.replace(" ", "").startswith("E[disagreement("),
         input_line=context.line_of(found.source),

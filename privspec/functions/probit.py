@@ -82,9 +82,23 @@ class _Common(ABC):
     linear: ClassVar[bool] = True
 
     @property
+    def based_on(self) -> Route | None:
+        """None: its statistics are worked out of the records."""
+        return None
+
+    @property
     def size(self) -> int:
         """The numbers of a statistic: as many as weights, if nothing else is said."""
         return self.within.dimension
+
+    def statistic(self, records: Array) -> Array:
+        """By way of the route that it is derived from."""
+        assert self.based_on is not None
+        return self.derived(self.based_on.statistic(records))
+
+    def derived(self, statistic: Array) -> Array:
+        """The statistic itself."""
+        return statistic
 
     @abstractmethod
     def bound(self) -> Bounds:
@@ -164,8 +178,12 @@ class Signs(_Common):
     def to_json(self) -> dict[str, Any]:
         return {**_Common.to_json(self), "estimated_within": ball_json(self.of.within)}
 
-    def statistic(self, records: Array) -> Array:
-        return np.sign(self.of.weights(records))
+    @property
+    def based_on(self) -> Route:
+        return self.of
+
+    def derived(self, statistic: Array) -> Array:
+        return np.sign(statistic)
 
     def exact(self, records: Steps) -> Steps:
         """-1, 0 or 1, in steps."""
@@ -239,9 +257,13 @@ class Direction(_Common):
     def size(self) -> int:
         return self.of.size
 
-    def statistic(self, records: Array) -> Array:
+    @property
+    def based_on(self) -> Route:
+        return self.of
+
+    def derived(self, statistic: Array) -> Array:
         """The vector over its length; zero stays zero."""
-        return _unit(self.of.statistic(records))
+        return _unit(statistic)
 
     def exact(self, records: Steps) -> Steps:
         """Rounded towards zero: they stay in the unit ball."""
@@ -371,6 +393,8 @@ def _l2(cosine: Fraction, radius: Fraction) -> Fraction:
 
 
 CELLS = 2048
+STILL = 1e-12
+"""The largest move of a weight, in units of the radius, that ends the ascent."""
 
 
 @lru_cache(maxsize=256)
@@ -407,19 +431,25 @@ def largest_quadratic(slope: Array, curve: Array, within: Ball, steps: int = 300
     kept = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, 0.0), vectors)
     step = 1.0 / np.maximum(2 * values[:, -1:], 1e-9)
     radius, ball = float(within.radius), _solver().BALLS[_norm(within)]
-    point = np.zeros_like(slope)
-    ahead, momentum = point, np.ones((len(slope), 1))
+    found = np.zeros_like(slope)
+    point = ahead = found
+    left, momentum = np.arange(len(slope)), np.ones((len(slope), 1))
     for _ in range(steps):
         gradient = slope - 2 * (kept @ ahead[:, :, None])[:, :, 0]
         moved: Array = ball.project((ahead + step * gradient) / radius) * radius
-        back = np.einsum("mj,mj->m", ahead - moved, moved - point) > 0
-        momentum[back] = 1.0
+        move = moved - point
+        momentum[np.einsum("mj,mj->m", ahead - moved, move) > 0] = 1.0
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = moved + (momentum - 1) / following * (moved - point)
-        if float(np.max(np.abs(moved - point), initial=0.0)) < 1e-9 * radius:
-            return moved
-        point, momentum = moved, following
-    return point
+        ahead = moved + (momentum - 1) / following * move
+        found[left] = point = moved
+        momentum = following
+        going = np.abs(move).max(axis=1, initial=0.0) >= STILL * radius
+        if not going.any():
+            break
+        if not going.all():
+            left, point, ahead, momentum = left[going], point[going], ahead[going], momentum[going]
+            slope, kept, step = slope[going], kept[going], step[going]
+    return found
 
 
 def _probit_mle(arguments: Arguments, _: str) -> Bound:

@@ -80,8 +80,15 @@ class Route(Protocol):
     def linear(self) -> bool:
         """Whether finishing is linear, so that pooling before or after it comes to the same."""
 
+    @property
+    def based_on(self) -> Route | None:
+        """The route whose statistics are all that those of this one are worked out of, if there is one."""
+
     def statistic(self, records: Array) -> Array:
         """The statistics (N, k) of parties with records (N, n, d), in doubles: for simulation only."""
+
+    def derived(self, statistic: Array) -> Array:
+        """The statistics (N, k), from those of the route it is based on."""
 
     def exact(self, records: Steps) -> Steps:
         """The statistics (N, k) in steps of `GRID`, of records (N, n, d) in the same steps that lie in their ball."""

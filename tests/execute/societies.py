@@ -41,7 +41,7 @@ def _documents(spec: str, parameters: tuple[tuple[str, str], ...]) -> dict[str, 
     system = lower(model)
 
     def document(way: Way) -> dict[str, Any]:
-        found = Prediction((Predicted(way, 0.5, 0.01),), 1, 0.5)
+        found = Prediction((Predicted(way, 0.5, 0.01),), 1, system.block.parties, 0.5)
         return StatisticDecision(model, system, found, Settings(alternatives=False), seconds=0.0).document()
 
     return {way.name: document(way) for way in ways(system) if not forbidden(system, way)}

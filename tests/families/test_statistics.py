@@ -16,8 +16,9 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
+from privspec.families.statistics import predict as predict_module
 from privspec.families.statistics.family import StatisticDecision, Statistics
-from privspec.families.statistics.predict import Judge, forbidden, lower, predict, released, ways, weights_of
+from privspec.families.statistics.predict import SAMPLE, Judge, forbidden, lower, predict, released, ways, weights_of
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.problem.statistics import reads
@@ -196,9 +197,9 @@ def test_plans_tell_the_ranking_and_are_marked_as_predictions() -> None:
 
 def test_crowds_that_no_memory_holds_are_refused() -> None:
     text = (Path(__file__).parents[2] / "specs" / "noothigattu_baseline.priv").read_text("utf-8")
-    model = load_model(Source("t.priv", re.sub(r"  N = \d+", "  N = 10^8", text)))
+    text = re.sub(r"  N = \d+", "  N = 10^8", text)
     with pytest.raises(SpecError, match="a crowd to simulate would have"):
-        Statistics().lower(model)
+        Statistics().lower(load_model(Source("t.priv", text.replace("society = mean(", "society = sum("))))
 
 
 # --- losses that compare with what is computed ---------------------------------------------------------------
@@ -249,6 +250,56 @@ def test_a_loss_may_compare_with_what_is_computed(loss: str, variables: str, bac
     assert abs(one.loss - 3 * laplace.noise[0].variance / 36) < 6 * one.standard_error
 
 
+MILLION = 10**6
+
+
+def crowd_of(parties: int, loss: str = OWN) -> Model:
+    """Voters who each add noise, three decisions each."""
+    text = priced(loss).source.text
+    return load_model(Source("crowd.priv", re.sub(r"  N = \d+", f"  N = {parties}", text)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "means"),
+    [
+        (OWN, True),
+        ("E[ ||O - society||^2 ]", True),
+        ("E[ ||O - sum(beta[voter] for voter)||^2 ]", False),
+        ("E[ ||O||^2 + sum(||V[voter].weights||^2 for voter) ]", False),
+    ],
+)
+def test_some_stand_for_all_where_only_means_count(loss: str, means: bool) -> None:
+    system = lower(crowd_of(MILLION, loss))
+    assert system.drawn == (SAMPLE if means else MILLION)
+    assert lower(crowd_of(SAMPLE)).drawn == SAMPLE
+
+
+@pytest.mark.parametrize("shape", ["laplace", "knorm-l2", "gaussian"])
+@pytest.mark.parametrize("each_party", [False, True])
+def test_noise_of_all_is_as_large_where_some_stand_for_them(shape: str, each_party: bool) -> None:
+    system = lower(crowd_of(64))
+    found = [w for w in ways(system) if (w.each_party, w.noise[0].shape, w.route.at) == (each_party, shape, "records")]
+    if not found:
+        assert shape == "gaussian"
+        return
+    random, some = np.random.default_rng(2), np.zeros((16, found[0].route.size))
+    drawn = np.array([released(system, found[0], some, random) for _ in range(4000)])
+    whole = np.array([released(system, found[0], np.repeat(some, 4, axis=0), random) for _ in range(4000)])
+    assert drawn.var() == pytest.approx(whole.var(), rel=0.2)
+
+
+def test_what_is_missing_of_a_crowd_is_within_the_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = lower(crowd_of(256))
+    every = [way for way in ways(system) if not forbidden(system, way)]
+    whole = predict(system, every, most=100)
+    monkeypatch.setattr(predict_module, "SAMPLE", 32)
+    some = predict(system, every, most=100)
+    assert (whole.parties, some.parties) == (256, 32)
+    for one in some.ranking:
+        (same,) = (other for other in whole.ranking if other.way.name == one.way.name)
+        assert abs(one.loss - same.loss) < 4 * (one.standard_error + same.standard_error)
+
+
 def test_a_plan_for_the_distance_from_the_society_is_verified() -> None:
     plan = Problem(priced("E[ ||O - society||^2 ]").source.text).solve()
     assert plan.verify().ok
@@ -274,7 +325,7 @@ def test_no_clock_decides_a_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
     system = lower(model_of())
     every = list(ways(system))
     fast = predict(system, every, most=50)
-    ticks = iter(range(0, 10**9, 3600))
+    ticks = iter(range(10**9, 2 * 10**9, 3600))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))
     slow = predict(system, every, most=50)
     assert [(p.way.name, p.loss) for p in slow.ranking] == [(p.way.name, p.loss) for p in fast.ranking]
@@ -289,6 +340,6 @@ def test_how_many_crowds_show_the_loss_without_noise_follows_from_the_spec(monke
         return str(caught.value.diagnostics[0].notes)
 
     fast = message()
-    ticks = iter(range(0, 10**9, 3600))
+    ticks = iter(range(10**9, 2 * 10**9, 3600))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))
     assert message() == fast

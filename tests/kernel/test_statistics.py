@@ -66,7 +66,9 @@ def _plans(text, also_forbidden):
     for way in ways(system):
         if way.executable and (also_forbidden or not forbidden(system, way)):
             ranking = (Predicted(way, 0.5, 0.01),)
-            decision = StatisticDecision(model, system, Prediction(ranking, 25, 0.1), Settings(), 0.0)
+            decision = StatisticDecision(
+                model, system, Prediction(ranking, 25, system.block.parties, 0.1), Settings(), 0.0
+            )
             key = (way.route.at, "each" if way.each_party else "pool", way.noise[0].shape, way.finish_first)
             with patch.object(family, "forbidden", lambda *_: ""):
                 found[key] = decision.document()
@@ -438,6 +440,8 @@ def test_claims_of_the_loss():
         (("loss", "standard_error"), -1.0),
         (("loss", "crowds"), 401),
         (("loss", "crowds"), 0),
+        (("loss", "parties"), 0),
+        (("loss", "parties"), 10**6),
         (("status",), "optimal"),
         (("accuracy",), [{}]),
         (("fairness",), []),
@@ -483,7 +487,7 @@ ODD = (None, True, -1, 10**30, "1/0", [[]], "1" * 5000)
 """Values that stand where none of them belongs."""
 WORDS = {"spec", "alternatives", "remarks", "assumptions", "text", "line", "name", "domain", "definitions", "public"}
 """Parts that other tests look after, or words that no figure rests on."""
-STATED = {("loss", key) for key in ("value", "standard_error", "crowds", "without_noise")}
+STATED = {("loss", key) for key in ("value", "standard_error", "crowds", "parties", "without_noise")}
 """Figures of a simulation."""
 
 

@@ -105,6 +105,7 @@ class StatisticDecision:
                 "the ways that this plan lists, by simulation under the data model",
                 standard_error=chosen.standard_error,
                 crowds=self.prediction.crowds,
+                parties=self.prediction.parties,
                 without_noise=self.prediction.exact,
             ),
             "alternatives": [self._alternative(p) for p in self.prediction.ranking if p is not chosen],
@@ -171,7 +172,7 @@ def _refuse_crowds(system: StatisticSystem) -> None:
     Raises: SpecError PS0515.
     """
     block = system.block
-    numbers = block.parties * block.count * block.dimension
+    numbers = system.drawn * block.count * block.dimension
     if numbers > CROWD_LIMIT:
         text = (
             f"a crowd to simulate would have {numbers:,} numbers; losses are predicted on crowds of up to "
@@ -199,7 +200,7 @@ def _predicted(system: StatisticSystem, *given: Any, **named: Any) -> Prediction
 def _no_privacy(system: StatisticSystem) -> SpecError:
     """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
     block = system.block
-    crowd = block.parties * block.count * block.dimension
+    crowd = system.drawn * block.count * block.dimension
     exact = _predicted(system, [], most=max(2, min(100, NUMBERS_COMPARED // crowd))).exact
     model = system.model
     return SpecError(

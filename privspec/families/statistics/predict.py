@@ -6,8 +6,10 @@ And their predicted losses under the data model: the same simulated crowds for a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from math import sqrt
+from functools import partial
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from privspec.solvers.programs import OutOfTimeError, Watch
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A requirement with what it protects: one party's whole records or one record; a measure for each party."""
+    """A requirement with what it protects: one party's records or one record; the measures of each party, or of all."""
 
     index: int
     requirement: Requirement
@@ -57,6 +59,16 @@ class StatisticSystem:
     generator: Generator
     promises: tuple[Promise, ...]
 
+    @property
+    def drawn(self) -> int:
+        """Parties of a simulated crowd: all of them, or `SAMPLE` that stand for all of a larger one.
+
+        They may stand for others where all are alike and the loss depends on means over the parties only.
+        """
+        parties = self.block.parties
+        alike = self.block.mean and not any(promise.personal for promise in self.promises)
+        return SAMPLE if parties > SAMPLE and alike and depends_on_means(self) else parties
+
 
 def lower(model: Model) -> StatisticSystem:
     """The block of a spec, ready to be simulated.
@@ -75,14 +87,14 @@ def lower(model: Model) -> StatisticSystem:
     radius = None if block.radius is None else float(block.radius)
     generator = generator_of(model, block.source, block.count, block.dimension, radius)
     assert generator is not None
-    promises = tuple(_promise(r, i, block.parties) for i, r in enumerate(model.requirements))
+    promises = tuple(_promise(r, i) for i, r in enumerate(model.requirements))
     return StatisticSystem(model, block, block.offered(), loss, generator, promises)
 
 
-def _promise(requirement: Requirement, index: int, parties: int) -> Promise:
+def _promise(requirement: Requirement, index: int) -> Promise:
     measure = requirement.measure
     one = isinstance(requirement.neighbours, ReplacingRecord) and not measure.local
-    each = measure.each if isinstance(measure, Personalised) else (measure,) * parties
+    each = measure.each if isinstance(measure, Personalised) else (measure,)
     return Promise(index, requirement, Unit.RECORD if one else Unit.PARTY, each)
 
 
@@ -201,12 +213,18 @@ def _for_all(system: StatisticSystem, route: Route, each_party: bool, shape: Sha
 def _measure(promise: Promise, person: int, each_party: bool) -> Measure:
     """A party's own measure; that of the strictest party where one noise protects all."""
     if each_party:
-        return promise.measures[person]
+        return promise.measures[person % len(promise.measures)]
     return min(promise.measures, key=lambda m: tuple(m.amounts.values()))
 
 
+SAMPLE = 1024
+"""Parties that are drawn of a larger crowd."""
+TOGETHER = 2**22
+"""Numbers of the records of crowds whose statistics are worked out at once."""
 ROUND = 25
 """Crowds that are drawn before the order is looked at again."""
+FEW = 5
+"""As many, where some parties stand for all: candidates that have no chance are costly then."""
 CLEAR = 3.0
 """Standard errors between the two best candidates that end the simulation."""
 LOST = 6.0
@@ -226,10 +244,11 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """All candidates, best first; `crowds` drawn; `exact` the loss of the value without noise."""
+    """All candidates, best first; `crowds` drawn, of so many `parties`; `exact` the loss of the value without noise."""
 
     ranking: tuple[Predicted, ...]
     crowds: int
+    parties: int
     exact: float
 
 
@@ -254,21 +273,27 @@ def predict(
     tally = _Tally(system, candidates, len(allowed))
     watch = Watch(deadline)
     while tally.crowds < most:
-        for _ in range(min(ROUND, most - tally.crowds)):
+        wanted = min(tally.crowds + (ROUND if tally.whole else FEW), most)
+        while tally.crowds < wanted:
             if watch.expired:
                 raise OutOfTimeError(None)
-            tally.add(random)
+            tally.add(random, wanted - tally.crowds)
         if not allowed:
             continue
         best = tally.best
         if progress is not None:
             mean, error = tally.mean(best), tally.error(best)
             progress(tally.crowds, mean, mean - error)
-        if tally.settled():
+        if tally.crowds >= min(ROUND, most) and tally.settled():
             break
         tally.drop()
-    ranking = [Predicted(candidates[i], tally.mean(i), tally.error(i)) for i in tally.order]
-    return Prediction(tuple(ranking), tally.crowds, float(np.mean(tally.exact)))
+    ranking = [Predicted(candidates[i], tally.mean(i), tally.whole_error(i)) for i in tally.order]
+    return Prediction(tuple(ranking), tally.crowds, tally.drawn, float(np.mean(tally.exact)))
+
+
+def _first(crowd: Drawn, parties: int) -> Drawn:
+    """The first parties of a crowd."""
+    return Drawn(crowd.records[:parties], {name: values[:parties] for name, values in crowd.attributes.items()})
 
 
 class _Tally:
@@ -276,9 +301,17 @@ class _Tally:
 
     def __init__(self, system: StatisticSystem, candidates: Sequence[Way], allowed: int) -> None:
         self.system, self.candidates, self.allowed = system, candidates, allowed
+        self.drawn = system.drawn
         self.losses: list[list[float]] = [[] for _ in candidates]
+        self.rises: list[list[float]] = [[] for _ in candidates]
+        """By how much the losses are larger where half as many parties stand for all."""
         self.exact: list[float] = []
         self.followed = set(range(len(candidates)))
+
+    @property
+    def whole(self) -> bool:
+        """Whether all parties of a crowd are drawn."""
+        return self.drawn == self.system.block.parties
 
     @property
     def crowds(self) -> int:
@@ -292,6 +325,18 @@ class _Tally:
     def error(self, i: int) -> float:
         """Its standard error."""
         return float(np.std(self.losses[i], ddof=1)) / sqrt(len(self.losses[i]))
+
+    def whole_error(self, i: int) -> float:
+        """The standard error of the loss of all parties, of whom fewer were drawn.
+
+        What is missing counts in full: losses of m parties are off by c m^-1/2 at most, so that from half of them to
+        all that were drawn a loss falls by (sqrt 2 - 1) times what it is still off.
+        """
+        if self.whole:
+            return self.error(i)
+        rises = np.array(self.rises[i])
+        rise = abs(float(rises.mean())) + float(rises.std(ddof=1)) / sqrt(len(rises))
+        return hypot(self.error(i), rise / (sqrt(2) - 1))
 
     @property
     def order(self) -> list[int]:
@@ -308,24 +353,58 @@ class _Tally:
         """The best allowed candidate."""
         return self.contest[0]
 
-    def add(self, random: np.random.Generator) -> None:
-        """One more crowd, the same for all that are followed."""
-        crowd = self.system.generator.draw(self.system.block.parties, random)
-        statistics: dict[str, Array] = {}
+    def add(self, random: np.random.Generator, most: int) -> None:
+        """Some more crowds, the same for all that are followed, and `most` of them at most."""
+        drawn = list[tuple[Drawn, Any]]()
+        while len(drawn) < most and (not drawn or (len(drawn) + 1) * drawn[0][0].records.size <= TOGETHER):
+            crowd = self.system.generator.draw(self.drawn, random)
+            drawn.append((crowd, random.integers(2**63, size=len(self.candidates))))
+        records = np.concatenate([crowd.records for crowd, _ in drawn])
+        statistics: dict[Route, Array] = {}
 
         def of(route: Route) -> Array:
-            if route.name not in statistics:
-                statistics[route.name] = route.statistic(crowd.records)
-            return statistics[route.name]
+            if route not in statistics:
+                base = route.based_on
+                statistics[route] = route.statistic(records) if base is None else route.derived(of(base))
+            return statistics[route]
+
+        self._judge(drawn, of, self.losses, self.exact)
+        if not self.whole:
+            half = self.drawn // 2
+            halves: list[list[float]] = [[] for _ in self.candidates]
+            fewer = [(_first(crowd, half), seeds) for crowd, seeds in drawn]
+            kept = np.arange(len(records)) % self.drawn < half
+            self._judge(fewer, lambda route: of(route)[kept], halves, [])
+            for i in self.followed:
+                self.rises[i] += (np.array(halves[i]) - self.losses[i][-len(drawn) :]).tolist()
+
+    def _judge(
+        self,
+        crowds: Sequence[tuple[Drawn, Any]],
+        of: Callable[[Route], Array],
+        losses: list[list[float]],
+        exact: list[float],
+    ) -> None:
+        """Add the losses of crowds, given with their seeds; `of` gives the statistics of all their parties."""
+
+        def each(route: Route) -> Array:
+            return of(route).reshape(len(crowds), -1, route.size)
 
         result = next((r for r in self.system.routes if r.at == "result"), None)
-        judge = Judge(self.system, crowd, None if result is None else lambda: of(result))
-        seeds = random.integers(2**63, size=len(self.candidates))
+        exactly = None if result is None else each(result)
+        judges = [
+            Judge(self.system, crowd, None if exactly is None else partial(exactly.__getitem__, i))
+            for i, (crowd, _) in enumerate(crowds)
+        ]
         for i in sorted(self.followed):
             way = self.candidates[i]
-            value = released(self.system, way, of(way.route), np.random.default_rng(seeds[i]))
-            self.losses[i].append(judge.loss(value))
-        self.exact.append(float("nan") if result is None else judge.loss(_pooled(self.system, of(result), None)))
+            draws = [np.random.default_rng(seeds[i]) for _, seeds in crowds]
+            noisy = [_noisy(self.system, way, *one) for one in zip(each(way.route), draws, strict=True)]
+            values = _finished(self.system, way, np.stack(noisy))
+            losses[i] += [judge.loss(value) for judge, value in zip(judges, values, strict=True)]
+        for i, judge in enumerate(judges):
+            bare = float("nan") if exactly is None else judge.loss(_pooled(self.system, exactly[i], None))
+            exact.append(bare)
 
     def _behind(self, i: int) -> float:
         """How many standard errors a candidate is behind the best, on the crowds that both were simulated on."""
@@ -348,16 +427,35 @@ class _Tally:
 
 
 def released(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
-    """What a candidate releases for statistics (N, k), in doubles: simulation only."""
+    """What a candidate releases for statistics (N, k), in doubles: simulation only.
+
+    Where they are of fewer parties than there are, what these add up to counts so many times more, and the sum of their
+    noises as many times as the root of that: noises have mean zero, so those of all vary that much.
+    """
+    return _finished(system, way, _noisy(system, way, statistics, random)[None])[0]
+
+
+def _noisy(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
+    """What is finished: the noisy pool (k,), or noisy statistics (N, k) that are finished one by one."""
+    times = system.block.parties / len(statistics)
     if not way.each_party:
-        total = way.noise[0].noisy(statistics.sum(axis=0)[None, :], random)[0]
-        return way.route.finish(total * float(system.block.share))
+        total = way.noise[0].noisy(statistics.sum(axis=0)[None, :] * times, random)[0]
+        return np.asarray(total * float(system.block.share))
     noisy = _noisy_each(way, statistics, random)
-    weights = weights_of(way, len(statistics))
     if way.finish_first:
-        noisy = way.route.finish(noisy)
-        return _pooled(system, noisy, weights)
-    return way.route.finish(_pooled(system, noisy, weights))
+        return noisy
+    if times > 1:
+        noisy = statistics + (noisy - statistics) / sqrt(times)
+    return _pooled(system, noisy, weights_of(way, len(statistics)))
+
+
+def _finished(system: StatisticSystem, way: Way, noisy: Array) -> Array:
+    """The values (C, d) of several crowds, from what `_noisy` gave for each."""
+    values: Array = way.route.finish(noisy)
+    if not way.finish_first:
+        return values
+    weights = weights_of(way, noisy.shape[1])
+    return np.stack([_pooled(system, value, weights) for value in values])
 
 
 def _noisy_each(way: Way, statistics: Array, random: np.random.Generator) -> Array:
@@ -378,7 +476,7 @@ def weights_of(way: Way, parties: int) -> Array | None:
 
 def _pooled(system: StatisticSystem, values: Array, weights: Array | None) -> Array:
     weighted = values if weights is None else values * weights[:, None]
-    pooled: Array = weighted.sum(axis=0) * float(system.block.share)
+    pooled: Array = weighted.sum(axis=0) * (system.block.parties / len(values) * float(system.block.share))
     return pooled
 
 
@@ -392,6 +490,23 @@ def _before(model: Model, name: str) -> tuple[str, ...]:
     return tuple(n for n in needed(model, name) if model.nodes[n].kind is syntax.VariableKind.INTERMEDIATE)
 
 
+def depends_on_means(system: StatisticSystem) -> bool:
+    """Whether a crowd in which each party stands twice has the loss of that crowd: found by trying, with a few."""
+    random = np.random.default_rng(1)
+    crowd = system.generator.draw(4, random)
+    output, *values = random.standard_normal((5, crowd.records.shape[-1]))
+
+    def loss(times: int) -> float:
+        attributes = {name: np.repeat(values, times, axis=0) for name, values in crowd.attributes.items()}
+        more = Drawn(np.repeat(crowd.records, times, axis=0), attributes)
+        return Judge(system, more, lambda: np.repeat(values, times, axis=0)).loss(output)
+
+    try:
+        return abs(loss(1) - loss(2)) <= 1e-9 * (1 + abs(loss(1)))
+    except Failure:  # it is told where the loss is simulated
+        return False
+
+
 class Judge:
     """The loss of released values on one crowd; what does not depend on them is computed once.
 
@@ -401,7 +516,10 @@ class Judge:
     def __init__(self, system: StatisticSystem, crowd: Drawn, exact: Callable[[], Array] | None = None) -> None:
         known: dict[str, Value] = {system.block.source: crowd.records}
         known |= {f"{system.block.source}.{name}": values for name, values in crowd.attributes.items()}
-        self._environment: Environment = environment(system.model, known)
+        found = environment(system.model, known)
+        party = system.block.party
+        parties = found.parties if party is None else {**found.parties, party: len(crowd.records)}
+        self._environment: Environment = replace(found, parties=parties)
         self._output = system.block.output
         self._compute(system, exact)
         self._expr = self._fixed(system.loss)
@@ -416,7 +534,7 @@ class Judge:
                 each = exact()
                 value = _pooled(system, each, None) if name == system.block.pool else each
             elif node.definition is not None and node.index is not None:
-                people = range(1, system.model.parties[node.index].size + 1)
+                people = range(1, self._environment.parties[node.index] + 1)
                 one_by_one = (self._environment.bind(node.index, Fraction(person)) for person in people)
                 value = stack([evaluate(node.definition, person) for person in one_by_one], node.span)
             elif node.definition is not None:

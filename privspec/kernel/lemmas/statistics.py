@@ -217,7 +217,7 @@ class Statistics(Rules):
         case.says("rounding", True, f"{run.statistic.size} numbers ({run.route}), like the noise on the grid 2^-20")
         for guarantee in read_guarantees(case.guarantees, case.frame):
             self._guarantee(case, run, guarantee)
-        self._loss(case)
+        self._loss(case, run.parties)
         return run
 
     def _guarantee(self, case: Case, run: Executed, guarantee: Guarantee) -> None:
@@ -250,17 +250,17 @@ class Statistics(Rules):
         holds = stated and proved and len(normal) == 1
         case.says("privacy", holds, f"{run.output}, {asked.neighbours}: {figures}{tail}", guarantee.number)
 
-    def _loss(self, case: Case) -> None:
+    def _loss(self, case: Case, parties: int) -> None:
         """What is stated comes from a simulation that is not done again; no bound is claimed."""
         model, seed, most, expression, terms = case.block.fields(*BLOCK)[-1].fields(*SIMULATED)
-        _ = model.text(), seed.integer(), terms.texts()
         known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "expression": expression.text()}
         known |= {"among": AMONG, "units": "units of the loss expression", "kind": "expected"}
-        value, bare, error, drawn = case.loss.stating(known, "value", "without_noise", "standard_error", "crowds")
-        _ = value.double(), bare.double(), drawn.integer(1, most.integer(1))
-        if error.double() < 0 or case.status != "feasible":
+        told = case.loss.stating(known, "value", "without_noise", "standard_error", "crowds", "parties")
+        _ = model.text(), seed.integer(), terms.texts(), told[0].double(), told[1].double(), told[4].integer(1, parties)
+        if told[2].double() < 0 or not told[3].integer(1, most.integer(1)) or case.status != "feasible":
             raise case.loss.wrong("claims more than a simulation shows")
         for item, nothing in ((case.accuracy, []), (case.fairness, None), (case.claims, {})):
             item.same(nothing)
-        text = "by simulation only: see the problem's words for data model, seed and count"
-        case.says("loss", True, text, derived=False)
+        case.says(
+            "loss", True, "by simulation only: see the problem's words for data model, seed and count", derived=False
+        )
