@@ -118,7 +118,7 @@ def test_pages_tell_what_is_cut() -> None:
     plan = Problem(spec(people=30), {}).solve()
     assert plan.verify().ok
     for reader in ("engineer", "auditor"):
-        assert "What is cut of people's records is expected to add" in plan.explain(reader)
+        assert "What is cut from people's records is expected to add" in plan.explain(reader)
 
 
 def cut(plan: Document) -> dict[str, Any]:
