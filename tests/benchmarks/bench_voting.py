@@ -1,10 +1,13 @@
 """A large election from the spec to the winner: seconds for solving, reading and drawing, and other ways to read.
 
-    python tests/benchmarks/bench_voting.py [--voters 1000000] [--data FOLDER]
+    python tests/benchmarks/bench_voting.py [--voters 1000000] [--data FOLDER] [--crowd 400000]
 
 `together` is what an election takes once everything is imported: solve, read a file of first choices, draw. A line
 before them gives the same for a process of its own, imports included. Further lines read as many rankings, and files
-of counts. One thread for linear algebra.
+of counts. The first lines are whole commands, in processor seconds and megabytes: `solve` of the crowds' templates and
+of a large crowd (10 decisions, 23 features) that adds noise at each voter, its `run` on Parquet, and local reports: as
+many rows as voters, beside reading, drawing and writing those in numpy and polars (no release). One thread for linear
+algebra.
 """
 
 from __future__ import annotations
@@ -121,6 +124,66 @@ def election(spec: Path, ballots: Path) -> str:
     )
 
 
+def command(what: str, *arguments: str | Path) -> None:
+    """Print what a `privspec` command takes."""
+    called = [str(Path(sys.executable).with_name("privspec")), *map(str, arguments)]
+    with subprocess.Popen(called, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    failed = f"  FAILED ({process.returncode})" if process.returncode else ""
+    print(f"  {what:<58} {used.ru_utime + used.ru_stime:8.2f} s {used.ru_maxrss / 1024:7.0f} MB{failed}", flush=True)
+
+
+def decisions(path: Path, voters: int) -> None:
+    """Ten decisions of each voter between alternatives of 23 small counts."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, writer = np.random.default_rng(1), None
+    for start in range(0, voters, 20_000):
+        some = min(20_000, voters - start)
+        records = rng.integers(-3, 4, (some, 10, 23), dtype=np.int8)
+        tastes = rng.standard_normal((some, 23)) + np.linspace(-1, 1, 23)
+        chosen = np.where(np.einsum("vnd,vd->vn", records, tastes)[..., None] > 0, records, -records).reshape(-1, 23)
+        keys = np.repeat(np.arange(start + 1, start + some + 1, dtype=np.int32), 10)
+        table = pa.table({"voter": keys, **{f"V_{j + 1}": chosen[:, j] for j in range(23)}})
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def commands(folder: Path, voters: int, crowd: int) -> None:
+    """Whole commands about crowds and reports."""
+    print("whole commands, start-up included")
+    specs = Path(__file__).parents[2] / "specs"
+    for name in ("crowd_vldp", "crowd_rlcp"):
+        command(f"solve {name}", "solve", name, "-o", folder / f"{name}.json")
+    text = (specs / "crowd_vldp.priv").read_text(encoding="utf-8")
+    for old, new in (("N = 50 ", f"N = {crowd} "), ("n = 50 ", "n = 10 "), ("d = 10 ", "d = 23 ")):
+        text = text.replace(old, new)
+    (folder / "crowd.priv").write_text(text, encoding="utf-8")
+    command(f"solve, {crowd:,} voters", "solve", folder / "crowd.priv", "-o", folder / "crowd.json")
+    decisions(folder / "crowd.parquet", crowd)
+    given = ("--new-ledger", "-o")
+    source = f"V={folder / 'crowd.parquet'}"
+    rows, released = f"run, {crowd:,} voters", folder / "crowd.csv"
+    command(rows, "run", folder / "crowd.json", "--input", source, *given, released)
+    answers = np.array(["car", "train", "bus", "bicycle", "foot", "other"])
+    rng = np.random.default_rng(1)
+    pl.DataFrame({"answer": answers[rng.integers(0, 6, voters)]}).write_csv(folder / "answers.csv")
+    command("solve frequency_survey", "solve", "frequency_survey", "-o", folder / "survey.json")
+    source = f"answer={folder / 'answers.csv'}"
+    command(
+        f"run, {voters:,} reports", "run", folder / "survey.json", "--input", source, *given, folder / "reports.csv"
+    )
+    began = time.process_time()
+    read = pl.read_csv(folder / "answers.csv")["answer"].to_numpy()
+    lies = rng.random(voters) > np.e / (np.e + 5)
+    pl.DataFrame({"report": np.where(lies, answers[rng.integers(0, 6, voters)], read)}).write_csv(folder / "plain.csv")
+    print(f"  {'the same in numpy and polars, inexact, no ledger':<58} {time.process_time() - began:8.2f} s")
+
+
 def main() -> None:
     """Print the times."""
     from privspec.execute.ballot_files import Form
@@ -129,7 +192,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--voters", type=int, default=1_000_000)
     parser.add_argument("--data", type=Path, default=Path("/work/shared/data"))
+    parser.add_argument("--crowd", type=int, default=400_000)
     voters, data = parser.parse_args().voters, parser.parse_args().data
+    with tempfile.TemporaryDirectory() as name:
+        commands(Path(name), voters, parser.parse_args().crowd)
     with tempfile.TemporaryDirectory() as name:
         files = choices(Path(name), voters)
         print(f"{voters:,} first choices of {len(ALTERNATIVES)} alternatives, seconds")

@@ -28,6 +28,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from privspec.execute import reading
 from privspec.execute.ballot_files import Form
 from privspec.execute.ballots import read_ballots
 from privspec.execute.data import count_cells
@@ -387,6 +388,21 @@ def test_no_cell_moves_another(tmp_path: Path) -> None:
         only_json = write in (json_columns, json_objects) and draws.random() < 0.4
         value = draws.choice(JSON_ONLY) if only_json else any_text(draws)
         folder.compare(case, write, suffix, (draws.choice(case.changed), draws.randrange(ROWS), value))
+
+
+def test_large_text_files_are_read_as_small_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draws, path, asked = random.Random(1), tmp_path / "a.csv", Fields("x", 1)
+    cells = ["car", " bus ", "1", "", "\t2", "é", "a\rb", "\r", "x,y", "'q'", "nan", "\x1f", "\x85", "1,", "\ufeff"]
+
+    def read(large: int) -> list[list[str]]:
+        monkeypatch.setattr(reading, "CHUNK", large)
+        return [[cell or "" for cell in column] for batch in batches(asked, path) for column in batch]
+
+    for _ in range(100):
+        ends, head = draws.choice(["\n", "\r\n", "\n\n"]), draws.choice(["x_1", " x_1 ", "x_1,y", "y,x_1"])
+        lines = [head, *(draws.choice(cells) for _ in range(draws.randrange(6)))]
+        path.write_text(ends.join(lines) + draws.choice(["", "\n"]), newline="")
+        assert read(10**9) == read(-1)
 
 
 # --- numbers as numbers ---------------------------------------------------------------------------
