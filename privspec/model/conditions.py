@@ -204,7 +204,7 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 alone[name] += 1
     found = {}
     for name, table in tables.items():
-        used = [column for column, one in asked[name].items() if one.used] or table.names[:1]
+        used = [column for column, one in asked[name].items() if one.used] or [_any(table)]
         domains = table.attributes if alone[name] else [o for o in table.attributes if o[0] in used]
         found[name] = replace(table, attributes=tuple(domains))
         for many in (False, True) if not alone[name] else ():
@@ -212,6 +212,11 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 told = [(o, asked[name][o].told_apart(domain, many=many)) for o, domain in domains]
                 found[name] = replace(table, attributes=tuple(told))
     return found
+
+
+def _any(table: Table) -> str:
+    """A column to count records by where any would do: rather one of values than of numbers."""
+    return next((column for column, domain in table.attributes if not measured(domain)), table.names[0])
 
 
 @dataclass(slots=True)
@@ -224,7 +229,12 @@ class _Asked:
     used: bool = False
 
     def told_apart(self, domain: Domain, *, many: bool) -> Domain:
-        """The values that questions tell apart: whole numbers are cut; of `many` cells what is added up is measured."""
+        """The values that questions tell apart: whole numbers are cut; of `many` cells what is added up is measured.
+
+        Records of which nothing is asked are whole all the same: numbers are cut somewhere, and not shared.
+        """
+        if not self.used and isinstance(domain, Between):
+            return Cut(domain, (((domain.low + domain.high) / 2, False),))
         if self.added and many and not (self.every or self.listed) and isinstance(domain, IntegerRange | Grid):
             return Between(Fraction(domain.low), Fraction(domain.high))
         if self.every or self.added or not isinstance(domain, IntegerRange):

@@ -21,7 +21,17 @@ def cells(size: int, columns: tuple[Column, ...], *, drops: bool, records: int |
     """A table of so many cells."""
     return Grid(
         Held(
-            "x", 0, size, "cells", (), Fraction(0), None, None, tuple((*one, False) for one in columns), records, None
+            "x",
+            0,
+            size,
+            "cells",
+            (),
+            Fraction(0),
+            None,
+            None,
+            tuple((*one, (), False) for one in columns),
+            records,
+            None,
         ),
         Fraction(1),
         drops,

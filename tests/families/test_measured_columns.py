@@ -287,3 +287,13 @@ privacy: sick is 0.5-zCDP wrt staff, replacing one record
     assert plan.document["problem"]["blocks"][0]["held"][0]["stop"] == 8
     few = solve(Request(Source("sick.priv", text.replace("0..365", "{0, 365}"))))
     assert plan.document["loss"]["value"] == pytest.approx(few.document["loss"]["value"], rel=1e-6)
+
+
+@pytest.mark.parametrize("columns", ["pay in [0, 9]", "pay in [0, 9], sex in {F, M}"])
+def test_records_are_whole_where_nothing_is_asked_of_them(columns: str) -> None:
+    """A count of a table whose columns no question is about is a count, and its noise that of whole numbers."""
+    text = f"variables:\n  input people in table({columns})\n  output O\nloss: E[ (O - count(people))^2 ]\n"
+    text += "privacy: O is (5, 1e-4)-DP wrt people, adding or removing one record\n"
+    plan = solve(Request(Source("count.priv", text)))
+    assert plan.verify().ok
+    assert plan.document["loss"]["relative_gap"] < 1e-3
