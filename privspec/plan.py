@@ -42,7 +42,7 @@ class Plan:
     >>> from privspec import load
     >>> plan = load("histogram").solve()
     >>> plan.status, plan.guarantees[0].neighbours
-    ('feasible', 'adding or removing one record')
+    ('optimal', 'adding or removing one record')
     >>> Plan.of(json.loads(plan.to_json())).loss.value == plan.loss.value
     True
     """

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -147,8 +148,11 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
             rows = [",".join(a["name"] for a in columns)]
             rows += [",".join(str(one_of(dice, a)) for a in columns) for _ in range(50)]
         else:
-            values = dice.uniform(float(entry["lower"]), float(entry["upper"]), entry["stop"] - entry["start"])
-            rows = [entry["name"], *(repr(float(v)) for v in values)]
+            # of vectors to which the same is done one number stands for all
+            size, width = entry["stop"] - entry["start"], block.get("vectors", 1)
+            values = dice.uniform(float(Fraction(entry["lower"])), float(Fraction(entry["upper"])), (size, width))
+            rows = [",".join([entry["name"]] if width == 1 else [f"{entry['name']}_{j + 1}" for j in range(width)])]
+            rows += [",".join(repr(float(v)) for v in row) for row in values]
         path.write_text("\n".join(rows) + "\n", "utf-8")
         options += ["--input", f"{entry['name']}={path}"]
     return options

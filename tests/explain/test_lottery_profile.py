@@ -12,13 +12,15 @@ from click.testing import CliRunner
 
 from privspec.cli import app, run_command_line
 from privspec.core.diagnostics import UsageError
+from privspec.core.spans import Source
 from privspec.explain.document import Document, Points, Table
 from privspec.explain.paper import LABEL, profile_report
 from privspec.explain.reports import to_markdown
+from privspec.pipeline import Request, solve
 from privspec.stated import Stated
 from tests.execute.voting import make_lottery_plan
 
-from .plans import Plan, drum, plan
+from .plans import SPECS, Plan, drum, plan
 
 VOTES = [("north", 600), ("east", 390), ("south", 10)]
 
@@ -154,6 +156,8 @@ def test_ballots_that_are_none_show_nothing(files: tuple[str, str], capsys: pyte
     assert "secretword" not in "".join(capsys.readouterr())
 
 
-def test_without_a_profile_the_public_page_is_the_default(files: tuple[str, str]) -> None:
-    result = CliRunner().invoke(app, ["explain", files[0]])
+def test_without_a_profile_the_public_page_is_the_default(tmp_path: Path) -> None:
+    path = tmp_path / "poll.plan.json"
+    path.write_text(solve(Request(Source("poll.priv", SPECS["quick_poll"]))).to_json(), encoding="utf-8")
+    result = CliRunner().invoke(app, ["explain", str(path)])
     assert "What this release can reveal about you" in result.output

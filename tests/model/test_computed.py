@@ -147,4 +147,4 @@ def test_forged_plans_are_refused(plan: Plan, change: dict[str, Any]) -> None:
 
 
 def test_pages_say_what_is_computed(plan: Plan) -> None:
-    assert "mean age and share are worked out afterwards" in plan.explain("public")
+    assert "“mean age” and “share” are worked out afterwards" in plan.explain("public")

@@ -55,7 +55,7 @@ WRONG = [
     ("marginals(t, 1)", "marginals(t, 3)", "PS0206", "it is written"),
     ("marginals(t, 1)", "marginals(t, {age, sx})", "PS0206", "did you mean sex?"),
     ("marginals(t, 1)", "t", "PS0208", ""),
-    ("marginals(t, 1)", "prefix_sums(t)", "PS0207", ""),
+    ("marginals(t, 1)", "prefix_sums(t)", "PS0208", ""),
     ("||P - marginals(t, 1)||^2", "P - marginals(t, 1)", "PS0402", "square and sum it"),
     ("E[ ||P - marginals(t, 1)||^2 ]", "||P - marginals(t, 1)||^2", "PS0408", "E[ ... ]"),
     ("E[ ||O - s||^2 ]", "E[ ||O - s||^2 * ||s|| ]", "PS0401", "worst[ ||O - s||^2 * ||s|| ]"),
