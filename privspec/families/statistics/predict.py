@@ -432,7 +432,8 @@ def released(system: StatisticSystem, way: Way, statistics: Array, random: np.ra
     Where they are of fewer parties than there are, what these add up to counts so many times more, and the sum of their
     noises as many times as the root of that: noises have mean zero, so those of all vary that much.
     """
-    return _finished(system, way, _noisy(system, way, statistics, random)[None])[0]
+    found: Array = _finished(system, way, _noisy(system, way, statistics, random)[None])[0]
+    return found
 
 
 def _noisy(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
