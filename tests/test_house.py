@@ -14,7 +14,7 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings: raised for what people ask of tables, streams of vectors and faster starts; else they may only be lowered.
-LINES = 98_472
+LINES = 98_491
 FILES = 368
 ENTERED = 130
 COUNT = """

@@ -9,14 +9,15 @@ without it polars reads Parquet, with the same result.
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
-import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -336,28 +337,45 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
     except ImportError:
         yield None
         return
-    folder = tempfile.mkdtemp(prefix="privspec-")
-    try:
-        with duckdb.connect(":memory:") as database:
-            database.execute(f"SET temp_directory = {_text(folder)}")
-            for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
-                database.execute(f"SET {setting} = false")
-            if (most := _may_hold()) is not None:
-                database.execute(f"SET memory_limit = '{most} bytes'")
-            if path is not None:
-                try:
-                    database.execute(f"ATTACH {_text(str(path))} AS data (READ_ONLY, TYPE duckdb)")
-                except duckdb.Error:
-                    refuse(
-                        "PS0802",
-                        f"the database for {name} cannot be opened: {path}",
-                        help="it has to be a DuckDB database that no other program has open for writing",
-                    )
-                database.execute("SET enable_external_access = false")
-            database.execute("SET lock_configuration = true")
+    if path is None:
+        # files are read by one instance, which takes as long to make as a small query
+        with _of_files(_may_hold(), os.getpid()).cursor() as database:
             yield database
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return
+    spilled = tempfile.TemporaryDirectory(prefix="privspec-", ignore_cleanup_errors=True)
+    with spilled as folder, duckdb.connect(":memory:") as database:
+        _set(database, folder, _may_hold())
+        try:
+            database.execute(f"ATTACH {_text(str(path))} AS data (READ_ONLY, TYPE duckdb)")
+        except duckdb.Error:
+            refuse(
+                "PS0802",
+                f"the database for {name} cannot be opened: {path}",
+                help="it has to be a DuckDB database that no other program has open for writing",
+            )
+        database.execute("SET enable_external_access = false")
+        database.execute("SET lock_configuration = true")
+        yield database
+
+
+@cache
+def _of_files(most: int | None, _process: int) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    folder = tempfile.TemporaryDirectory(prefix="privspec-", ignore_cleanup_errors=True)
+    database = duckdb.connect(":memory:")
+    _set(database, folder.name, most)
+    database.execute("SET lock_configuration = true")
+    atexit.register(folder.cleanup)
+    return database
+
+
+def _set(database: duckdb.DuckDBPyConnection, folder: str, most: int | None) -> None:
+    database.execute(f"SET temp_directory = {_text(folder)}")
+    for setting in ("enable_progress_bar", "autoinstall_known_extensions", "autoload_known_extensions"):
+        database.execute(f"SET {setting} = false")
+    if most is not None:
+        database.execute(f"SET memory_limit = '{most} bytes'")
 
 
 def _may_hold() -> int | None:
