@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.core.sparse import Matrix, SparseMatrix, kron, sparse_of
+from privspec.core.sparse import SparseMatrix, kron
 from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model.conditions import LEAST
 from privspec.model.domains import (
@@ -291,23 +291,24 @@ class _Selected:
     def apply(self, counts: Any) -> Array:
         """(cells, *batch) -> (groups, *batch), the last column running fastest."""
         array = as_float(counts)
-        found: Array = self.matrix() @ array.reshape(len(array), prod(array.shape[1:]))
-        return found.reshape((self.size, *array.shape[1:]))
+        batch = array.shape[1:]
+        summed: Array = self.matrix() @ array.reshape(len(array), prod(batch))
+        summed = summed.reshape((*(len(self.kept[i]) for i in self.by), *batch))
+        for axis, column in enumerate(self.by):
+            if column in self.running:
+                summed = summed.cumsum(axis=axis)
+            if column in self.ranges:
+                summed = np.moveaxis(_range_sums(np.moveaxis(summed, axis, 0)), 0, axis)
+        return summed.reshape((self.size, *batch))
 
     def matrix(self) -> SparseMatrix:
-        """The same as a sparse matrix (groups, cells)."""
+        """The same as a sparse matrix (groups, cells), before running totals and ranges."""
         found = SparseMatrix.diagonal(np.ones(1))
         for i, (size, places) in enumerate(zip(self.table.cell_shape, self.kept, strict=True)):
             at = np.asarray(places, dtype=np.intp)
             entries = prod((values[at] for column, values in self.weights if column == i), start=np.ones(len(at)))
-            own: Matrix = SparseMatrix.of((len(at), size), np.arange(len(at)), at, entries)
-            if i not in self.by:
-                own = np.ones((1, len(at))) @ own
-            if i in self.running:
-                own = np.cumsum(sparse_of(own).toarray(), axis=0)
-            if i in self.ranges:
-                own = _range_sums(sparse_of(own).toarray())
-            found = kron(found, own)
+            rows, count = (np.arange(len(at)), len(at)) if i in self.by else (np.zeros(len(at)), 1)
+            found = kron(found, SparseMatrix.of((count, size), rows, at, entries))
         return found
 
     def tallies(self) -> tuple[Tally, ...]:
