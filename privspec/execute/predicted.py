@@ -8,6 +8,7 @@ in floating point from a fixed seed: these are predictions, and nothing that is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.model.domain_rules import read_domain
-from privspec.model.domains import Between, Table, Tables
+from privspec.model.domains import Between, Cut, Table, Tables
 from privspec.model.evaluate import Environment, evaluate, floats
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
@@ -176,7 +177,8 @@ def _of_columns(model: Model, name: str, table: Table) -> Array:
         law = next((one for one in model.models if one.subjects == (f"{name}.{column}",)), None)
         size = domain.size or 1
         even = law is None or isinstance(domain, Between)
-        own = [1 / size] * size if even or law is None else law_of(law, list(domain.elements()), environment(model))
+        spread = domain.shares() if isinstance(domain, Cut) else [Fraction(1, size)] * size
+        own = spread if even or law is None else law_of(law, list(domain.elements()), environment(model))
         shares = np.outer(shares, np.array(own, dtype=np.float64)).ravel()
     return shares
 

@@ -108,33 +108,29 @@ def with_listed_values(
 ) -> tuple[syntax.Spec, dict[str, Table]]:
     """The spec with every condition as a list of values, and tables whose numbers conditions cut; errors are told."""
     tables = declared_tables(spec, environment)
-    cut = {name: found for name, table in tables.items() if (found := _cut(spec, name, table, environment)) != table}
-    return _with_listed_values(spec, tables | cut, environment, report), cut
-
-
-def _with_listed_values(
-    spec: syntax.Spec, tables: Mapping[str, Table], environment: Environment, report: Report
-) -> syntax.Spec:
+    cut = {name: new for name, table in tables.items() if (new := _cut(spec, name, table, environment)) != table}
     if not tables and not any(isinstance(node, syntax.Condition | syntax.Holds) for node in walk(spec)):
-        return spec
-    reader = _Reader(tables, environment, report)
+        return spec, cut
+    reader = _Reader(tables | cut, environment, report)
     found = reader.rewritten(spec)
     assert isinstance(found, syntax.Spec)
-    return found
+    return found, cut
 
 
 def _cut(spec: syntax.Spec, name: str, table: Table, environment: Environment) -> Table:
     """A table with a cell between two cuts of each measured column that conditions are about, and nothing else is."""
-    calls = [node for node in walk(spec) if isinstance(node, syntax.Call) and about_table(node) == name]
-    named = sum(isinstance(node, syntax.Name) and node.id == name for node in walk(spec))
-    used = {node.name for node in walk(spec) if isinstance(node, syntax.Attribute) and _names(node.base, name)}
-    held = sum(isinstance(node, syntax.Attribute) and _names(node.base, name) for node in walk(spec))
-    held += sum(_names(call.arguments[0], name) for call in calls)
+    if not any(isinstance(domain, Between) for _, domain in table.attributes):
+        return table
+    nodes = list(walk(spec))
+    calls = [node for node in nodes if isinstance(node, syntax.Call) and about_table(node) == name]
+    named = sum(isinstance(node, syntax.Name) and node.id == name for node in nodes)
+    of_columns = [node.name for node in nodes if isinstance(node, syntax.Attribute) and _names(node.base, name)]
+    held = len(of_columns) + sum(_names(call.arguments[0], name) for call in calls)
     if held < named or any(call.function not in COUNTING for call in calls):
         return table
     columns = dict(table.attributes)
     for column, domain in table.attributes:
-        if isinstance(domain, Between) and column not in used:
+        if isinstance(domain, Between) and column not in of_columns:
             cuts = {cut for call in calls for one in call.arguments for cut in _cuts_of(one, column, environment)}
             ends = (domain.low, False), (domain.high, True)
             if inner := sorted(cut for cut in cuts if ends[0] < cut < ends[1]):
@@ -204,7 +200,9 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 alone[name] += 1
     found = {}
     for name, table in tables.items():
-        used = [column for column, one in asked[name].items() if one.used] or [_any(table)]
+        # records are counted by some column where any would do: rather one of values than of numbers
+        some = next((column for column, domain in table.attributes if not measured(domain)), table.names[0])
+        used = [column for column, one in asked[name].items() if one.used] or [some]
         domains = table.attributes if alone[name] else [o for o in table.attributes if o[0] in used]
         found[name] = replace(table, attributes=tuple(domains))
         for many in (False, True) if not alone[name] else ():
@@ -212,11 +210,6 @@ def columns_used(spec: syntax.Spec, tables: Mapping[str, Table]) -> dict[str, Ta
                 told = [(o, asked[name][o].told_apart(domain, many=many)) for o, domain in domains]
                 found[name] = replace(table, attributes=tuple(told))
     return found
-
-
-def _any(table: Table) -> str:
-    """A column to count records by where any would do: rather one of values than of numbers."""
-    return next((column for column, domain in table.attributes if not measured(domain)), table.names[0])
 
 
 @dataclass(slots=True)

@@ -379,13 +379,18 @@ class Cut(Domain):
         """The cuts as they are written: "< 12", "<= 12"."""
         return tuple(f"{'<=' if up_to else '<'} {show(value)}" for value, up_to in self.cuts)
 
+    def shares(self) -> list[Fraction]:
+        """The part of its numbers that lies in each cell."""
+        ends = self._ends() if isinstance(self.whole, Between) else [*self.elements(), Fraction(self.whole.high + 1)]
+        return [(after - before) / (ends[-1] - ends[0]) for before, after in itertools.pairwise(ends)]
+
+    def _ends(self) -> list[Fraction]:
+        return [Fraction(self.whole.low), *(value for value, _ in self.cuts), Fraction(self.whole.high)]
+
     def _elements(self) -> Iterator[Any]:
-        low, high = self.bounds
-        assert low is not None and high is not None
-        ends = [Fraction(low), *(value for value, _ in self.cuts), Fraction(high)]
         if isinstance(self.whole, Between):
-            return ((first + last) / 2 for first, last in itertools.pairwise(ends))
-        return iter((Fraction(low), *(value + up_to for value, up_to in self.cuts)))
+            return ((first + last) / 2 for first, last in itertools.pairwise(self._ends()))
+        return iter((Fraction(self.whole.low), *(value + up_to for value, up_to in self.cuts)))
 
 
 @dataclass(frozen=True, slots=True)

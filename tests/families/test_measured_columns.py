@@ -18,6 +18,7 @@ from privspec.execute.data import Grid, count_cells
 from privspec.families.document import sealed
 from privspec.kernel.core.linear import Held
 from privspec.model.build import load_model
+from privspec.model.domains import Between, Cut, IntegerRange
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
@@ -297,3 +298,16 @@ def test_records_are_whole_where_nothing_is_asked_of_them(columns: str) -> None:
     plan = solve(Request(Source("count.priv", text)))
     assert plan.verify().ok
     assert plan.document["loss"]["relative_gap"] < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("domain", "cuts", "shares"),
+    [
+        (IntegerRange(0, 9), ((Fraction(3), False), (Fraction(4), False)), [3, 1, 6]),
+        (Between(Fraction(0), Fraction(10)), ((Fraction(3), False), (Fraction(3), True)), [3, 0, 7]),
+    ],
+)
+def test_records_spread_evenly_are_so_over_numbers_and_not_over_cells(
+    domain: Any, cuts: Any, shares: list[int]
+) -> None:
+    assert Cut(domain, cuts).shares() == [Fraction(one, 10) for one in shares]
