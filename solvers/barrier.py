@@ -1,4 +1,4 @@
-"""Log-barrier Newton methods: the central path of any problem, and of Gaussian placement (MATH.md section 2).
+"""Log-barrier Newton methods for the placement of Gaussian noise (MATH.md section 2).
 
 One method serves two kinds of noise. Write the covariance as `S S'` carried to the outputs by site maps; a relative
 move `S (I + X) S'` has X diagonal when the sites' noise is independent, and X symmetric when any covariance is allowed.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from privspec.solvers.programs import Array, Indices, Watch, groups
@@ -32,48 +32,21 @@ CENTRED_LAST = 1e-8
 """The same at the last centre."""
 MAXIMUM_STEPS = 400
 
-State = TypeVar("State")
-
-
-class Path(Protocol[State]):
-    """A convex objective with a log barrier of so many `parameters`, at strictly feasible states."""
-
-    @property
-    def parameters(self) -> int: ...
-
-    def measure(self, at: State) -> tuple[float, float]:
-        """The value of the state scaled to the boundary, and the lower bound that it proves."""
-        ...
-
-    def newton(self, at: State) -> tuple[Array, Array, Array]:
-        """Gradient of the barrier, gradient of the objective, and the Newton matrix, which does not depend on t."""
-        ...
-
-    def moved(self, at: State, step: Array) -> State | None:
-        """The state after a step; None outside the domain."""
-        ...
-
-    def merit(self, at: State, weight: float) -> float:
-        """Weighted objective plus barrier."""
-        ...
-
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Reached(Generic[State]):
+class Reached:
     """The state of least gap, its value and lower bound, and whether the time ran out."""
 
-    at: State
+    at: Placed
     value: float
     bound: float
     expired: bool = False
 
 
-def follow(
-    path: Path[State], at: State, weight: float, tolerance: float, watch: Watch, enough: float = 0.0
-) -> Reached[State]:
+def follow(path: Barrier, at: Placed, weight: float, tolerance: float, watch: Watch) -> Reached:
     """Follow the central path from a state and a weight t until the relative gap is at most `tolerance`.
 
-    Stops at once where the value is at most `enough`, and where round-off leaves nothing to gain.
+    Stops at once where round-off leaves nothing to gain.
     """
     best = Reached(at, np.inf, 0.0)
     for _ in range(MAXIMUM_STEPS):
@@ -82,7 +55,7 @@ def follow(
         if not np.isfinite(best.value) or (value - bound) / value <= (best.value - best.bound) / best.value:
             best = Reached(at, value, bound)
         watch.step(best.value, best.bound)
-        if best.value - best.bound <= tolerance * best.value or best.value <= enough:
+        if best.value - best.bound <= tolerance * best.value:
             return best
         if watch.expired:
             return replace(best, expired=True)
@@ -125,7 +98,7 @@ def _solved(matrix: Array, right: Array) -> Array:
             scaled, lift = scaled + lift * np.eye(len(sizes)), lift * 100
 
 
-def _search(path: Path[State], at: State, weight: float, step: Array, slope: float) -> State | None:
+def _search(path: Barrier, at: Placed, weight: float, step: Array, slope: float) -> Placed | None:
     """Backtrack until the merit function falls; None when round-off leaves no descent."""
     before = path.merit(at, weight)
     length, found, least = 1.0, None, np.inf
@@ -353,7 +326,7 @@ class Barrier:
         errors = self.chart.squares(carried.T).T if self.worst else self.chart.total(carried)
         return Placed(state, terms, errors, top, logdet)
 
-    def minimise(self, state: Array, tolerance: float, watch: Watch) -> Reached[Placed]:
+    def minimise(self, state: Array, tolerance: float, watch: Watch) -> Reached:
         """Follow the central path from any state, scaled to lie inside; see `follow`."""
         inside = state * np.sqrt(2 * max(eye.largest(self.chart, state) for eye in self.eyes))
         placed = self._placed(inside, 0.0, 0.0)
@@ -371,6 +344,7 @@ class Barrier:
         return np.asarray(shares / shares.sum())
 
     def measure(self, at: Placed) -> tuple[float, float]:
+        """The value of the state scaled to the boundary, and the lower bound that it proves."""
         value = float((at.errors @ self.unit).max()) * max(term.largest for term in at.terms)
         mass, gain = sum(term.mass for term in at.terms), sum(term.gain for term in at.terms)
         cost = self.shares(at) @ at.errors
@@ -379,7 +353,10 @@ class Barrier:
         return value, gain**2 / (use * mass) if use > 0 else 0.0
 
     def newton(self, at: Placed) -> tuple[Array, Array, Array]:
-        """As for every path, with the epigraph variable last."""
+        """Gradient of the barrier, gradient of the objective, and the Newton matrix, which does not depend on t.
+
+        The epigraph variable is the last.
+        """
         chart, size = self.chart, len(self.unit)
         gradient, matrix = -self.unit, np.eye(size)
         for term in at.terms:
@@ -400,6 +377,7 @@ class Barrier:
         return np.append(gradient, 0.0) + scaled.sum(axis=0), np.eye(size + 1)[size], bordered
 
     def moved(self, at: Placed, step: Array) -> Placed | None:
+        """The state after a step; None outside the domain."""
         size = len(self.unit)
         moved = self.chart.move(at.state, step[:size])
         if moved is None:
@@ -407,6 +385,7 @@ class Barrier:
         return self._placed(moved[0], at.top + float(step[size:].sum()), at.logdet + moved[1])
 
     def merit(self, at: Placed, weight: float) -> float:
+        """Weighted objective plus barrier."""
         losses = at.errors @ self.unit
         barrier = sum(term.value for term in at.terms) - at.logdet
         if not self.worst:

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from privspec.solvers.barrier import Reached, follow
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, Watch
+from scipy import linalg
 
 INSIDE = 0.999
 """Share of the limits that leaves enough room to start from."""
@@ -33,26 +33,24 @@ class LaplaceSolution:
         return (self.value - self.lower_bound) / self.value if self.value > 0 else 0.0
 
 
-Inside = tuple[Array, float]
-"""Inverse scales (k,) strictly within the costs, and a level s that they reach."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Reached:
+    """Inverse scales (k,), their value scaled to the boundary, and a bound with the multipliers of the costs."""
+
+    inverse: Array
+    value: float
+    bound: float
+    multipliers: Array
 
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """Minimise s subject to costs @ (1 / b) <= 1 and rows @ b^2 <= shares * s + limits (J rows, all entries >= 0).
-
-    Convex in 1 / b, which moves in relative coordinates.
-    """
+    """Minimise s subject to costs @ (1 / b) <= 1 and rows @ b^2 <= shares * s + limits (J rows, all entries >= 0)."""
 
     costs: Array
     rows: Array
     shares: Array
     limits: Array
-
-    @property
-    def parameters(self) -> int:
-        """The number of logarithms in the barrier."""
-        return len(self.costs) + len(self.shares)
 
     def value(self, inverse: Array) -> float:
         """The least s when 1 / b is this point, scaled to the boundary of the costs."""
@@ -68,45 +66,82 @@ class _Program:
         paid = float(prices @ self.limits) * (1 + (len(prices) + 8) * float(np.finfo(float).eps))
         return laplace_bound(self.costs, prices @ self.rows, multipliers) - paid
 
-    def solve(self, inverse: Array, tolerance: float, watch: Watch, enough: float = 0.0) -> Reached[Inside]:
-        """Inverse scales strictly inside whose relative gap is below the tolerance, or their value below `enough`."""
+    def solve(self, inverse: Array, tolerance: float, watch: Watch, enough: float = 0.0) -> Reached:
+        """Inverse scales whose relative gap is below the tolerance, or their value below `enough`, or the best found.
+
+        A primal-dual interior point in log(1 / b), where costs and rows are sums of exponentials (Mehrotra's steps).
+        Raises: OutOfTimeError.
+        """
+        size, few, loose = len(inverse), np.finfo(float).tiny, self.shares > 0
         inverse = inverse * (0.5 / float((self.costs @ inverse).max()))
-        loose = self.shares > 0
         while np.any(self.rows[~loose] @ inverse**-2.0 >= self.limits[~loose]):
             # towards the boundary of the costs, where the limits are known to be met
             inverse = inverse * (0.5 + 0.5 / float((self.costs @ inverse).max()))
-        level = 2 * float(np.max((self.rows[loose] @ inverse**-2.0) / self.shares[loose]))
-        found = follow(self, (inverse, level), self.parameters / level, 0.9 * tolerance, watch, enough)
-        if found.expired:
-            raise OutOfTimeError(None)
-        return found
+        first = self.rows @ inverse**-2.0
+        # rows in units of the level or, of limits, of the limit; these a little lower, for round-off not to pass them
+        units = np.where(loose, 2 * float(np.max(first[loose] / self.shares[loose])), self.limits)
+        limits = np.where(loose, self.limits / units, 1 - INNER)
+        rows, level, logs = self.rows / units[:, None], 1.0, np.log(inverse)
+        room = np.concatenate([1 - self.costs @ inverse, np.maximum(self.shares + limits - first / units, INNER)])
+        prices = 1 / (room * float(np.sum(self.shares / room[len(self.costs) :])))
+        best, split = Reached(inverse, np.inf, 0.0, prices[: len(self.costs)]), len(self.costs)
+        for _ in range(STEPS):
+            inverse = np.exp(logs)
+            value, bound = self.value(inverse), self.bound(prices[:split], prices[split:] / units)
+            if value < best.value:
+                best = replace(best, inverse=inverse, value=value)
+            if bound > best.bound:
+                best = replace(best, bound=bound, multipliers=prices[:split].copy())
+            watch.step(best.value, best.bound)
+            if best.value - best.bound <= tolerance * best.value or best.value <= enough:
+                return best
+            if watch.expired:
+                raise OutOfTimeError(None)
+            moved, spread = self.costs * inverse, rows * inverse**-2.0
+            slopes = np.block([[moved, np.zeros((split, 1))], [-2 * spread, -self.shares[:, None]]])
+            off = np.concatenate([moved.sum(axis=1) - 1, spread.sum(axis=1) - self.shares * level - limits]) + room
+            matrix = slopes.T @ (slopes * (prices / room)[:, None])
+            bend = np.append(prices[:split] @ moved + 4 * (prices[split:] @ spread), 0.0)
+            matrix[np.diag_indices(size + 1)] += bend
+            scale = np.sqrt(np.maximum(np.diag(matrix), few))
+            factor = linalg.lu_factor(
+                matrix / scale / scale[:, None] + ROUND_OFF * np.eye(size + 1), check_finite=False
+            )
+            pull = slopes.T @ prices + np.append(np.zeros(size), 1.0)
+            products, middle = room * prices, float(room @ prices) / len(room)
+            aims, step = -products, np.zeros(size + 1)
+            for corrected in (False, True):
+                push = -pull - slopes.T @ ((aims + prices * off) / room)
+                step = linalg.lu_solve(factor, push / scale, check_finite=False) / scale
+                wider = -off - slopes @ step
+                dearer = (aims - prices * wider) / room
+                length = min(1.0, SHORT * _longest(room, wider), SHORT * _longest(prices, dearer))
+                if not corrected:
+                    left = float((room + length * wider) @ (prices + length * dearer)) / len(room)
+                    aims = (left / middle) ** 3 * middle - wider * dearer - products
+            if not np.all(np.isfinite(step)):
+                return best
+            length = min(length, FAR / max(float(np.abs(step[:-1]).max()), few))
+            logs, level = logs + length * step[:-1], level + length * float(step[-1])
+            room, prices = room + length * wider, prices + length * dearer
+        return best
 
-    def prices(self, at: Inside) -> tuple[Array, Array]:
-        """The multipliers of the costs and the prices of the rows."""
-        inverse, level = at
-        return 1 / (1 - self.costs @ inverse), 1 / (self.shares * level + self.limits - self.rows @ inverse**-2.0)
 
-    def measure(self, at: Inside) -> tuple[float, float]:
-        return self.value(at[0]), self.bound(*self.prices(at))
+STEPS = 100
+"""Steps of the interior point, of which a few dozen are used."""
+SHORT = 0.995
+"""Share of the way to the boundary that a step goes."""
+FAR = 2.0
+"""Largest change of the logarithm of a scale in one step."""
+INNER = 1e-9
+"""Share by which limits are kept below what they are."""
+ROUND_OFF = 1e-15
 
-    def newton(self, at: Inside) -> tuple[Array, Array, Array]:
-        inverse, level = at
-        multipliers, prices = self.prices(at)
-        scaled = (self.costs * inverse) * multipliers[:, None]
-        leaning = np.column_stack([2 * self.rows / inverse**2, self.shares * level]) * prices[:, None]
-        pull, size = leaning.sum(axis=0), len(inverse)
-        matrix = leaning.T @ leaning
-        matrix[:size, :size] += scaled.T @ scaled + np.diag(3 * pull[:size])
-        return np.append(scaled.sum(axis=0), 0.0) - pull, level * np.eye(size + 1)[size], matrix
 
-    def moved(self, at: Inside, step: Array) -> Inside | None:
-        inverse, level = at[0] * (1 + step[:-1]), at[1] * (1 + float(step[-1]))
-        if np.min(inverse) <= 0 or level <= 0 or min(part.min() for part in self.prices((inverse, level))) <= 0:
-            return None
-        return inverse, level
-
-    def merit(self, at: Inside, weight: float) -> float:
-        return weight * at[1] + sum(float(np.sum(np.log(part))) for part in self.prices(at))
+def _longest(values: Array, steps: Array) -> float:
+    """How far positive numbers can move before one of them is 0."""
+    shrinking = steps < 0
+    return float(np.min(-values[shrinking] / steps[shrinking], initial=np.inf))
 
 
 def laplace_scales(
@@ -121,7 +156,7 @@ def laplace_scales(
 
     Minimises the largest of sum_k w_jk b_k^2 subject to sum_k |C_ik| / b_k <= 1 for every difference i (costs come
     divided by epsilon; the variance of a row is 2 b_k^2) and sum_k g_lk b_k^2 <= h_l for every limit. Convex in
-    1 / b; log-barrier Newton, scaled by the iterate.
+    1 / b and, with its logarithm for an unknown, a geometric program.
 
     Args: costs C (N, k), the change |B d| of each strategy row under each difference; weights w (k,) or (J, k), every
         column with a positive one; limits (g (L, k), h (L,) > 0).
@@ -153,13 +188,12 @@ def laplace_scales(
     )
     if not math.isfinite(program.value(first)):
         return None
-    inside = program.solve(first, tolerance, watch).at
-    multipliers, prices = program.prices(inside)
-    scales[columns], dual[rows] = 1 / inside[0], multipliers
+    found = program.solve(first, 0.9 * tolerance, watch)
+    scales[columns], dual[rows] = 1 / found.inverse, found.multipliers
     used = costs[:, columns] @ (1 / scales[columns])
     scales[columns] *= float(used.max()) * (1 + (len(columns) + 8) * np.finfo(float).eps)
     value = float((weights @ scales**2).max()) * (1 + (weights.shape[1] + 4) * float(np.finfo(float).eps))
-    return LaplaceSolution(scales, value, program.bound(multipliers, prices), dual, watch.iterations)
+    return LaplaceSolution(scales, value, found.bound, dual, watch.iterations)
 
 
 def _within(
@@ -174,7 +208,7 @@ def _within(
     limits = _Program(costs, hard, bounds, np.zeros(len(hard)))
     for share in (1e-2, 1e-5, 1e-8):
         rows = hard + share * bounds[:, None] * loss
-        inverse = replace(limits, rows=rows).solve(inverse, tolerance, watch, INSIDE).at[0]
+        inverse = replace(limits, rows=rows).solve(inverse, tolerance, watch, INSIDE).inverse
         if limits.value(inverse) <= INSIDE:
             break
     return inverse

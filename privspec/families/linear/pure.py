@@ -335,7 +335,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
                 },
             ),
             None if bound is None else full_dual(problem, bound.solution, bound.budgets),
-            "laplace scales, barrier",
+            "laplace scales, interior point",
             0,
             time.perf_counter() - started,
         ),
