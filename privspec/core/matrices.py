@@ -159,6 +159,13 @@ class ExactVector:
     denominator: int
 
     @classmethod
+    def of(cls, values: Iterable[Fraction]) -> ExactVector:
+        """The values, over their least common denominator."""
+        items = list(values)
+        denominator = lcm(*(item.denominator for item in items))
+        return cls(integers(item.numerator * (denominator // item.denominator) for item in items), denominator)
+
+    @classmethod
     def joined(cls, parts: Sequence[ExactVector]) -> ExactVector:
         """The parts one after another, over the least common denominator."""
         denominator = lcm(*(part.denominator for part in parts)) if parts else 1

@@ -32,19 +32,20 @@ _DIGITS = WORD - 1
 """Bits of a word that are digits; the last one is a sign."""
 _INSIDE = _DIGITS - 1 - (PIECES - 1).bit_length()
 """Digits of an octave's number that say where in its piece it stands."""
-_UNIT = 2.0**-53
+UNIT = 2.0**-53
 """The largest relative error of one operation in doubles."""
-_CHUNK = 2**14
+CHUNK = 2**14
+"""Numbers that are worked out together: they stay in the cache of a core."""
 DOUBLE_BITS = 48
 """Binary digits after the point that doubles have."""
 _LARGEST = 2.0**52
 """Of what doubles enclose: beyond it they have no digits after the point."""
-_SLACK = 1 + 2.0**-20
+SLACK = 1 + 2.0**-20
 """Covers the roundings of error bounds, which are worked out in doubles themselves."""
 
 
 class Inverse(ABC):
-    """A falling function g on (0, 1], in balls: g(U) for a uniform U has the law of the size of a number."""
+    """A monotone function g on (0, 1], in balls: g(U) for a uniform U has the law of the size of a number."""
 
     @abstractmethod
     def at(self, uniform: flint.arb) -> flint.arb:
@@ -86,7 +87,17 @@ class ExponentialSize(Inverse):
         return [self.at(uniform), *(ratio**n / n for n in range(1, order))]
 
 
-NORMAL, EXPONENTIAL = NormalSize(), ExponentialSize()
+class UniformSize(Inverse):
+    """U itself, as a size: with a fair sign it is uniform in (-1, 1)."""
+
+    def at(self, uniform: flint.arb) -> flint.arb:
+        return uniform
+
+    def series(self, uniform: flint.arb, width: flint.arb, order: int) -> list[flint.arb]:
+        return [uniform, width, *(flint.arb(0) for _ in range(order - 2))]
+
+
+NORMAL, EXPONENTIAL, UNIFORM = NormalSize(), ExponentialSize(), UniformSize()
 
 
 @cache
@@ -110,12 +121,12 @@ def _octave(law: Inverse, octave: int) -> tuple[Array, Array]:
             size, horner = abs(taken[-1]), 0.0
             for f in taken[-2::-1]:
                 product = (size + horner) / 2
-                horner = horner / 2 + _UNIT * product
+                horner = horner / 2 + UNIT * product
                 size = abs(f) + size / 2
-                horner += _UNIT * (size + horner)
+                horner += UNIT * (size + horner)
             slope = float(around[1].abs_upper())
             coefficients[piece] = taken
-            errors[piece] = (wrong + horner + slope * unsure) * _SLACK
+            errors[piece] = (wrong + horner + slope * unsure) * SLACK
     return coefficients, errors
 
 
@@ -147,6 +158,23 @@ def enclosed(law: Inverse, words: Words) -> tuple[Array, Array]:
     return found, np.where(known, errors[piece], np.inf)
 
 
+def floors_near(size: Array, error: Array, scale: Array | float, part: Array | float) -> tuple[Array, Array]:
+    """Between which doubles floor(part + scale size) is, for sizes that are known within errors.
+
+    They are infinite, or no numbers, where doubles cannot say. Args: scale > 0, part: each the nearest double.
+    """
+    size = size * scale
+    value = size + part
+    # of the enclosure; of the factor and the product; of the part; of the sum and of both ends
+    error = (error * scale + UNIT * (2 * np.abs(size) + 1 + 2 * np.abs(value))) * SLACK
+    error[np.abs(value) >= _LARGEST] = np.inf
+    return np.floor(value - error), np.floor(value + error)
+
+
+def _odd(words: Words) -> NDArray[np.bool_]:
+    return (words & np.uint64(1)).astype(bool)
+
+
 class DrawnNumbers:
     """Numbers of one law, drawn together; each is the same however often and however closely it is asked for."""
 
@@ -161,7 +189,7 @@ class DrawnNumbers:
     @property
     def odd(self) -> NDArray[np.bool_]:
         """A fair coin for each."""
-        return (self._words & np.uint64(1)).astype(bool)
+        return _odd(self._words)
 
     def floors(self, starts: ExactVector, factors: Sequence[Fraction], *, signed: bool) -> Integers:
         """floor(start + factor size), the integer; where `signed`, with - for + if the number is odd.
@@ -172,47 +200,46 @@ class DrawnNumbers:
         found = above // below
         parts = ((above - found * below) / below).astype(np.float64)
         scales = np.array([float(factor) for factor in factors])
-        odd = self.odd if signed else None
-        for here in self._chunks():
+        for here in self._chunks(0, len(self)):
             scale = scales[here] if len(scales) > 1 else scales
-            low, high = self._near(here, scale, parts[here], odd)
+            low, high = floors_near(*self.enclosed(here, signed=signed), scale, parts[here])
             sure = low == high
             found[here] += np.where(sure, low, 0).astype(np.int64).astype(object)
             for i in (here.start + np.flatnonzero(~sure)).tolist():
                 factor = factors[i if len(factors) > 1 else 0]
-                turned = -factor if odd is not None and odd[i] else factor
+                turned = -factor if signed and self._words[i] & np.uint64(1) else factor
                 found[i], _ = self._balls(i, Fraction(above[i], below), turned, 0)
         return np.asarray(found)
 
-    def ends(self, bits: int, *, signed: bool) -> tuple[Integers, Integers]:
-        """Integers low <= size * 2^bits <= high of each, at most three apart in nearly all cases; `signed` as above."""
-        low, high = nothing(len(self)).numerators, nothing(len(self)).numerators
-        odd, open_ = self.odd if signed else None, np.ones(len(self), dtype=bool)
-        for here in self._chunks() if bits <= DOUBLE_BITS else ():
-            below, above = self._near(here, np.array([2.0**bits]), np.zeros(1), odd)
-            open_[here] = np.isinf(above - below)
-            low[here] = np.where(open_[here], 0, below).astype(np.int64)
-            high[here] = np.where(open_[here], 0, above + 1).astype(np.int64)
+    def enclosed(self, here: slice, *, signed: bool) -> tuple[Array, Array]:
+        """Doubles near some of them, and bounds of their errors, infinite where they cannot say; `signed` as above."""
+        size, error = enclosed(self._law, self._words[here])
+        if signed:
+            np.negative(size, where=_odd(self._words[here]), out=size)
+        return size, error
+
+    def ends(self, bits: int, *, signed: bool, within: slice = slice(None)) -> tuple[Integers, Integers]:
+        """Integers low <= size * 2^bits <= high of each, at most three apart in nearly all cases; `signed` as above.
+
+        Args: within, which of them are asked for.
+        """
+        first, last, _ = within.indices(len(self))
+        low, high = (nothing(last - first).numerators for _ in range(2))
+        open_ = np.ones(last - first, dtype=bool)
+        for here in self._chunks(first, last) if bits <= DOUBLE_BITS else ():
+            below, above = floors_near(*self.enclosed(here, signed=signed), 2.0**bits, 0.0)
+            there = slice(here.start - first, here.stop - first)
+            open_[there] = np.isinf(above - below)
+            low[there] = np.where(open_[there], 0, below).astype(np.int64)
+            high[there] = np.where(open_[there], 0, above + 1).astype(np.int64)
         for i in np.flatnonzero(open_).tolist():
-            factor = Fraction(-(1 << bits) if odd is not None and odd[i] else 1 << bits)
-            low[i], last = self._balls(i, Fraction(0), factor, 1)
-            high[i] = last + 1
+            factor = Fraction(-(1 << bits) if signed and self._words[first + i] & np.uint64(1) else 1 << bits)
+            low[i], most = self._balls(first + i, Fraction(0), factor, 1)
+            high[i] = most + 1
         return low, high
 
-    def _chunks(self) -> Iterator[slice]:
-        return (slice(first, first + _CHUNK) for first in range(0, len(self), _CHUNK))
-
-    def _near(self, here: slice, scale: Array, part: Array, odd: NDArray[np.bool_] | None) -> tuple[Array, Array]:
-        """Between which doubles floor(part + scale size) is; not finite where doubles cannot say."""
-        size, error = enclosed(self._law, self._words[here])
-        size *= scale
-        if odd is not None:
-            np.negative(size, where=odd[here], out=size)
-        value = size + part
-        # of the enclosure; of the factor and the product; of the part; of the sum and of both ends
-        error = (error * scale + _UNIT * (2 * np.abs(size) + 1 + 2 * np.abs(value))) * _SLACK
-        error[np.abs(value) >= _LARGEST] = np.inf
-        return np.floor(value - error), np.floor(value + error)
+    def _chunks(self, first: int, last: int) -> Iterator[slice]:
+        return (slice(start, min(start + CHUNK, last)) for start in range(first, last, CHUNK))
 
     def _balls(self, i: int, start: Fraction, factor: Fraction, apart: int) -> tuple[int, int]:
         """The floors of start + factor size at both ends of what is known, with digits until they are so close."""

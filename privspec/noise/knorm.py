@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.core.records import dataclass
 from privspec.noise.law import Array, Moves, NoiseLaw, l2_sensitivity_up
 from privspec.noise.samplers import Randomness
-from privspec.noise.vectors import EuclideanVector, approximate
+from privspec.noise.vectors import EuclideanVectors, approximate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ class KNormL2Noise(NoiseLaw):
         return l2_sensitivity_up(strategy, moves.differences) / self.scale
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:
-        vector = EuclideanVector(len(answers), self.scale, randomness)
-        return integers(vector.nearest(answers.fractions(), grid))
+        return EuclideanVectors(1, len(answers), self.scale, randomness).nearest(answers, grid).ravel()
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """A Gamma radius times a uniform direction."""

@@ -7,24 +7,34 @@ the guarantee has no term for it. Note real-points.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
-from math import isqrt, lcm
+from math import isqrt
 
 import numpy as np
 
-from privspec.core.matrices import Integers, integers
-from privspec.noise.inverse import DOUBLE_BITS, EXPONENTIAL, NORMAL, DrawnNumbers
+from privspec.core.matrices import ExactVector, Integers, integers
+from privspec.noise.inverse import (
+    CHUNK,
+    DOUBLE_BITS,
+    EXPONENTIAL,
+    NORMAL,
+    SLACK,
+    UNIFORM,
+    UNIT,
+    DrawnNumbers,
+    floors_near,
+)
 from privspec.noise.law import Array
-from privspec.noise.samplers import WORD, Randomness
+from privspec.noise.samplers import Randomness
 
 
-class RealVector(ABC):
-    """One vector; later calls with more bits refine the same numbers."""
+class RealVectors(ABC):
+    """Independent vectors of so many numbers, drawn together; whoever asks with more bits sees the same numbers."""
 
-    def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
-        self.size, self.scale = size, scale
-        self._exponential = DrawnNumbers(EXPONENTIAL, self._degrees, randomness)
+    def __init__(self, count: int, size: int, scale: Fraction, randomness: Randomness) -> None:
+        self.count, self.size, self.scale = count, size, scale
+        self._exponential = DrawnNumbers(EXPONENTIAL, count * self._degrees, randomness)
 
     @property
     def _degrees(self) -> int:
@@ -32,90 +42,131 @@ class RealVector(ABC):
         return self.size
 
     @abstractmethod
-    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
-        """Integers low <= x * 2^bits <= high of each number at scale 1; None where more bits are needed."""
+    def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
+        """Doubles near the numbers of some vectors at scale 1, a row each, and bounds of their errors.
 
-    def nearest(self, point: Sequence[Fraction], step: Fraction) -> list[int]:
-        """The whole multiples of a step that are nearest to the point plus this vector, halves up.
-
-        Bits are added until both ends of every number round to the same, which happens with probability 1.
+        An error that is infinite, or no number, says that doubles cannot tell.
         """
-        bits, times = DOUBLE_BITS, self.scale / step
-        places = [at / step + Fraction(1, 2) for at in point]
-        below = lcm(times.denominator, *(at.denominator for at in places))
-        starts, factor = integers(at * below for at in places), int(times * below)
+
+    @abstractmethod
+    def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
+        """Integers low <= x * 2^bits <= high of a vector's numbers at scale 1; None where more bits are needed."""
+
+    def nearest(self, points: ExactVector, step: Fraction) -> Integers:
+        """The whole multiples of a step that are nearest to the points plus these vectors, halves up: a row each.
+
+        Args: points, one after the other. Where doubles do not decide all numbers of a vector, bits are added until
+            both ends of every number round to the same, which happens with probability 1.
+        """
+        times, below = self.scale / step, 2 * points.denominator * step.numerator
+        above = 2 * step.denominator * points.numerators + below // 2
+        found = above // below
+        parts = ((above - found * below) / below).astype(np.float64)
+        above, found, parts = (side.reshape(self.count, self.size) for side in (above, found, parts))
+        together, whole = max(1, CHUNK // self.size), times.denominator
+        for first in range(0, self.count, together):
+            here = slice(first, min(first + together, self.count))
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+                low, high = floors_near(*self.enclosed(here.start, here.stop), float(times), parts[here])
+            sure = (low == high).all(axis=1)
+            found[here] += np.where(sure[:, None], low, 0).astype(np.int64).astype(object)
+            for row in (first + np.flatnonzero(~sure)).tolist():
+                found[row] = self._exactly(row, above[row] * whole, times.numerator * below, below * whole)
+        return np.asarray(found)
+
+    def _exactly(self, row: int, above: Integers, factor: int, below: int) -> Integers:
+        """The integer parts of (above + factor x) / below."""
+        bits = DOUBLE_BITS
         while True:
-            if (found := self.ends(bits)) is not None:
-                first, last = (((starts << bits) + factor * side) // (below << bits) for side in found)
+            if (found := self.ends(row, bits)) is not None:
+                first, last = (((above << bits) + factor * side) // (below << bits) for side in found)
                 if (first == last).all():
-                    return [int(one) for one in first]
+                    return np.asarray(first)
             bits *= 2
 
+    def _radii(self, first: int, last: int) -> tuple[Array, Array]:
+        """The sums (rows, 1) of the exponential numbers of some vectors, and bounds of their errors."""
+        here = slice(first * self._degrees, last * self._degrees)
+        sizes, errors = (x.reshape(-1, self._degrees) for x in self._exponential.enclosed(here, signed=False))
+        radii = sizes.sum(axis=1, keepdims=True)
+        return radii, errors.sum(axis=1, keepdims=True) * SLACK + self._degrees * UNIT * radii
 
-class EuclideanVector(RealVector):
+    def _of_row(self, numbers: DrawnNumbers, row: int, bits: int, *, signed: bool) -> tuple[Integers, Integers]:
+        each = len(numbers) // self.count
+        return numbers.ends(bits, signed=signed, within=slice(row * each, (row + 1) * each))
+
+
+class EuclideanVectors(RealVectors):
     """Gamma(size) times a uniform direction."""
 
-    def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
-        self._direction = DrawnNumbers(NORMAL, size, randomness)
-        super().__init__(size, scale, randomness)
+    def __init__(self, count: int, size: int, scale: Fraction, randomness: Randomness) -> None:
+        self._direction = DrawnNumbers(NORMAL, count * size, randomness)
+        super().__init__(count, size, scale, randomness)
 
-    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
-        low, high = self._direction.ends(bits, signed=True)
+    def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
+        here = slice(first * self.size, last * self.size)
+        normal, error = (x.reshape(-1, self.size) for x in self._direction.enclosed(here, signed=True))
+        radius, off = self._radii(first, last)
+        length = np.sqrt(np.square(normal).sum(axis=1, keepdims=True))
+        # relative: of the radius; of the length, by the triangle inequality and the roundings of squares, sum and root
+        wrong = off / radius
+        short = np.sqrt(np.square(error).sum(axis=1, keepdims=True)) / length * SLACK + (self.size + 4) * UNIT
+        stretch = np.where(short < 0.5, radius / length, np.inf)
+        value = normal * stretch
+        error = (np.abs(normal) * (wrong + short) + error * (1 + wrong)) / (1 - short) * stretch
+        return value, (error + 4 * UNIT * np.abs(value)) * SLACK
+
+    def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
+        low, high = self._of_row(self._direction, row, bits, signed=True)
         shortest = isqrt(sum(min(abs(a), abs(b)) ** 2 if a * b > 0 else 0 for a, b in zip(low, high, strict=True)))
         longest = isqrt(sum(max(abs(a), abs(b)) ** 2 for a, b in zip(low, high, strict=True))) + 1
         if shortest == 0:
             return None
-        least, most = (sum(side) for side in self._exponential.ends(bits, signed=False))
+        least, most = (sum(side) for side in self._of_row(self._exponential, row, bits, signed=False))
         # radius g_j / ||g||: the corners of its enclosure, by the sign of g_j
         down = [a * least // longest if a >= 0 else a * most // shortest for a in low]
         up = [-(-b * most // shortest) if b >= 0 else -(-b * least // longest) for b in high]
         return integers(down), integers(up)
 
 
-class ManhattanVector(RealVector):
+class ManhattanVectors(RealVectors):
     """Independent Laplace numbers: exponential numbers with fair signs."""
 
-    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
-        return self._exponential.ends(bits, signed=True)
+    def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
+        here = slice(first * self.size, last * self.size)
+        size, error = self._exponential.enclosed(here, signed=True)
+        return size.reshape(-1, self.size), error.reshape(-1, self.size)
+
+    def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
+        return self._of_row(self._exponential, row, bits, signed=True)
 
 
-class CubeVector(RealVector):
+class CubeVectors(RealVectors):
     """Gamma(size + 1) times a uniform point of the cube from -1 to 1."""
 
-    def __init__(self, size: int, scale: Fraction, randomness: Randomness) -> None:
-        super().__init__(size, scale, randomness)
-        self._places = [_Uniform(randomness) for _ in range(size)]
+    def __init__(self, count: int, size: int, scale: Fraction, randomness: Randomness) -> None:
+        super().__init__(count, size, scale, randomness)
+        self._places = DrawnNumbers(UNIFORM, count * size, randomness)
 
     @property
     def _degrees(self) -> int:
         return self.size + 1
 
-    def ends(self, bits: int) -> tuple[Integers, Integers] | None:
-        radius = [sum(side) for side in self._exponential.ends(bits, signed=False)]
-        found = []
-        for place in self._places:
-            first = 2 * place.floor(bits) - (1 << bits)
-            corners = [end * side for end in radius for side in (first, first + 2)]
-            found.append((min(corners) >> bits, -(-max(corners) >> bits)))
-        low, high = zip(*found, strict=True)
-        return integers(low), integers(high)
+    def enclosed(self, first: int, last: int) -> tuple[Array, Array]:
+        here = slice(first * self.size, last * self.size)
+        place, error = (x.reshape(-1, self.size) for x in self._places.enclosed(here, signed=True))
+        radius, off = self._radii(first, last)
+        value = radius * place
+        return value, (np.abs(place) * off + error * (radius + off) + UNIT * np.abs(value)) * SLACK
+
+    def ends(self, row: int, bits: int) -> tuple[Integers, Integers] | None:
+        radius = [sum(side) for side in self._of_row(self._exponential, row, bits, signed=False)]
+        places = self._of_row(self._places, row, bits, signed=True)
+        corners = [end * side for end in radius for side in places]
+        return np.minimum.reduce(corners) >> bits, -(-np.maximum.reduce(corners) >> bits)
 
 
-class _Uniform:
-    """A uniform number in (0, 1) with as many digits as are asked for."""
-
-    def __init__(self, randomness: Randomness) -> None:
-        self._randomness = randomness
-        self._digits = self._bits = 0
-
-    def floor(self, bits: int) -> int:
-        """The integer part of u * 2^bits."""
-        while self._bits < bits:
-            self._digits, self._bits = self._digits << WORD | self._randomness.word(), self._bits + WORD
-        return self._digits >> (self._bits - bits)
-
-
-VECTORS: Mapping[str, type[RealVector]] = {"l1": ManhattanVector, "l2": EuclideanVector, "linf": CubeVector}
+VECTORS: Mapping[str, type[RealVectors]] = {"l1": ManhattanVectors, "l2": EuclideanVectors, "linf": CubeVectors}
 """By the norm."""
 
 

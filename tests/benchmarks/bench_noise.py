@@ -34,6 +34,13 @@ def row(what: str, draw: Callable[[], Any], count: int) -> None:
     print(f"{what:58} {(time.process_time() - begin) / count * 1e6:9.3f} us")
 
 
+def vectors(norm: str, size: int, source: SystemRandomness, count: int = 2000) -> Any:
+    """So many vectors of K-norm noise at once."""
+    return VECTORS[norm](count, size, 1 / STEP, source).nearest(
+        ExactVector(integers([0] * count * size), 1), Fraction(1)
+    )
+
+
 def opendp_us(*, gaussian: bool) -> float | None:
     """Microseconds of the peer for a whole number; None where it is not installed."""
     try:
@@ -75,12 +82,8 @@ def main() -> None:
     opendp(gaussian=False)
     row("  numpy, floating point", lambda: generator.laplace(size=count), count)
     for norm, size in (("l2", 16), ("l2", 256), ("linf", 16)):
-
-        def vectors(norm: str = norm, size: int = size) -> None:
-            for _ in range(200):
-                VECTORS[norm](size, 1 / STEP, source).nearest([Fraction(0)] * size, Fraction(1))
-
-        row(f"a vector of {size} numbers, K-norm {norm}", vectors, 200)
+        row(f"a vector of {size} numbers, K-norm {norm}", lambda n=norm, d=size: vectors(n, d, source), 2000)
+        row("  one at a time", lambda n=norm, d=size: [vectors(n, d, source, 1) for _ in range(200)], 200)
     shares = RowLaw.of([7, 2, 1, 1, 1], 12)
     row("a report of five values", lambda: shares.draws(asked.reports, source), asked.reports)
     batch = ExactVector(integers([0] * 2**14), 1)

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privspec.core.matrices import ExactVector, integers
-from privspec.noise.inverse import EXPONENTIAL, NORMAL, DrawnNumbers, Inverse, enclosed, laplace_steps, nearest_normal
+from privspec.noise.inverse import (
+    EXPONENTIAL,
+    NORMAL,
+    UNIFORM,
+    DrawnNumbers,
+    Inverse,
+    enclosed,
+    laplace_steps,
+    nearest_normal,
+)
 from privspec.noise.samplers import (
     Randomness,
     SimulationRandomness,
@@ -88,7 +97,7 @@ EDGES = sorted(
 """Words at the ends of octaves and pieces."""
 
 
-@pytest.mark.parametrize("law", [NORMAL, EXPONENTIAL], ids=["normal", "exponential"])
+@pytest.mark.parametrize("law", [NORMAL, EXPONENTIAL, UNIFORM], ids=["normal", "exponential", "uniform"])
 def test_doubles_enclose_what_they_say(law: Inverse) -> None:
     words = np.concatenate([np.array(EDGES, dtype=np.uint64), SimulationRandomness(3).words(5000)])
     near, error = enclosed(law, words)
@@ -213,24 +222,95 @@ def test_discrete_laplace_is_the_law_of_opendp() -> None:
     assert stats.chi2_contingency(table).pvalue > ALARM
 
 
+def vectors(norm: str, point: list[Fraction], scale: Fraction, count: int, source: Randomness) -> np.ndarray:
+    """Vectors (count, size) at one point, in whole steps."""
+    points = ExactVector.of(point * count)
+    return np.asarray(VECTORS[norm](count, len(point), scale, source).nearest(points, Fraction(1)))
+
+
+LENGTH = {"l1": 1, "l2": 2, "linf": np.inf}
+
+
 @pytest.mark.parametrize(("norm", "size"), [("l1", 1), ("l2", 1), ("l2", 3), ("l2", 90), ("linf", 1), ("linf", 5)])
 def test_knorm_vectors(norm: str, size: int) -> None:
-    source, steps = SimulationRandomness(10), 2**30
-    law, point = VECTORS[norm], [Fraction(0)] * size
-    sample = np.array([law(size, Fraction(steps), source).nearest(point, Fraction(1)) for _ in range(1500)]) / steps
-    radius = np.linalg.norm(sample.astype(float), {"l1": 1, "l2": 2, "linf": np.inf}[norm], axis=1)
+    steps = 2**30
+    count = 200_000 // (size + 9)
+    found = vectors(norm, [Fraction(0)] * size, Fraction(steps), count, SimulationRandomness(10))
+    sample = found.astype(float) / steps
+    radius = np.linalg.norm(sample, LENGTH[norm], axis=1)
     assert stats.kstest(radius, "gamma", args=(size,)).pvalue > ALARM
+    cells = np.bincount((stats.gamma(size).cdf(radius) * 100).astype(int), minlength=100)
+    assert stats.chisquare(cells).pvalue > ALARM
     if (norm, size) == ("l2", 3):  # a coordinate of a uniform direction in three dimensions is uniform
         assert stats.kstest(sample[:, 0] / radius, "uniform", args=(-1, 2)).pvalue > ALARM
+    if (norm, size) == ("l2", 90):  # 90 of them squared are Beta(1/2, 89/2)
+        assert stats.kstest((sample[:, 7] / radius) ** 2, "beta", args=(0.5, 44.5)).pvalue > ALARM
 
 
 def test_knorm_vectors_on_a_coarse_grid() -> None:
     source, scale = SimulationRandomness(11), Fraction(3, 2)
     edges = np.arange(-30, 32) - 0.5
     for norm in VECTORS:
-        sample = [VECTORS[norm](1, scale, source).nearest([Fraction(1, 3)], Fraction(1))[0] for _ in range(5000)]
+        sample = vectors(norm, [Fraction(1, 3)], scale, 50_000, source)[:, 0].astype(int)
         law = np.diff(stats.laplace.cdf(edges, loc=1 / 3, scale=1.5))
-        assert chi_square(np.array(sample), np.arange(-30, 31), law) > ALARM
+        assert chi_square(sample, np.arange(-30, 31), law) > ALARM
+
+
+class Remembered(Randomness):
+    """Words of a seed, all of them kept; further digits are zero, in whatever order they are asked for."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.seeded, self.said = SimulationRandomness(seed), list[np.ndarray]()
+
+    def _fresh(self, count: int) -> bytes:
+        self.said.append(self.seeded.words(count))
+        return bytes(self.said[-1].tobytes())
+
+    def word(self) -> int:
+        return 0
+
+
+def slowly(norm: str, words: list[int], size: int) -> list[flint.arb]:
+    """One vector at scale 1, each of its words being all the digits of a number: in balls, by the definition."""
+
+    def number(law: Inverse, word: int) -> flint.arb:
+        found = law.at(flint.arb(word >> 1) / (1 << 63))
+        return -found if word & 1 and law is not EXPONENTIAL else found
+
+    if norm == "l1":
+        return [(-1 if word & 1 else 1) * number(EXPONENTIAL, word) for word in words]
+    split, law = (size, NORMAL) if norm == "l2" else (size + 1, UNIFORM)
+    first, second = words[:split], words[split:]
+    directions, sizes = (first, second) if norm == "l2" else (second, first)
+    radius = sum((number(EXPONENTIAL, word) for word in sizes), flint.arb(0))
+    direction = [number(law, word) for word in directions]
+    length = sum((one * one for one in direction), flint.arb(0)).sqrt() if norm == "l2" else flint.arb(1)
+    return [radius * one / length for one in direction]
+
+
+@pytest.mark.parametrize("count", [400, pytest.param(2 * 10**4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("norm", "size"), [("l1", 5), ("l2", 1), ("l2", 5), ("linf", 5)])
+@pytest.mark.parametrize("steps", [2**20, 2**50])
+def test_knorm_vectors_agree_with_balls(norm: str, size: int, steps: int, count: int) -> None:
+    """The same words, number by number: 2^50 steps leave doubles undecided nearly always, and both ways must agree."""
+    source, scale, place = Remembered(steps), Fraction(steps, 3), Fraction(2, 7)
+    found = vectors(norm, [place] * size, scale, count if steps < 2**50 else count // 20, source)
+    each = [words.reshape(len(found), -1).tolist() for words in source.said]
+    with flint.ctx.workprec(250):
+        for i, row in enumerate(found.tolist()):
+            exact = slowly(norm, [word for part in each for word in part[i]], size)
+            at = flint.arb(flint.fmpq(2, 7)) + flint.arb(flint.fmpq(1, 2))
+            assert row == [int((at + x * flint.arb(flint.fmpq(steps, 3))).floor().unique_fmpz()) for x in exact]
+
+
+def test_a_vector_of_many_numbers() -> None:
+    size = 200_000
+    (found,) = vectors("l2", [Fraction(0)] * size, Fraction(2**20), 1, SimulationRandomness(12)).astype(float) / 2**20
+    assert abs(np.linalg.norm(found) / size - 1) < 5 / np.sqrt(size)
+    assert stats.kstest(found / np.linalg.norm(found) * np.sqrt(size), "norm").pvalue > ALARM
 
 
 class Scripted(Randomness):

@@ -14,6 +14,7 @@ from scipy import stats
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
+from privspec.core.matrices import ExactVector, integers
 from privspec.execute.family import simulate
 from privspec.execute.run import run
 from privspec.families.points.execution import PointMechanism, inside
@@ -173,10 +174,8 @@ def test_exact_vectors_have_their_law(norm):
     """Radius Gamma(3) in the norm, and a direction whose sign and place are fair. False alarms below 1e-6 each."""
     source = SimulationRandomness(11)
     step, scale = Fraction(1, 2**20), Fraction(3, 2)
-    drawn = [
-        VECTORS[norm](3, scale, source).nearest([Fraction(1), Fraction(0), Fraction(-2)], step) for _ in range(2500)
-    ]
-    noise = (np.array(drawn, dtype=float) * float(step) - np.array([1, 0, -2])) / float(scale)
+    drawn = VECTORS[norm](2500, 3, scale, source).nearest(ExactVector(integers([1, 0, -2] * 2500), 1), step)
+    noise = (drawn.astype(float) * float(step) - np.array([1, 0, -2])) / float(scale)
     lengths = np.linalg.norm(noise, ord={"l1": 1, "l2": 2, "linf": np.inf}[norm], axis=1)
     assert stats.kstest(lengths, stats.gamma(3).cdf).pvalue > ALARM
     shares = noise / lengths[:, None]
@@ -194,7 +193,8 @@ def test_exact_vectors_have_their_law(norm):
 def test_a_coarse_step_rounds_the_real_sum():
     """At a step of two scales the law is that of the rounded Laplace number, at a point between two multiples."""
     source, at, step = SimulationRandomness(5), Fraction(7, 10), Fraction(2)
-    drawn = np.array([VECTORS["l2"](1, Fraction(1), source).nearest([at], step)[0] for _ in range(4000)])
+    points = ExactVector.of([at] * 4000)
+    drawn = VECTORS["l2"](4000, 1, Fraction(1), source).nearest(points, step)[:, 0].astype(int)
     cells = np.arange(-4, 5)
     ends = (cells * 2 + 1).astype(float)
     law = np.diff(np.concatenate([[0], stats.laplace(float(at)).cdf(ends[:-1]), [1]]))

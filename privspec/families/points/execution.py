@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from math import inf, isfinite, isqrt, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.matrices import ExactVector
 from privspec.execute.data import located
 from privspec.execute.family import BlockSecret, Circumstances, Drawn, Simulation
 from privspec.execute.keeper import given_for, refuse, refuse_strictly
@@ -156,9 +158,9 @@ class PointSecret(BlockSecret[PointMechanism, list[list[Fraction]]]):
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The reports (points, size): exact until they are written as doubles."""
         points = self.mechanism.executed
-        law, size, step = VECTORS[points.norm], points.block.size, points.step
-        drawn = (law(size, points.scale, randomness).nearest(point, step) for point in self.content)
-        return np.array([[float(moved(points.block, step * one)) for one in point] for point in drawn])
+        vectors = VECTORS[points.norm](len(self.content), points.block.size, points.scale, randomness)
+        drawn = vectors.nearest(ExactVector.of(chain.from_iterable(self.content)), points.step)
+        return np.array([[float(moved(points.block, points.step * one)) for one in point] for point in drawn])
 
     def approximate(self, asked: Simulation) -> NDArray[np.float64]:
         points, at = self.mechanism.executed, np.array(self.content, dtype=np.float64)

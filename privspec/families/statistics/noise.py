@@ -6,7 +6,7 @@ Notes knorm-linf, knorm-l2, duchi-l2; a report of a direction in place of a boun
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privspec.core.matrices import ExactVector, integers
+from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
 from privspec.families.statistics.shapes import SphereReport
 from privspec.kernel.lemmas.statistics import Noise
@@ -127,9 +127,9 @@ class AddedLaw(ABC):
         return np.asarray(self.each(np.array([total], dtype=object), randomness)[0])
 
 
-def to_units(steps: Iterable[int]) -> NDArray[np.float64]:
+def to_units(steps: Integers) -> NDArray[np.float64]:
     """Data units, the nearest doubles: of noisy numbers only."""
-    return np.array([step / 2**GRID_BITS for step in steps])
+    return np.asarray((steps / 2**GRID_BITS).astype(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +152,8 @@ class VectorNoise(AddedLaw):
     scale: Fraction
 
     def each(self, statistics: NDArray[Any], randomness: Randomness) -> NDArray[np.float64]:
-        scale, law = self.scale / GRID, VECTORS[self.norm]
-        vectors = (law(statistics.shape[1], scale, randomness).nearest(row, Fraction(1)) for row in statistics.tolist())
-        return np.asarray(np.array([to_units(vector) for vector in vectors]).reshape(statistics.shape))
+        vectors = VECTORS[self.norm](len(statistics), statistics.shape[1], self.scale, randomness)
+        return to_units(vectors.nearest(ExactVector(integers(statistics.ravel()), 2**GRID_BITS), GRID))
 
 
 SHAPES: Mapping[str, Callable[[Noise, int], Law]] = {
