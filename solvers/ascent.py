@@ -228,6 +228,49 @@ def pair_span(coordinates: Indices, n: int) -> Array:
     return span
 
 
+COARSE = 128
+"""Differences in a row from which on those of every second one are weighed first."""
+ROUGH = 0.1
+"""Bend of the logarithms, half of all lie below it, from which on every second one says nothing of the others."""
+
+
+def from_every_second(atoms: Singles, tolerance: float, watch: Watch) -> Array | None:
+    """Logarithms near the best ones of differences in a row, from those of every second one; None where they jump.
+
+    Weights are a smooth function of the place but at the ends, where they follow the number of places from the end.
+    """
+    if not isinstance(atoms, SingleAtoms) or atoms.effects.shape[1] < COARSE:
+        return None
+    count, kept = atoms.effects.shape[1], np.arange(0, atoms.effects.shape[1], 2)
+    fewer = SingleAtoms(np.asarray(np.linalg.qr(atoms.effects[:, kept], mode="r")), atoms.matrix[:, kept])
+    small = len(kept) < COARSE
+    start = None if small else from_every_second(fewer, tolerance, watch)
+    if (start is None and not small) or watch.expired:
+        return None
+    own = Watch(watch.left)
+    logs = Ascent((fewer,), None, tolerance, own, None if start is None else [start]).run().logs[0]
+    watch.iterations += own.iterations
+    if np.median(np.abs(np.diff(logs, 2))) > ROUGH:
+        return None
+    last, places, reach = len(kept) - 1, np.arange(count), np.sqrt(count)
+    found = middle = _between(logs, places * (last / (count - 1)))
+    for side in (logs, logs[::-1]):
+        far, near = _between(side, np.array([reach * last / (count - 1), reach]))
+        found = found + (side[np.minimum(places, last)] + far - near - middle) / (1 + (places / reach) ** 4)
+        middle, found = middle[::-1], found[::-1]
+    return np.asarray(found)
+
+
+def _between(values: Array, places: Array) -> Array:
+    """Values in a row at places between them, by cubics through four of them."""
+    first = np.clip(places.astype(int) - 1, 0, len(values) - 4)
+    offset, found = places - first, np.zeros(len(places))
+    for i in range(4):
+        share = np.prod([(offset - j) / (i - j) for j in range(4) if j != i], axis=0)
+        found += share * values[first + i]
+    return found
+
+
 DEPTH = 8
 """Pairs of earlier iterates that Anderson acceleration combines."""
 FAR = 8.0
@@ -264,11 +307,21 @@ class Stopped(Exception):  # noqa: N818 - leaves the library's minimiser; not an
 class Ascent:
     """The dual function, the best point so far, and three ways to improve it."""
 
-    def __init__(self, atoms: tuple[Atoms, ...], worst: WorstLoss | None, tolerance: float, watch: Watch) -> None:
-        """`worst`: a worst-case loss (q, r); None for an expected loss in coordinates with E'E = I."""
+    def __init__(
+        self,
+        atoms: tuple[Atoms, ...],
+        worst: WorstLoss | None,
+        tolerance: float,
+        watch: Watch,
+        first: list[Array] | None = None,
+    ) -> None:
+        """`worst`: a worst-case loss (q, r); None for an expected loss in coordinates with E'E = I.
+
+        `first`: logarithms to start from, in place of the sizes of the effects.
+        """
         self.atoms, self.worst, self.tolerance, self.watch = atoms, worst, tolerance, watch
         self.error_map = None if worst is None else worst.error_map
-        first = [part.start() for part in atoms]
+        first = [part.start() for part in atoms] if first is None else first
         if worst is not None:
             first.append(np.full(worst.count, -np.log(worst.count)))
         self.ends = np.cumsum([len(part) for part in first])

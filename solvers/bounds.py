@@ -90,24 +90,27 @@ def factor_root(root: Array, target: Array, views: tuple[View, ...]) -> Release:
     """
     m, n = target.shape
     groups, nested = chain(views, m)
-    largest = float(np.linalg.norm(root, 2)) if root.size else 0.0
-    spread = largest if largest > 0 else 1.0
+    spread = 0.0
     strategy, reconstruction = np.zeros((0, n)), np.zeros((m, 0))
     remaining, sizes, pinned = root, [], 0
     for number, group in enumerate(groups):
         later = np.concatenate([group, *groups[number + 1 :]])
         left, singular, right = np.linalg.svd(remaining[group], full_matrices=False)
+        if not spread:
+            first = singular.max(initial=0.0) if len(groups) == 1 else np.linalg.norm(root, 2) if root.size else 0.0
+            spread = float(first) if first > 0 else 1.0
         kept = singular > RANK_TOLERANCE * spread
         left, singular, right = left[:, kept], singular[kept], right[kept]
         columns = np.zeros((m, len(singular)))
-        columns[later] = remaining[later] @ right.T
         columns[group] = left * singular
-        remaining = remaining - (remaining @ right.T) @ right
-        effect = target[group] - reconstruction[group] @ strategy
-        rows = (left.T @ effect) / singular[:, None]
+        if len(later) > len(group):
+            columns[later[len(group) :]] = remaining[later[len(group) :]] @ right.T
+            remaining = remaining - (remaining @ right.T) @ right
+        effect = target[group] - reconstruction[group] @ strategy if len(strategy) else target[group]
+        inner = left.T @ effect
         reconstruction = np.column_stack([reconstruction, columns])
-        strategy = np.vstack([strategy, rows])
-        rest = effect - left @ (left.T @ effect)
+        strategy = np.vstack([strategy, inner / singular[:, None]])
+        rest = effect - left @ inner
         outside = float(np.linalg.norm(rest)) > 1e-9 * max(float(np.linalg.norm(target[group])), 1e-300)
         if outside:
             basis, values, _ = np.linalg.svd(rest, full_matrices=False)

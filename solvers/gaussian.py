@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from privspec.solvers.ascent import Ascent, Atoms, BallAtoms, PairAtoms, Point, SingleAtoms, pair_span
+from privspec.solvers.ascent import (
+    Ascent,
+    Atoms,
+    BallAtoms,
+    PairAtoms,
+    Point,
+    SingleAtoms,
+    Singles,
+    from_every_second,
+    pair_span,
+)
 from privspec.solvers.bounds import factor_root, lower_bound, release_mahalanobis
 from privspec.solvers.placement import (
     UNSEEN,
@@ -93,7 +103,9 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
         solved = solve_covariance(replace(program, views=tuple(program.views[i] for i in moving)), tolerance, watch)
         return with_idle_views(program, solved, moving)
     atoms = tuple(_atoms(view, reduced.inputs) for view in program.views)
-    ascent = Ascent(atoms, reduced.worst, 0.9 * tolerance, watch)
+    alone = atoms[0] if len(atoms) == 1 and reduced.worst is None else None
+    first = from_every_second(alone, tolerance, watch) if isinstance(alone, Singles) else None
+    ascent = Ascent(atoms, reduced.worst, 0.9 * tolerance, watch, None if first is None else [first])
     point = ascent.run()
     solution = _finish(program, reduced, atoms, point, watch)
     if watch.expired and solution.relative_gap > tolerance:
@@ -117,8 +129,11 @@ def _span(view: View, n: int) -> Array:
 
 def _moves(target: Array, span: Array) -> bool:
     """Whether the differences that these columns span have an effect beyond round-off."""
-    sizes = np.abs(target) @ np.abs(span)
-    return bool(np.any(np.abs(target @ span) > RANK_TOLERANCE * sizes))
+    effects, sizes = np.abs(target @ span), np.abs(target)
+    # most surely do, beyond what all entries together could round off
+    if effects.max(initial=0.0) > RANK_TOLERANCE * sizes.sum(axis=1).max(initial=0.0) * np.abs(span).max(initial=0.0):
+        return True
+    return bool(np.any(effects > RANK_TOLERANCE * (sizes @ np.abs(span))))
 
 
 def reduce_outputs(program: GaussianProgram) -> Reduced | None:
@@ -136,8 +151,8 @@ def reduce_outputs(program: GaussianProgram) -> Reduced | None:
         left, singular, _ = np.linalg.svd(effects, full_matrices=False)
     basis = left[:, singular > RANK_TOLERANCE * singular[0]]
     errors = np.asarray(program.loss.error_map @ basis)
-    unseen = UNSEEN * max(float(np.linalg.norm(errors, 2)), 1e-300)
     sizes = np.linalg.svd(errors, compute_uv=False)
+    unseen = UNSEEN * max(float(sizes[0]), 1e-300)
     if len(sizes) < basis.shape[1] or sizes[-1] < unseen:
         errors = np.vstack([errors, unseen * np.eye(basis.shape[1])])
     inputs = basis.T @ program.target

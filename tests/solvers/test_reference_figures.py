@@ -94,3 +94,18 @@ def test_worst_case_prefix(make, n):
     expected = solve_gaussian(make(prefix(n)))
     assert expected.lower_bound / n <= solution.value
     assert solution.lower_bound <= np.max(np.sum(expected.reconstruction**2, axis=1))
+
+
+def test_a_start_from_every_second_difference():
+    """It is near the optimum where weights are smooth, and none where they jump; either way the figure is the same."""
+    from privspec.solvers.ascent import Ascent, SingleAtoms, from_every_second
+    from privspec.solvers.programs import Watch
+
+    watch, some = Watch(), np.random.default_rng(0).exponential(size=(160, 160))
+    for effects, smooth in ((prefix(160), True), (np.linalg.cholesky(some @ some.T), False)):
+        atoms = SingleAtoms(effects, sparse.csc_array(np.eye(160)))
+        first = from_every_second(atoms, 1e-6, watch)
+        assert (first is not None) is smooth
+        found = Ascent((atoms,), None, 1e-6, watch, None if first is None else [first])
+        assert (found.best.gap < 0.05) is smooth
+        assert found.run().gap <= 1e-6
