@@ -513,7 +513,7 @@ def column_names(name: str, frame: pl.LazyFrame) -> list[str]:
 
 
 def parquet_frames(name: str, path: Path, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:
-    """Some columns of a Parquet file, so many rows at once.
+    """Some columns of a Parquet file, so many rows at once; what was read is let go of with its group of rows.
 
     Raises: DataError (PS0803).
     """
@@ -521,11 +521,13 @@ def parquet_frames(name: str, path: Path, columns: Sequence[str], rows: int) -> 
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
-    with unreadable_said(name, pa.ArrowException), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
-            found = pl.from_arrow(pa.Table.from_batches([batch]))
-            assert isinstance(found, pl.DataFrame)
-            yield found
+    plainly = {"pre_buffer": False, "buffer_size": CHUNK}
+    with unreadable_said(name, pa.ArrowException), pq.ParquetFile(path, **plainly) as file:
+        for group in range(file.num_row_groups):
+            for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns)):
+                found = pl.from_arrow(pa.Table.from_batches([batch]))
+                assert isinstance(found, pl.DataFrame)
+                yield found
 
 
 # --- arrays and JSON ------------------------------------------------------------------------------

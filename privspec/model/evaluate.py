@@ -453,7 +453,7 @@ def value_type(value: Value) -> Type:
 def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
     match argument:
         case syntax.Comprehension():
-            each = [environment.bind(argument.variable, place) for place in places(argument, environment)]
+            each = (environment.bind(argument.variable, place) for place in places(argument, environment))
             value = stack([evaluate(argument.body, one) for one in each], argument.span)
             return Argument(value_type(value), value, None, argument.span, iterated=True)
         case syntax.RangeOf() | syntax.Member() | syntax.Condition():

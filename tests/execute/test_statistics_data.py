@@ -76,7 +76,7 @@ def test_parties_do_not_depend_on_where_batches_end(counts: list[int], kept: int
     rows = np.arange(1, len(keys) + 1, dtype=np.int64)[:, None]
     parts = [(pl.Series(keys[i : i + batch]), rows[i : i + batch]) for i in range(0, len(keys), batch)]
     blocks = list(Gatherer("voter", kept, 1).blocks(parts))
-    found = {name: records[i, :, 0].tolist() for names, records in blocks for i, name in enumerate(names)}
+    found = {name: records[i, :, 0].tolist() for names, records in blocks for i, name in enumerate(names.to_list())}
     wanted, next_row = {}, 1
     for i, count in enumerate(counts):
         if count:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from math import exp, sqrt
 
+import flint
 import numpy as np
 import pytest
 from scipy import stats
 
 from privspec.families.statistics.noise import (
     SphereLaw,
-    bernoulli_logistic,
-    bernoulli_root,
     directions,
     law_of,
+    logistic,
+    roots,
 )
 from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID_BITS
@@ -24,14 +25,53 @@ from .tables import ALARM
 
 
 def test_coins() -> None:
-    source = SimulationRandomness(6)
+    source, count = SimulationRandomness(6), 10**6
     for found, probability in (
-        ([bernoulli_logistic(Fraction(3, 2), source) for _ in range(20_000)], 1 / (1 + exp(-1.5))),
-        ([bernoulli_root(2, Fraction(9, 2), source) for _ in range(20_000)], 2 / 3),
-        ([bernoulli_root(1, Fraction(2), source) for _ in range(20_000)], 1 / sqrt(2)),
+        (logistic(Fraction(3, 2), count, source), 1 / (1 + exp(-1.5))),
+        (roots(np.full(count, 2), Fraction(9, 2), source), 2 / 3),
+        (roots(np.full(count, 1), Fraction(2), source), 1 / sqrt(2)),
     ):
-        assert stats.binomtest(sum(found), 20_000, probability).pvalue > ALARM
-    assert bernoulli_root(9, Fraction(9), source) and not bernoulli_root(0, Fraction(9), source)
+        assert stats.binomtest(int(found.sum()), count, probability).pvalue > ALARM
+    assert roots(np.array([9, 9]), Fraction(9), source).all() and not roots(np.array([0, 0]), Fraction(9), source).any()
+
+
+class Twice(SimulationRandomness):
+    """One word, and then another, for ever."""
+
+    def __init__(self, first: int, then: int) -> None:
+        super().__init__(0)
+        self.first, self.then = first, then
+
+    def words(self, count: int) -> np.ndarray:
+        return np.full(count, self.first, dtype=np.uint64)
+
+    def word(self) -> int:
+        return self.then
+
+
+def test_coins_that_doubles_cannot_decide() -> None:
+    """sqrt(1/2) and 1 / (1 + e^-1), whose first 64 digits leave it open: the digits behind them decide, exactly."""
+    with flint.ctx.workprec(300):
+        half, share = flint.arb(0.5).sqrt(), 1 / (1 + (-flint.arb(1)).exp())
+        digits = [int((x * flint.arb(2) ** 128).floor().unique_fmpz()) for x in (half, share)]
+    squares, limit = np.full(2, 1), Fraction(2)
+    for place, toss in enumerate((lambda s: roots(squares, limit, s), lambda s: logistic(Fraction(1), 2, s))):
+        first, then = digits[place] >> 64, digits[place] & (2**64 - 1)
+        for word, more, answer in (
+            (first - 1, 0, True),
+            (first + 1, 0, False),
+            (first, then - 1, True),
+            (first, then + 1, False),
+        ):
+            assert (toss(Twice(word, more)) == answer).all()
+
+
+def test_long_vectors_have_exact_inner_products() -> None:
+    """A statistic whose inner products do not fit into 64 bits, against one that is shorter by a common factor."""
+    law = [SphereLaw(Fraction(1), Fraction(size), 2) for size in (1, 2**30)]
+    short = np.array([[2**19, -(2**18)]] * 500)
+    found = [one.each(short << shift, SimulationRandomness(4)) for one, shift in zip(law, (0, 30), strict=True)]
+    assert np.allclose(found[0] * 2**30, found[1])
 
 
 def test_directions_are_symmetric_and_uniform() -> None:

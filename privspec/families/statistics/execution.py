@@ -38,7 +38,7 @@ from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_st
 from privspec.kernel.core.reading import Item
 from privspec.kernel.lemmas.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball
-from privspec.model.library import Records, Route, Steps, library
+from privspec.model.library import GRID_BITS, NormName, Records, Route, Steps, library
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class StatisticMechanism(FamilyMechanism):
 
 def read_statistics(
     executed: Executed, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None
-) -> Iterator[tuple[list[str], Steps]]:
+) -> Iterator[tuple[pl.Series, Steps]]:
     """Keys and exact statistics (M, k) of some parties at a time; of a single one, if `only` names it.
 
     Raises: DataError PS0801 to PS0805, PS0809, PS0812.
@@ -252,7 +252,7 @@ class _Sum:
         self.executed, self.parties = executed, 0
         self._total = [0] * executed.route.size
 
-    def add(self, keys: list[str], statistics: Steps) -> None:
+    def add(self, keys: pl.Series, statistics: Steps) -> None:
         """Some more parties."""
         self.parties += len(keys)
         self._total = [a + b for a, b in zip(self._total, _column_sums(statistics), strict=True)]
@@ -274,18 +274,22 @@ class _Each:
     def __init__(self, executed: Executed) -> None:
         self.executed, self.parties = executed, 0
         self._keys: list[str] = []
-        self._parts: list[Steps] = []
+        # half the memory where all numbers fit: there may be millions of parties
+        largest = executed.route.bound()[NormName.LINF] * 2**GRID_BITS
+        kind = np.int32 if largest < 2**31 else np.int64
+        self._statistics = np.zeros((executed.parties, executed.route.size), dtype=kind)
 
-    def add(self, keys: list[str], statistics: Steps) -> None:
+    def add(self, keys: pl.Series, statistics: Steps) -> None:
         """Some more parties."""
-        self.parties += len(keys)
         if self.executed.personal:
-            self._keys += keys
-        self._parts.append(statistics)
+            self._keys += keys.to_list()
+        room = self._statistics[self.parties : self.parties + len(statistics)]
+        room[:] = statistics[: len(room)]
+        self.parties += len(keys)
 
     def secret(self, circumstances: Circumstances) -> Secret:
         """Once all are there."""
-        statistics = np.concatenate(self._parts)
+        statistics = self._statistics
         if self.executed.personal:
             statistics = statistics[in_order_of_budgets(self.executed, self._keys)]
         return EachParty(self.executed, statistics, circumstances)
@@ -352,7 +356,7 @@ class EachParty(Secret):
     """Every party's statistic (N, k), in steps."""
 
     executed: Executed
-    statistics: Steps
+    statistics: NDArray[np.int32 | np.int64]
     circumstances: Circumstances
 
     @property
@@ -372,7 +376,7 @@ class EachParty(Secret):
             self.circumstances.progress("draws", min(some.stop, parties), parties)
 
     def _noisy(self, some: slice, randomness: Randomness) -> NDArray[np.float64]:
-        statistics = self.statistics[some]
+        statistics = self.statistics[some].astype(np.int64)
         if not self.executed.personal:
             return self.executed.laws[0].each(statistics, randomness)
         each = zip(self.executed.laws[some], statistics, strict=True)

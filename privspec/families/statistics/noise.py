@@ -8,8 +8,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import exp
 from typing import Any, Protocol
 
+import flint
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -21,7 +23,7 @@ from privspec.kernel.lemmas.statistics import Noise
 from privspec.model.library import GRID, GRID_BITS, Steps
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.samplers import Randomness, bernoulli_exp
+from privspec.noise.samplers import WORD, Randomness
 from privspec.noise.vectors import VECTORS
 
 FINE = 2.0**20
@@ -48,22 +50,31 @@ class SphereLaw:
 
     def _some(self, statistics: Steps, randomness: Randomness) -> NDArray[np.float64]:
         found = directions(len(statistics), self.size, randomness)
-        sides = np.array([self._side(s, v, randomness) for s, v in zip(statistics, found, strict=True)])
         units = found / np.linalg.norm(found.astype(np.float64), axis=1, keepdims=True)
-        reports: NDArray[np.float64] = units * sides[:, None]
+        reports: NDArray[np.float64] = units * self._sides(statistics, found, randomness)[:, None]
         return reports
 
-    def _side(self, statistic: Steps, direction: Steps, randomness: Randomness) -> int:
+    def _sides(self, statistics: Steps, found: Steps, randomness: Randomness) -> Steps:
         """1 if the direction is to be reported as it is, -1 if turned round."""
-        vector = [int(s) for s in statistic]
-        square = sum(s * s for s in vector)
-        if square == 0:
-            vector[0] = 1  # zero has no pole, and both signs are as likely: any fixed one will do
-        inner = sum(a * int(b) for a, b in zip(vector, direction, strict=True))
-        side = (inner > 0) - (inner < 0) or randomness.sign()
-        if randomness.sign() < 0 and not bernoulli_root(square, (self.bound * 2**GRID_BITS) ** 2, randomness):
-            side = -side
-        return side if bernoulli_logistic(self.epsilon, randomness) else -side
+        poles = statistics.copy()
+        squares = _inner(statistics, statistics)
+        poles[squares == 0, 0] = 1  # zero has no pole, and both signs are as likely: any fixed one will do
+        coins = randomness.words(len(poles))
+        side = np.sign(_inner(poles, found)).astype(np.int64)
+        side[side == 0] = (1 - 2 * (coins & np.uint64(1)).astype(np.int64))[side == 0]
+        other = np.flatnonzero(coins & np.uint64(2))
+        turned = ~roots(squares[other], (self.bound * 2**GRID_BITS) ** 2, randomness)
+        side[other[turned]] *= -1
+        side[~logistic(self.epsilon, len(side), randomness)] *= -1
+        return np.asarray(side)
+
+
+def _inner(left: Steps, right: Steps) -> NDArray[Any]:
+    """Inner products of rows, exactly: Python integers where they may not fit into 64 bits."""
+    largest = max(int(np.abs(left).max(initial=0)), 1) * max(int(np.abs(right).max(initial=0)), 1)
+    if largest * left.shape[1] < 2**63:
+        return np.asarray((left * right).sum(axis=1))
+    return np.asarray((left.astype(object) * right).sum(axis=1))
 
 
 def directions(count: int, size: int, randomness: Randomness) -> Steps:
@@ -83,29 +94,47 @@ def directions(count: int, size: int, randomness: Randomness) -> Steps:
     return np.asarray(out * signs[:, None])
 
 
-def bernoulli_root(square: int, limit: Fraction, randomness: Randomness) -> bool:
-    """True with probability sqrt(square / limit) <= 1, exactly: digits of a uniform number until it is decided."""
-    bits = 64
-    uniform = randomness.bits(bits)
-    target, unit = square * limit.denominator, limit.numerator
-    while True:
-        if (uniform + 1) ** 2 * unit <= target << (2 * bits):
+Decided = Callable[[int, int, int], "bool | None"]
+"""Whether a uniform number is below its probability, by its place, its digits as an integer, and their number."""
+UNSURE = 2.0**-40
+"""More than doubles can be wrong by, of a probability or of a uniform number."""
+
+
+def _below(near: NDArray[np.float64], decided: Decided, randomness: Randomness) -> NDArray[np.bool_]:
+    """Whether uniform numbers are below probabilities known nearly: exactly, by as many digits as it takes."""
+    words = randomness.words(len(near))
+    gaps = words.astype(np.float64) * 2.0**-WORD - near
+    found: NDArray[np.bool_] = gaps < 0
+    for i in np.flatnonzero(~(np.abs(gaps) > UNSURE)).tolist():
+        digits, bits = int(words[i]), WORD
+        while (answer := decided(i, digits, bits)) is None:
+            digits, bits = digits << WORD | randomness.word(), bits + WORD
+        found[i] = answer
+    return found
+
+
+def roots(squares: NDArray[Any], limit: Fraction, randomness: Randomness) -> NDArray[np.bool_]:
+    """True with probability sqrt(square / limit) <= 1, exactly, for each of some whole numbers."""
+
+    def decided(i: int, digits: int, bits: int) -> bool | None:
+        target = int(squares[i]) * limit.denominator << (2 * bits)
+        if (digits + 1) ** 2 * limit.numerator <= target:
             return True
-        if uniform**2 * unit >= target << (2 * bits):
-            return False
-        uniform = uniform << 64 | randomness.bits(64)
-        bits += 64
+        return False if digits**2 * limit.numerator >= target else None
+
+    return _below(np.sqrt(squares.astype(np.float64) / float(limit)), decided, randomness)
 
 
-def bernoulli_logistic(epsilon: Fraction, randomness: Randomness) -> bool:
-    """True with probability e^epsilon / (1 + e^epsilon), exactly.
+def logistic(epsilon: Fraction, count: int, randomness: Randomness) -> NDArray[np.bool_]:
+    """True with probability e^epsilon / (1 + e^epsilon), exactly, so many times."""
 
-    A fair coin chooses True at once, or False with probability e^-epsilon; otherwise it is tossed again.
-    """
-    while randomness.sign() < 0:
-        if bernoulli_exp(epsilon.numerator, epsilon.denominator, randomness):
-            return False
-    return True
+    def decided(_: int, digits: int, bits: int) -> bool | None:
+        with flint.ctx.workprec(2 * bits):
+            share = 1 / (1 + (-flint.arb(flint.fmpq(epsilon.numerator, epsilon.denominator))).exp())
+            scaled = share * flint.arb(2) ** bits
+            return True if digits + 1 <= scaled else False if digits >= scaled else None
+
+    return _below(np.full(count, 1 / (1 + exp(-float(epsilon)))), decided, randomness)
 
 
 class Law(Protocol):

@@ -123,7 +123,7 @@ def _table(wanted: Wanted, source: Any) -> Rows:
             yield pl.repeat("", len(table), eager=True), records
             continue
         keys = _known(wanted, keys)
-        present = keys.is_not_null().to_numpy()
+        present = keys.is_not_null().to_numpy() if keys.null_count() else slice(None)
         yield keys.drop_nulls(), records[present]
 
 
@@ -222,17 +222,18 @@ class Columns:
 
 
 def _matrix(table: pl.DataFrame, names: Sequence[str], fit: Fit | None = None) -> NDArray[np.float64]:
-    """Columns as doubles; what cannot be read as a number is none."""
+    """Columns as doubles, one after another in memory; what cannot be read as a number is none."""
     import polars as pl
 
-    out = np.empty((len(table), len(names)))
+    out = np.empty((len(names), len(table))).T
     for j, name in enumerate(names):
         column = table[name]
         if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
             column = column.cast(pl.String, strict=False).str.strip_chars()
         out[:, j] = column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
-        if fit is not None:
-            for cell in column.filter(np.isnan(out[:, j])).to_list():
+        missing = np.isnan(out[:, j])
+        if fit is not None and missing.any():
+            for cell in column.filter(missing).to_list():
                 fit.cell(cell)
     return out
 
@@ -352,14 +353,15 @@ def to_steps(values: NDArray[np.float64], radius: Fraction | None) -> tuple[Step
     becomes of a record depends on nothing but the record.
     """
     finite: NDArray[np.bool_] = np.all(np.isfinite(values), axis=1)
-    known = np.where(finite[:, None], values, 0.0)
+    known = values if finite.all() else np.where(finite[:, None], values, 0.0)
     if radius is None:
         fits: NDArray[np.bool_] = finite & (np.abs(known) <= LARGEST).all(axis=1)
         return np.trunc(np.clip(known, -LARGEST, LARGEST) * 2.0**GRID_BITS).astype(np.int64), fits
     if not 0 < radius <= LARGEST_RADIUS:
         raise ValueError(f"records in a ball of radius {radius}: execution takes radii up to {LARGEST_RADIUS}")
     inside, drawn = _drawn_in(known, float(radius))
-    return _shortened(np.trunc(drawn * 2.0**GRID_BITS).astype(np.int64), radius), finite & inside
+    # a whole number of steps: a cast to integers rounds towards zero
+    return _shortened((drawn * 2.0**GRID_BITS).astype(np.int64), radius), finite & inside
 
 
 def _drawn_in(values: NDArray[np.float64], radius: float) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -372,8 +374,8 @@ def _drawn_in(values: NDArray[np.float64], radius: float) -> tuple[NDArray[np.bo
     lengths = np.sqrt(squares)[:, None]
     with np.errstate(over="ignore"):
         inside = largest * lengths <= radius * (1 + 1e-12)
-    shrunk = directions * (radius / np.maximum(lengths, 1.0))
-    return inside[:, 0], np.where(inside, values, shrunk)
+    directions *= radius / np.maximum(lengths, 1.0)
+    return inside[:, 0], np.where(inside, values, directions)
 
 
 def _shortened(steps: Steps, radius: Fraction) -> Steps:
@@ -387,8 +389,8 @@ def _shortened(steps: Steps, radius: Fraction) -> Steps:
     return steps
 
 
-Block: TypeAlias = tuple[list[str], Steps]
-"""Keys of some parties, and their records (M, n, d) in steps."""
+Block: TypeAlias = "tuple[pl.Series, Steps]"
+"""Keys of some parties, as texts, and their records (M, n, d) in steps."""
 
 
 @dataclass(slots=True)
@@ -401,7 +403,7 @@ class Gatherer:
     _open: str | None = None
     _filled: int = 0
     _records: Steps = field(init=False)
-    _seen: set[str] = field(default_factory=set)
+    _seen: list[pl.Series] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._records = self._zeros(1)[0]
@@ -413,15 +415,23 @@ class Gatherer:
         """Parties with their records, in the order of the rows.
 
         Args: batches of rows, the key of each row's party (none missing) and its record.
-        Raises: DataError PS0812 if rows of a party do not stand together.
+        Raises: DataError PS0812 if rows of a party do not stand together, once all were read.
         """
+        import polars as pl
+
         for keys, records in batches:
             if len(records):
                 yield self._add(keys, records)
         if self._open is not None:
-            yield [self._open], self._records[None]
+            self._seen.append(pl.Series([self._open]))
+            yield self._seen[-1], self._records[None]
+            every = pl.concat(self._seen)
+            if every.n_unique() < len(every):
+                refuse_scattered(self.party)
 
     def _add(self, keys: pl.Series, records: Steps) -> Block:
+        import polars as pl
+
         begins = keys.ne_missing(keys.shift(1)).to_numpy().copy()
         begins[0] = keys.head(1).cast(str)[0] != self._open
         starts = np.flatnonzero(begins)
@@ -431,19 +441,14 @@ class Gatherer:
         gathered[0] = self._records
         kept = place < self.count
         gathered[group[kept], place[kept]] = records[kept]
-        found = self._known(keys.gather(starts).cast(str).to_list())
-        names = ([] if self._open is None else [self._open]) + found
-        self._records, self._filled = gathered[-1].copy(), int(place[-1]) + 1
+        names = keys.gather(starts).cast(pl.String)
         begin = 1 if self._open is None else 0
+        if self._open is not None:
+            names = pl.concat([pl.Series([self._open]), names])
+        self._records, self._filled = gathered[-1].copy(), int(place[-1]) + 1
         self._open = names[-1]
+        self._seen.append(names[:-1])
         return names[:-1], gathered[begin:-1]
-
-    def _known(self, names: list[str]) -> list[str]:
-        for name in names:
-            if name in self._seen:
-                refuse_scattered(self.party)
-            self._seen.add(name)
-        return names
 
 
 def refuse_scattered(party: str) -> NoReturn:
