@@ -161,7 +161,7 @@ FAMILIES = (
     Family("points", "points", "points", "Points", _by_distance, "PointMechanism"),
     Family("keys", "keys", "keys", "UnknownKeys", _of_unknown_keys, "KeyMechanism"),
     Family("statistics", "statistics", "statistics", "Statistics", _calls, "StatisticMechanism"),
-    Family("selection.scores", "selection", "selection", "Selections", _counts, "SelectionMechanism"),
+    Family("selection.scores", "selection", "selection", "Selections", _counts, "SelectionMechanism", each_share=True),
     Family("marginals", "marginals", "marginals", "TableCounts", _of_one_table, "TableMechanism"),
     Family(
         "linear",

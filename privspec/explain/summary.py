@@ -76,8 +76,7 @@ def _none_of(among: str) -> str:
 
 _NONE = {
     "all unbiased mechanisms": "no unbiased mechanism",
-    "all mechanisms of any kind": "no mechanism of any kind",
-    "all mechanisms of the same": "no mechanism of the same",
+    "all mechanisms": "no mechanism",
     "every ": "no ",
     "all ": "none of all ",
 }

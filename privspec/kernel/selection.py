@@ -16,15 +16,17 @@ from flint import arb, ctx
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import NONE, proves
 from privspec.kernel.core.numbers import ball, end, exp_up
-from privspec.kernel.core.problem import Frame, Guarantee, Unit, View, read_guarantees
+from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import SAID, judge_loss
+from privspec.kernel.thresholds import Averaged, Sought, averaged
 
 NOTE = "scores"
 LISTED = "the mechanisms that this plan lists"
 CLASSES = (LISTED, "all mechanisms")
 PRECISION = 256
+FINE = 2**128
 FINEST = 2**64
 """Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
 LARGEST_PARTS = 1000
@@ -164,6 +166,20 @@ class Selected:
             Fraction(whole, prod(map(factorial, table))) * prod(p**c for p, c in zip(chances, table, strict=True))
             for table in tables_of(self)
         ]
+
+    def sought(self) -> Sought:
+        """What thresholds say of means by the law; refused of what has no thresholds, or no law."""
+        law, score, numbers = self.law, self.score, self.numbers
+        if law is None or numbers is None or not isinstance(score, Ranks):
+            raise Refused("has no thresholds, or no law of the data")
+        apart = [(numbers[i + 1] - numbers[i]) ** self.cost.power for i in range(self.size - 1)]
+        gaps = {"distance": tuple(apart), "mismatch": (Fraction(1),) * len(apart), "ranks": None}[self.cost.form]
+        chances, groups = [entry for row in law.chances.rows for entry in row], law.groups
+        if min(chances) < 0 or min(groups) < 0 or not sum(chances) or not sum(groups) or law.counted > 1:
+            raise Refused("has a law that is none")
+        each = tuple(law.counted * one / sum(groups) for one in groups)
+        shares = tuple(Fraction(one, sum(chances)) for one in chances)
+        return Sought(law.size, score.share, each, shares, gaps, self.cost.form == "distance")
 
 
 WORDS = {"Cost.form": ("ranks", "distance", "mismatch")}
@@ -471,14 +487,44 @@ def beside(table: tuple[int, ...]) -> list[tuple[int, ...]]:
     return found
 
 
-def least_of_tables(block: Selected, epsilon: Fraction, witness: Item) -> Fraction:
+Rows = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """What multipliers leave of costs: for each table and answer a number, and what e^epsilon times is taken off it."""
+
+    costs: Rows
+    ratios: Rows
+    weight: Fraction
+
+    def at(self, epsilon: Fraction) -> Fraction:
+        """At most the loss of mechanisms that a record replaced changes by at most e^epsilon."""
+        power, found = exp_up(epsilon), 0
+        up, down = power.numerator, power.denominator
+        for costs, ratios in zip(self.costs, self.ratios, strict=True):
+            found += min(cost * down - up * ratio for cost, ratio in zip(costs, ratios, strict=True))
+        return self.weight * Fraction(found, FINE * down)
+
+    def mixed(self, other: Multipliers, part: Fraction) -> Multipliers:
+        """So much of another one and the rest of this one, in 64ths: these are multipliers as well."""
+        t = floor(part * 64)
+
+        def both(mine: Rows, others: Rows) -> Rows:
+            pairs = zip(mine, others, strict=True)
+            return tuple(tuple((64 - t) * a + t * b for a, b in zip(*rows, strict=True)) for rows in pairs)
+
+        return Multipliers(both(self.costs, other.costs), both(self.ratios, other.ratios), self.weight / 64)
+
+
+def of_tables(block: Selected, witness: Item) -> Multipliers:
     """What no mechanism is below that a record replaced changes by at most e^epsilon, by multipliers (note, section 6).
 
     `pairs`: a table, one beside it, an answer, and the multiplier of "no more than e^epsilon times as likely";
     `weights`: of the tables, where the loss is that at the worst one.
     """
     tables = tables_of(block)
-    many, ratio = len(tables), exp_up(epsilon)
+    many = len(tables)
     pairs, weights = witness.fields("pairs", "weights")
     if block.cost.worst:
         given = [Fraction(one.double()) for one in weights.items(many)]
@@ -488,16 +534,50 @@ def least_of_tables(block: Selected, epsilon: Fraction, witness: Item) -> Fracti
     else:
         weights.same(None)
         shares = block.weights()
-    reduced = [[share * cost for cost in block.costs(table)] for share, table in zip(shares, tables, strict=True)]
+    costs = [[share * cost for cost in block.costs(table)] for share, table in zip(shares, tables, strict=True)]
+    ratios = [[NONE] * block.size for _ in tables]
     for pair in pairs.items():
         one, other, answer, multiplier = pair.items(4)
         i, j, r = one.integer(0, many - 1), other.integer(0, many - 1), answer.integer(0, block.size - 1)
         size = Fraction(multiplier.double())
         if size < 0 or sum(map(abs, map(int.__sub__, tables[i], tables[j]))) != 2:
             raise pair.wrong("is about tables that are no neighbours, or has a multiplier below 0")
-        reduced[i][r] += size
-        reduced[j][r] -= ratio * size
-    return block.cost.weight * sum(map(min, reduced), NONE)
+        costs[i][r] += size
+        ratios[j][r] += size
+    whole = tuple(tuple(floor(cost * FINE) for cost in row) for row in costs)
+    return Multipliers(whole, tuple(tuple(ceil(one * FINE) for one in row) for row in ratios), block.cost.weight)
+
+
+Witness = Fraction | Averaged | Multipliers
+"""What bounds losses at every epsilon: records that data are apart, thresholds, or multipliers of tables."""
+
+
+def read_witness(block: Selected, item: Item) -> Witness:
+    """As the loss asks for it: of listed tables, of a worst loss in ranks, or of a mean by the law."""
+    if "pairs" in dict(item.entries()):
+        return of_tables(block, item)
+    if block.cost.worst:
+        (far,) = item.fields("records")
+        return far.exact(0)
+    return averaged(block.sought(), block.cost.weight, item)
+
+
+def least(block: Selected, lines: tuple[Obligation, ...], witness: Witness) -> Fraction:
+    """What no mechanism is below under lines of pure epsilon; refused where there is none that it is about."""
+    found = []
+    for line in lines:
+        (unit,), epsilon = line.units, line.measure.figures({}).get("epsilon", NONE)
+        if line.measure.name != "epsilon-DP":
+            continue
+        if isinstance(witness, Fraction):
+            found.append(block.cost.weight * block.groups * least_ranks(block, unit, epsilon, witness))
+        elif isinstance(witness, Averaged) and unit.kind in ("record", "everything"):
+            found.append(witness.at(epsilon, unit.count, 2 if unit.adding else 1))
+        elif isinstance(witness, Multipliers) and unit.kind == "record" and not unit.adding:
+            found.append(witness.at(epsilon))
+    if not found:
+        raise Refused("has a bound that is about no line")
+    return max(found)
 
 
 def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn | Listed:
@@ -590,21 +670,11 @@ class SelectionRules(Rules):
         kind = "worst" if block.cost.worst else "expected"
         words = [block.expression, units_of(block), kind]
         if isinstance(drawn, Listed):
-            lines = [one for one in case.frame.obligations if one.measure.name == "epsilon-DP"]
-            strictest = min(one.measure.figures({})["epsilon"] for one in lines) if lines else None
-            if strictest is None or not all(one.units[0].kind == "record" for one in lines):
-                raise case.mechanism.wrong("is a table under lines that it is not for")
-            least = None if witness.absent else least_of_tables(block, strictest, witness)
-            judge_loss(case, drawn.loss(), least, CLASSES[least is not None :], "mechanism", words)
+            bound = None if witness.absent else least(block, case.frame.obligations, read_witness(block, witness))
+            judge_loss(case, drawn.loss(), bound, CLASSES[bound is not None :], "mechanism", words)
             return
         if not block.cost.worst:
-            known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "among": LISTED}
-            known |= dict(zip(SAID, words, strict=True))
-            _, error, profiles = case.loss.stating(known, "value", "standard_error", "profiles")
-            count, off = profiles.integer(1), error.double()
-            holds = off >= 0 and case.status == "feasible" and witness.absent
-            text = f"tested, not proved: a mean over {count} simulated tables, standard error {off:.2g}"
-            case.says("loss", holds, text)
+            self._tested(case, block, witness, words)
             return
         target = drawn.target
         aside = target is not None and isinstance(block.score, Ranks) and target != Target(block.score.share, 0)
@@ -612,18 +682,27 @@ class SelectionRules(Rules):
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
         unit = 1 if target is None else target.share.denominator
         value = block.cost.weight * block.groups * worst_ranks(drawn.family, drawn.base, block.size, unit)
-        derived = None
-        if not witness.absent:
-            (far,) = witness.fields("records")
-            bounds = [
-                least_ranks(block, one.units[0], one.measure.figures({})["epsilon"], far.exact(0))
-                for one in case.frame.obligations
-                if one.measure.name == "epsilon-DP"
-            ]
-            if not bounds:
-                raise witness.wrong("is about a line of pure epsilon, and there is none")
-            derived = block.cost.weight * block.groups * max(bounds)
+        derived = None if witness.absent else least(block, case.frame.obligations, read_witness(block, witness))
         judge_loss(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
+
+    def _tested(self, case: Case, block: Selected, witness: Item, words: list[str]) -> None:
+        """A mean over data that are not listed; what no mechanism is below is proved all the same."""
+        known: dict[str, object] = dict(zip(SAID, words, strict=True))
+        names = ("value", "standard_error", "profiles", "lower_bound", "relative_gap", "among")
+        value, error, profiles, low, gap, among = case.loss.stating(known, *names)
+        count, off, shown = profiles.integer(1), error.double(), Fraction(value.double())
+        text = f"tested, not proved: a mean over {count} simulated tables, standard error {off:.2g}"
+        case.says("loss", off >= 0 and case.status == "feasible", text)
+        among.same(CLASSES[not witness.absent])
+        if witness.absent:
+            low.same(None)
+            gap.same(None)
+            return
+        derived, stated = least(block, case.frame.obligations, read_witness(block, witness)), Fraction(low.double())
+        apart = (shown - stated) / (abs(shown) or 1)
+        gap.same(float(apart))
+        text = f"no mechanism has a mean loss below {min(float(stated), float(derived)):.8g} ({CLASSES[1]})"
+        case.says("bound", stated <= derived and apart >= 0, text)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)

@@ -26,6 +26,8 @@ from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes import Total, bounds
 from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task
+from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
+from privspec.kernel.selection import least as least_of
 
 BOXES = 2**12
 """Most boxes of one bound."""
@@ -34,6 +36,8 @@ LARGEST, STEPS, SPARE = Fraction(2**10), 40, 1e-7
 """Largest share that is looked at, and halvings in the search for one."""
 BITS = 128
 FINE = 2**64
+NEARBY = 2
+"""Half records by which data are tried to be farther apart, or less."""
 Kind = str
 Amounts = dict[str, Fraction]
 Witnesses = list[tuple[Fraction, Item]]
@@ -139,6 +143,9 @@ class Curve:
     Args: part; witnesses at other shares than its own; the largest share that is asked for.
     """
 
+    each_share = False
+    """Whether bounds are tight only at the shares of their witnesses."""
+
     def __init__(self, part: Sharing, witnesses: Witnesses, most: Fraction) -> None:
         self.part, self.kind, self.own, self.floors = part, part.kind, part.share, dict[float, int]()
         self.read(witnesses, most)
@@ -236,6 +243,38 @@ class VotesCurve(Curve):
         return max(found)
 
 
+class SelectionCurve(Curve):
+    """What witnesses prove of a value that is selected, at any epsilon; no cost is below 0, whatever the share is.
+
+    Multipliers of tables are mixed between the shares of two witnesses, as those of `TableCurve`; data that prove
+    something are as much farther apart as the share is less.
+    """
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        drawn, found = self.part.executed, list[tuple[Fraction, Witness]]()
+        assert isinstance(drawn, Drawn | Listed)
+        self.block = drawn.block
+        self.each_share = isinstance(drawn, Listed)
+        for share, claims in sorted([(self.own, self.part.case.claims), *witnesses], key=lambda pair: pair[0]):
+            (bound,) = claims.fields(optional=("bound",))
+            if not bound.absent and self.kind == "epsilon":
+                found.append((share, read_witness(drawn.block, bound)))
+        self.known = found
+
+    def at(self, share: Fraction) -> Fraction:
+        lines, tried = self.part.obligations(share), list[Witness]()
+        for k, (own, witness) in enumerate(self.known if share else ()):
+            after = next((one for one in self.known[k + 1 : k + 2] if own < share < one[0]), None)
+            if isinstance(witness, Fraction):
+                near = round(2 * witness * own / share)
+                tried += [Fraction(max(near + step, 1), 2) for step in range(-NEARBY, NEARBY + 1)]
+            if after is not None and isinstance(witness, Multipliers) and isinstance(after[1], Multipliers):
+                low, middle, high = map(exp_up, (own, share, after[0]))
+                tried.append(witness.mixed(after[1], (middle - low) / (high - low)))
+            tried.append(witness)
+        return max((NONE, *(least_of(self.block, lines, one) for one in tried)))
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Between the shares of two witnesses: what is proved at both, by their mixtures, and by each up to the other.
@@ -266,6 +305,8 @@ class TableCurve(Curve):
     t^2 c'(R'): what is below the three coefficients, each by itself, gives a bound. Of estimates, which choose a scale,
     it is known that a bound falls.
     """
+
+    each_share = True
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         task = read(Task, self.part.case.block)
@@ -358,8 +399,10 @@ def _both(one: Lagrangian, other: Lagrangian) -> Lagrangian:
     return found
 
 
-CURVES = {"linear": LinearCurve, "table": TableCurve, "votes": VotesCurve}
+CURVES = {"linear": LinearCurve, "selection": SelectionCurve, "table": TableCurve, "votes": VotesCurve}
 """By the form of a part's block. What stands under no name has no curve, and the system no bound."""
+COSTS = ("selection",)
+"""Forms whose losses are costs: none is below 0, even where nothing else is proved of them."""
 
 
 def stated(case: Case) -> Item:

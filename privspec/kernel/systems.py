@@ -13,7 +13,7 @@ from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
-from privspec.kernel.splits import BOXES, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
+from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""
@@ -410,12 +410,14 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
     known = {} if known is None else known
     for number, (own, executed, part) in enumerate(parts):
         said, names, lines = dict(own.loss.entries()), ", ".join(outputs_of(own)), own.frame.obligations
-        if said["lower_bound"].absent:
+        unknown = said["lower_bound"].absent
+        if unknown and own.block.form(*PARTS) not in COSTS:
             raise Refused(f"{names}: nothing is proved of what it costs")
+        about = "nothing is proved but that no cost is below 0" if unknown else said["among"].text()
         shared = [i for i, line in enumerate(part.lines) if line in common]
         if not shared:
-            constant += Fraction(said["lower_bound"].double())
-            words.append(f"{names}: {said['among'].text()}")
+            constant += NONE if unknown else Fraction(said["lower_bound"].double())
+            words.append(f"{names}: {about}")
             continue
         ((kind, share),) = lines[shared[0]].measure.figures({}).items()
         varying = (*shared, *(i for i, line in enumerate(part.lines) if picked[line]))
@@ -423,7 +425,7 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
         if len({lines[i].units for i in shared}) > 1 or sharing[-1].obligations(share) != lines:
             raise Refused(f"{names}: it spends no one amount of one unit in the lines that it shares")
         place[number] = len(sharing) - 1
-        words.append(f"{names}: {said['among'].text()}, at any {kind}")
+        words.append(f"{names}: {about}, at any {kind}")
     shared_lines = list[SharedLine]()
     for i in common:
         copies = [place[n] for n, (*_, part) in enumerate(parts) if i in part.lines for _ in range(part.times)]

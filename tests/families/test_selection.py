@@ -235,6 +235,58 @@ def test_several_selections_and_counts_share_one_budget():
     ).solve()
     assert plan.document["mechanism"]["family"] == "composite"
     assert plan.verify().ok
+    loss = plan.document["loss"]
+    assert 0.3 * loss["value"] < loss["lower_bound"] < loss["value"]
+    assert "at any epsilon" in loss["among"]
+
+
+def forged(document, path, value):
+    report = judge(Item(mutate(document, path, value), "plan"))
+    assert not report.ok, path
+    return " ".join(claim.text for claim in report.claims)
+
+
+def test_a_median_of_what_people_have_shares_a_budget_with_a_bound_of_every_split():
+    """At the split that is chosen the bounds of both parts are no more than what the whole is proved to cost."""
+    plan = Problem(
+        "variables:\n  input visits in table(person in id, hours in 0..20)\n  output middle\n  output long\n"
+        "loss: worst[ rank_error(middle, median(visits.hours)) ] + 0.1 * E[ (long - count(visits, hours >= 10))^2 ]\n"
+        "privacy: all outputs are 1-DP wrt visits, adding or removing one person with at most 3 records\n"
+    ).solve()
+    assert plan.verify().ok
+    document = plan.document
+    parts = [one["loss"]["lower_bound"] for one in document["mechanism"]["components"].values()]
+    loss = document["loss"]
+    assert 0.5 * loss["value"] < loss["lower_bound"] <= sum(parts)
+    raised = loss | {"lower_bound": loss["value"], "relative_gap": 0.0}
+    assert "the bound is not shown by" in forged(document, ("loss",), raised)
+    assert "has 1 entries in place of 2" in forged(document, ("claims",), {"split": [[]]})
+    assert "wrong" not in forged(document, ("problem", "blocks", 0, "parts", 0, "problem", "data", 0, "kept"), None)
+
+
+def test_tables_in_a_system_have_witnesses_at_other_shares():
+    plan = Problem(
+        "variables:\n  input people in table(age in 0..2, sex in {F, M})^4\n  output m\n  output n\n"
+        "loss: worst[ rank_error(m, median(people.age)) ] + 0.1 * E[ (n - count(people, sex = F))^2 ]\n"
+        "privacy: all outputs are 1-DP wrt people, replacing one record\n"
+    ).solve()
+    assert plan.verify().ok
+    document = plan.document
+    loss, witnesses = document["loss"], document["claims"]["split"]
+    at = next(k for k, own in enumerate(witnesses) if own)
+    assert len(witnesses[at]) > 5
+    assert loss["lower_bound"] > 0.9 * loss["value"]
+    first = ("claims", "split", at, 0)
+    pairs = witnesses[at][0]["claims"]["bound"]["pairs"]
+    assert "a multiplier below 0" in forged(document, (*first, "claims", "bound", "pairs", 0, 3), -1.0)
+    forged(document, (*first, "claims", "bound", "records"), "2")
+    forged(document, (*first, "share"), "-1")
+    forged(document, ("claims", "split", at), [])
+    better = [
+        {**one, "claims": {"bound": {**one["claims"]["bound"], "pairs": [[*p[:3], 9.0] for p in pairs]}}}
+        for one in witnesses[at]
+    ]
+    forged(document, ("claims", "split", at), better)
 
 
 def test_parts_read_the_columns_that_they_are_about():

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from math import exp, log
+from math import ceil, exp, factorial, log
 
 import numpy as np
 import pytest
 
 from privspec.kernel import judge
-from privspec.kernel.core.problem import Unit
+from privspec.kernel.core.problem import Unit, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.selection import (
     Drawn,
@@ -22,14 +22,17 @@ from privspec.kernel.selection import (
     behind,
     beside,
     epsilon_up,
-    least_of_tables,
+    least,
     least_ranks,
+    of_tables,
     ratio_up,
+    read_witness,
     shortfall,
     steps_of,
     tables_of,
     worst_ranks,
 )
+from privspec.kernel.thresholds import Sought, averaged
 from privspec.model.lotteries import lottery_of
 from tests.plans import mutate, solved_text
 
@@ -222,7 +225,7 @@ def test_no_bound_is_above_the_best_table(size, records, share):
         ]
         weights = random.dirichlet(np.ones(len(tables))).tolist()
         witness = Item({"pairs": pairs, "weights": weights}, "bound")
-        assert least_of_tables(block, Fraction(1), witness) <= best
+        assert of_tables(block, witness).at(Fraction(1)) <= best
 
 
 MEDIAN = """spec median
@@ -308,19 +311,95 @@ def test_forged_tables_are_refused():
     )
 
 
-def test_a_mean_that_is_simulated_proves_nothing():
-    text = MEDIAN.replace("worst[ rank_error(m, ", "E[ |m - ").replace(")) ]", ")| ]").replace("{F, M})", "{F, M})^100")
-    text = text.replace("loss:", "background:\n  people.age ~ uniform\n  people.sex ~ uniform\nloss:")
-    plan = solved_text(text)
+MEAN = MEDIAN.replace("worst[ rank_error(m, ", "E[ |m - ").replace(")) ]", ")| ]").replace("{F, M})", "{F, M})^100")
+MEAN = MEAN.replace("loss:", "background:\n  people.age ~ uniform\n  people.sex ~ uniform\nloss:")
+
+
+def test_a_mean_that_is_simulated_is_tested_and_what_bounds_it_is_proved():
+    plan = solved_text(MEAN)
+    group = plan["claims"]["bound"]["groups"][0]
+    witness, low = ("claims", "bound", "groups", 0), plan["loss"]["lower_bound"]
+    assert 0.2 * plan["loss"]["value"] < low < plan["loss"]["value"]
+    apart = 1 - (low * 1.01) / plan["loss"]["value"]
+    raised = plan["loss"] | {"lower_bound": low * 1.01, "relative_gap": apart}
     refused(
         plan,
         (
             (("status",), "optimal", "tested, not proved"),
-            (("loss", "lower_bound"), 0.1, "plan.loss.lower_bound"),
-            (("claims",), {"bound": {"records": "2"}}, "tested, not proved"),
+            (("loss", "lower_bound"), 0.1, "plan.loss.relative_gap"),
+            (("loss",), raised, "plan.loss.relative_gap" if apart != float(apart) else "no mechanism has a mean loss"),
+            (("loss", "among"), "the mechanisms that this plan lists", "plan.loss.among"),
+            (("claims",), {}, "plan.loss.among"),
+            (("claims",), {"bound": {"records": "2"}}, "plan.claims.bound"),
             (("loss", "profiles"), 0, "plan.loss.profiles"),
+            ((*witness, "group"), 1, "plan.claims.bound.groups[0].group"),
+            ((*witness, "thresholds"), group["thresholds"][:1] * 2, "for the second time"),
+            ((*witness, "thresholds"), group["thresholds"][:1], "no mechanism has a mean loss below"),
+            ((*witness, "thresholds", 0), 20, "plan.claims.bound.groups[0].thresholds[0]"),
+            ((*witness, "records"), group["records"][::-1], "no numbers in order"),
+            ((*witness, "records"), [group["records"][0], group["records"][0] + 3], "whole shares apart"),
+            ((*witness, "records"), group["records"][:1], "no mechanism has a mean loss below"),
+            (("claims", "bound", "groups"), [group, group], "for the second time"),
+            (("claims", "bound", "cells"), 0, "plan.claims.bound.cells"),
+            (("claims", "bound", "cells"), 2**22, "too many chances"),
         ),
     )
+
+
+def chances_of(sought, place, j):
+    """The sum over all n of the smaller chance of A - j and A + 1 + j records below, by the law's formula."""
+    below = sought.groups[0] * sum(sought.chances[: place + 1])
+    above, size, found = sought.groups[0] - below, sought.size, Fraction(0)
+
+    def chance(a, b):
+        rest = size - a - b
+        many = Fraction(factorial(size), factorial(a) * factorial(b) * factorial(rest))
+        return many * below**a * above**b * (1 - below - above) ** rest
+
+    for n in range(1, size + 1):
+        first = max(ceil(sought.share * n), 1) - 1
+        left, right = first - j, first + 1 + j
+        if left >= 0 and right <= n:
+            costs = (1, 1) if sought.gaps is not None else (sought.share * n - left, right - sought.share * n)
+            found += min(chance(left, n - left) * costs[0], chance(right, n - right) * costs[1])
+    return found
+
+
+@pytest.mark.parametrize("share", ["1/2", "9/10", "0", "1"])
+@pytest.mark.parametrize("gaps", [(Fraction(1), Fraction(1)), None])
+def test_chances_beside_thresholds_are_those_of_all_tables(share, gaps):
+    """Where every number of records is listed the sums are exact; between numbers they are no more, and close."""
+    chances = (Fraction(3, 10), Fraction(1, 4), Fraction(9, 20))
+    sought = Sought(120, Fraction(share), (Fraction(3, 4),), chances, gaps, True)
+    steps = sought.share.denominator
+    for place in (0, 1):
+        wanted = [chances_of(sought, place, j) for j in range(4)]
+        for apart, close in ((1, 1 - 1e-9), (2, 0.85)):
+            points = list(range(1 if apart == 1 else 1 + steps, sought.size + 1, steps * apart))
+            witness = {"cells": 4, "groups": [{"group": 0, "thresholds": [place], "records": points}]}
+            found = averaged(sought, Fraction(1), Item(witness, "bound")).cells
+            for j, cell in enumerate(found):
+                assert Fraction(cell, 2**96) <= wanted[j]
+                if apart == 1 or (j == 0 and share == "1/2"):
+                    assert cell / 2**96 >= close * float(wanted[j]) - 1e-20
+
+
+@pytest.mark.parametrize("epsilon", ["0.2", "1", "3"])
+@pytest.mark.parametrize("loss", ["E[ |m - median(people.age)| ]", "E[ mismatch(m, median(people.age)) ]"])
+def test_no_threshold_proves_more_than_the_best_table(loss, epsilon):
+    """Of five records of three ages the best of all laws is known: thresholds are below it, and not far at once."""
+    plan = solved_text(
+        "variables:\n  input people in table(age in 0..2)^5\n  output m\nbackground: people.age ~ binomial(2, 0.4)\n"
+        f"loss: {loss}\nprivacy: m is {epsilon}-DP wrt people, replacing one record\n"
+    )
+    assert plan["status"] == "optimal"
+    block = read(Selected, Item(plan["problem"]["blocks"][0], "block"))
+    found = []
+    for places in ([0], [1], [0, 1])[: 3 if "|" in loss else 2]:
+        group = {"group": 0, "thresholds": places, "records": [5]}
+        witness = read_witness(block, Item({"cells": 5, "groups": [group]}, "bound"))
+        found.append(float(least(block, read_frame(Item(plan["problem"], "problem")).obligations, witness)))
+    assert 0.5 * plan["loss"]["value"] < max(found) <= plan["loss"]["value"]
 
 
 def test_zero_concentrated_privacy_of_the_exponential_mechanism():

@@ -17,7 +17,7 @@ from privspec.families.systems.splits import Curve, Lines, Split, corners, direc
 from privspec.kernel.core.case import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.quality.stated import OPTIMAL_GAP
-from privspec.kernel.splits import Known, TableCurve
+from privspec.kernel.splits import Known
 from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
 
 BESIDE = (1.0, 1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
@@ -69,7 +69,7 @@ def proved(
         if found:
             # tables cost what the search says, and their bounds are next to that where there are witnesses
             pairs = zip(shares.curves, curves, strict=True)
-            fitted = [curve.fitted() if isinstance(own, TableCurve) else own.near for own, curve in pairs]
+            fitted = [curve.fitted() if own.each_share else own.near for own, curve in pairs]
             logs = minimised(lines, split.kinds, fitted, [*starts, *corners(len(fitted))], DIRECTION)[1]
             for k, amount in enumerate(directed(lines, split.kinds, logs)):
                 found[k] += _around(k, amount, lines, split, curves[k], claims_at)

@@ -400,7 +400,7 @@ class _Solver:
         """What proves a bound of a part at a share, for families whose bounds do not say what they are there."""
         wanted = kind is PURE and self.parts[number].family.each_share
         found = self.at(number, kind, amount) if wanted else None
-        return None if found is None else next(found.witnesses)  # type: ignore[attr-defined]
+        return None if found is None else next(found.witnesses, None)  # type: ignore[attr-defined]
 
 
 def _line(model: Model, parts: tuple[Part, ...], number: int, sharing: tuple[int, ...]) -> Line:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import cache, lru_cache
-from math import log, sqrt
+from math import ceil, log, sqrt
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from privspec.core.records import dataclass, replace
 from privspec.families.document import STEP, float_down, guarantee_head, plan_document, price, rated
@@ -18,7 +19,7 @@ from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.families.selection.scores.tables import listed
 from privspec.kernel.core.problem import Obligation, Share
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.selection import (
     CLASSES,
     LISTED,
@@ -29,13 +30,14 @@ from privspec.kernel.selection import (
     Selected,
     Target,
     epsilon_up,
-    least_of_tables,
-    least_ranks,
+    least,
     proved_by,
+    read_witness,
     tables_of,
     units_of,
     worst_ranks,
 )
+from privspec.kernel.thresholds import Sought
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import data_of, obligation_of
@@ -59,6 +61,12 @@ WEIGHTS = (1.0, 2.0, 4.0)
 """Powers of the chances that answers have of being an extreme, by which a mechanism may hold them back."""
 FARTHEST = 8.0
 """No chance of an extreme counts as less than e^-8 of the largest, whatever the law says."""
+CELLS, CHANCES = 48, 2**19
+"""Records beside a threshold that a bound looks at, and chances that it adds up at most."""
+FINE_RECORDS, FAR_RECORDS = 0.45, 3.2
+"""Deviations of the number of records between those at which chances are worked out, and up to the last of them."""
+NEGLIGIBLE = 2e-3
+"""Thresholds are left out that are near what is sought by so much less often than the first."""
 NAMES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
 
 
@@ -116,9 +124,10 @@ class Selections:
         tried = sorted(attempts(system), key=lambda one: (one.loss, one.name))
         if not tried:
             return _none(system)
-        bound = None if tried[0].witness is None else _of_tables(system, tried[0].witness)
-        if bound is None and system.block.cost.worst and isinstance(tried[0].drawn, Drawn):
-            bound = _bound(system)
+        witness = tried[0].witness
+        if isinstance(tried[0].drawn, Drawn):
+            witness = _far(system) if system.block.cost.worst else _thresholds(system.block)
+        bound = None if witness is None else _proved(system, witness)
         return SelectionDecision(model, system, tuple(tried), bound, perf_counter() - started)
 
     def size(self, system: System) -> int:
@@ -347,13 +356,6 @@ def _permute_and_flip(chances: Array) -> Array:
 LAWS: dict[str, Callable[[Array], Array]] = {"exponential": _exponential, "permute_and_flip": _permute_and_flip}
 
 
-def _of_tables(system: System, witness: dict[str, Any]) -> Bounded | None:
-    """What multipliers prove."""
-    epsilon = min(line.measure.figures({})["epsilon"] for line in system.lines)
-    value = least_of_tables(system.block, epsilon, Item(witness, "bound"))
-    return None if value < 0 else (witness, float_down(value))
-
-
 def _none(system: System) -> Infeasible:
     lines = [conflict_line(system.model, line.span) for line in system.model.requirements]
     families = ", ".join(system.block.families) or "any family"
@@ -361,22 +363,63 @@ def _none(system: System) -> Infeasible:
     return Infeasible(reason, tuple(lines), (Relaxation("drop the option", None, None),))
 
 
-def _bound(system: System) -> Bounded | None:
-    """How many records apart the data stand that prove most of every mechanism, and what they prove."""
-    lines = [line for line in system.lines if line.measure.name == "epsilon-DP"]
-    if not lines:
-        return None
-    many = system.block.records
-
-    def proves(far: Fraction) -> Fraction:
-        found = (least_ranks(system.block, one.units[0], one.measure.figures({})["epsilon"], far) for one in lines)
-        return max(found, default=Fraction(0)) * system.block.cost.weight * system.block.groups
-
-    halves = [Fraction(k, 2) for k in range(1, 41)] if many is not None else []
+def _far(system: System) -> dict[str, Any]:
+    """How many records apart the data stand that prove most of every mechanism."""
+    halves = [Fraction(k, 2) for k in range(1, 41)] if system.block.records is not None else []
     grid = [*halves, *(Fraction(round(1.2**k)) for k in range(1, 60))]
-    best = max(grid, key=proves)
-    value = proves(best)
-    return None if value <= 0 else ({"records": str(best)}, float_down(value))
+
+    def proves(far: Fraction) -> float:
+        found = _proved(system, {"records": str(far)})
+        return 0.0 if found is None else found[1]
+
+    return {"records": str(max(grid, key=proves))}
+
+
+def _thresholds(block: Selected) -> dict[str, Any] | None:
+    """Of a mean by the law, where the value sought is at a share of the records."""
+    try:
+        return thresholds(block.sought())
+    except Refused:
+        return None
+
+
+def _proved(system: System, witness: dict[str, Any]) -> Bounded | None:
+    """What a witness proves, if that is anything."""
+    try:
+        value = least(system.block, system.lines, read_witness(system.block, Item(witness, "bound")))
+    except Refused:
+        return None
+    return (witness, float_down(value)) if value > 0 else None
+
+
+def thresholds(sought: Sought) -> dict[str, Any]:
+    """Thresholds that are most often near the share that is sought, each at its numbers of records."""
+    steps, size = sought.share.denominator, sought.size
+    beyond = np.cumsum([float(one) for one in sought.chances])[:-1]
+    gaps = np.ones(len(beyond)) if sought.gaps is None else np.array([float(one) for one in sought.gaps])
+    wanted, records = list[tuple[float, int, int]](), dict[int, list[int]]()
+    for number, chance in enumerate(map(float, sought.groups)):
+        mean, deviation = size * chance, sqrt(size * chance * max(0.0, 1 - chance))
+        step = max(1, round(deviation * FINE_RECORDS / steps)) * steps
+        reach = min(ceil(FAR_RECORDS * deviation / step), max(0, (round(mean) - 1) // step))
+        middle, most = max(1, min(round(mean), size)), (size - max(1, min(round(mean), size))) // step
+        records[number] = [middle + k * step for k in range(-reach, min(reach, most) + 1)]
+        n, at_most = middle, max(ceil(float(sought.share) * middle), 1) - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = at_most * np.log(beyond) + (n - at_most) * np.log1p(-beyond)
+        logs += gammaln(n + 1) - gammaln(at_most + 1) - gammaln(n - at_most + 1)
+        near = gaps * np.exp(np.nan_to_num(logs, nan=-np.inf))
+        best = np.argsort(-near)[: None if sought.added else 1]
+        wanted += [(float(near[t]), number, int(t)) for t in best if near[t] > 0]
+    found, spent = dict[int, list[int]](), 0
+    least_near = NEGLIGIBLE * max((near for near, *_ in wanted), default=0.0)
+    for near, number, place in sorted(wanted, reverse=True):
+        spent += len(records[number]) * CELLS * steps
+        if near < least_near or spent > CHANCES:
+            break
+        found.setdefault(number, []).append(place)
+    each = [{"group": i, "thresholds": sorted(found[i]), "records": records[i]} for i in sorted(found)]
+    return {"cells": CELLS, "groups": each}
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -408,6 +451,12 @@ class SelectionDecision:
     def lower_bound(self) -> float | None:
         """No mechanism has less; None where nothing is proved."""
         return None if self.bound is None else min(self.bound[1], self.loss)
+
+    @property
+    def witnesses(self) -> Iterator[dict[str, Any]]:
+        """What bounds tables at this share alone; other witnesses say what they prove at any share."""
+        if isinstance(self.best.drawn, Listed) and self.bound is not None:
+            yield {"bound": self.bound[0]}
 
     def document(self) -> dict[str, Any]:
         block, drawn = self.system.block, self.best.drawn
