@@ -18,7 +18,7 @@ from privspec.core.records import dataclass
 from privspec.execute.keeper import refuse_unreadable
 from privspec.execute.sources import load_frame
 from privspec.execute.statistic import BATCH, Groups, Statistic, Told, groups_of_frame
-from privspec.execute.warehouse import Records, RowsNeededError, Select, groups_of_rows, select_of
+from privspec.execute.warehouse import Records, RowsNeededError, Select, groups_of_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,8 +79,7 @@ class OfSpark(Records):
     def _text(self, asked: Statistic) -> str:
         import sqlglot
 
-        text = select_of(asked, self.kinds, _HERE, wide=True)
-        plain = Select(text, _HERE).on(VIEW)
+        plain = Select.of(asked, self.kinds, _HERE).on(VIEW)
         text = str(sqlglot.transpile(plain, "duckdb", "spark")[0])
         return text.replace(f"`{VIEW}`", f"{{{VIEW}}}")
 

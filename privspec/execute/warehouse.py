@@ -48,14 +48,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A SELECT as DuckDB is asked, and the words in it that say where the records are."""
+    """A SELECT as DuckDB is asked, one that other databases know as well, and the words in both that say of what."""
 
     text: str
+    plain: str
     source: str
+
+    @classmethod
+    def of(cls, asked: Statistic, kinds: Mapping[str, str], source: str) -> Select:
+        """Of a statistic of records that stand there.
+
+        Raises: DataError PS0803 if a column holds neither numbers nor words; RowsNeededError.
+        """
+        return cls(select_of(asked, kinds, source), select_of(asked, kinds, source, plain=True), source)
 
     def on(self, table: str) -> str:
         """The same of a table of that name, in words that other databases know: they compare texts by their signs."""
-        return self.text.replace(self.source, _name(table)).replace(" COLLATE C AS", " AS")
+        return self.plain.replace(self.source, _name(table)).replace(" COLLATE C AS", " AS")
 
 
 class Records(ABC):
@@ -173,7 +182,7 @@ class OfParquet(Records):
             return None
         source = _parquet(files, self.folder.said(files[0]))
         try:
-            return Select(select_of(asked, _kinds(self.name, database, source), source), source)
+            return Select.of(asked, _kinds(self.name, database, source), source)
         except RowsNeededError:
             return None
 
@@ -317,11 +326,12 @@ class OfTable(Records):
 
     def select(self, asked: Statistic) -> list[Select]:
         try:
-            return [Select(select_of(asked, self.kinds, self.table.quoted), self.table.quoted)]
+            return [Select.of(asked, self.kinds, self.table.quoted)]
         except RowsNeededError:
             why = "records are read person by person" if asked.person else "text stands where numbers are added up"
             rows = self._rows(asked.columns, asked.person)
-            return [Select(f"-- {why}: all rows are read\n{rows}", self.table.quoted)]
+            said = f"-- {why}: all rows are read\n{rows}"
+            return [Select(said, said, self.table.quoted)]
 
 
 @contextmanager
@@ -485,13 +495,14 @@ def _key(one: Attribute, kind: str) -> str:
     )
 
 
-def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: bool = False) -> str:
+def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain: bool = False) -> str:
     """One SELECT that asks a statistic of a table: its rows are the groups, and all its numbers are whole.
 
-    Args: wide, whether long steps are added up as decimals: not every database has sums of more than 64 bits.
+    Args: plain, whether in words that other databases than DuckDB know, few of which have sums of more than 64 bits.
     Raises: DataError PS0803 if a column holds neither numbers nor words.
     """
     numbers, cells, found = list[str](), list[str](), ["count(*) AS records"]
+    inside = len(asked.added) == 1 and not plain and _top(asked.attributes[asked.added[0]], asked.steps) == asked.steps
     if asked.person is not None:
         raise RowsNeededError
     for one in asked.attributes:
@@ -512,15 +523,16 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, wide: 
         # what is missing is in groups of its own, and its steps are not looked at
         cells += [f"{missing if one.shared else _side(one, missing, i)} AS key_{i}", f"x_{i}"]
         if one.shared:
-            cells.append(f"{_steps(one, asked.steps, i)} AS steps_{i}")
+            cells.append(f"{_steps(one, asked.steps, i, inside=inside)} AS steps_{i}")
         tests = [f"x_{i} < {_real(low)}", f"x_{i} > {_real(high)}"]
         if high >= THOUSAND:
             tests += [f"x_{i} <> 0e0", f"x_{i} <> 0e0 AND abs(x_{i}) <= {_real(high / THOUSAND)}"]
         found += [f"sum(CAST({test} AS INTEGER)) AS tally_{i}_{j}" for j, test in enumerate(tests)]
     for j, some in enumerate(asked.sets):
         least = f"steps_{some[0]}" if len(some) == 1 else f"least({', '.join(f'steps_{i}' for i in some)})"
-        least = f"CAST({least} AS DECIMAL(38, 0))" if wide and asked.steps >= 2**31 else least
-        found.append(f"sum({least}) AS sum_{j}")
+        least = f"CAST({least} AS DECIMAL(38, 0))" if plain and asked.steps >= 2**31 else least
+        top = f"{asked.steps} * tally_{some[0]}_1 + coalesce(" if inside else ""
+        found.append(f"{top}sum({least}){', 0)' if top else ''} AS sum_{j}")
     keys = ", ".join(f"key_{i}" for i in range(len(asked.attributes)))
     return (
         f"WITH numbers AS (\n  SELECT {_listed(numbers)}\n  FROM {source}\n),\n"
@@ -535,17 +547,25 @@ def _side(one: Attribute, missing: str, i: int) -> str:
     return f"CASE WHEN {missing} THEN NULL {' '.join(sides)} ELSE {len(one.below)} END"
 
 
-def _steps(one: Attribute, most: int, i: int) -> str:
-    """What a number counts as."""
+def _top(one: Attribute, most: int) -> int:
+    """The steps of the high end as doubles are rounded: more or fewer than there are where a range is narrow."""
+    low, high = one.ends
+    return floor((high - low) * one.factor(most) + 0.5)
+
+
+def _steps(one: Attribute, most: int, i: int, *, inside: bool) -> str:
+    """What a number counts as; `inside`: nothing if it lies outside its range, without a branch."""
     low, high = one.ends
     # a third cheaper than `least` and `greatest`
     below, above = (f"WHEN x_{i} {sign} {_real(end)} THEN {_real(end)}" for sign, end in (("<", low), (">", high)))
-    steps = f"CASE {below} {above} ELSE x_{i} END"
-    steps = f"({steps} - {_real(low)})" if low else f"({steps})"
+    steps = f"x_{i}" if inside else f"(CASE {below} {above} ELSE x_{i} END)"
+    steps = f"({steps} - {_real(low)})" if low else steps
+    if inside:
+        # half as long as the branches; infinity times 0 is no number, which becomes NULL, and sums leave that out
+        steps = f"{steps} * CAST(x_{i} BETWEEN {_real(low)} AND {_real(high)} AS DOUBLE)"
     steps = f"floor({steps} * {_real(one.factor(most))} + 0.5e0)"
-    if floor((high - low) * one.factor(most) + 0.5) > most:
-        steps = f"least({steps}, {_real(most)})"
-    return f"CAST({steps} AS {'INTEGER' if most < 2**31 else 'BIGINT'})"
+    steps = f"least({steps}, {_real(most)})" if _top(one, most) > most else steps
+    return f"{'TRY_CAST' if inside else 'CAST'}({steps} AS {'INTEGER' if most < 2**31 else 'BIGINT'})"
 
 
 def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, told: Told) -> Iterator[Groups]:

@@ -23,10 +23,12 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import sources, statistic, warehouse
 from privspec.execute.data import Grid, count_cells, data_rules, located, read_inputs
+from privspec.execute.engines import records_of
 from privspec.execute.family import Circumstances
 from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.registry import digests
+from privspec.execute.statistic import Attribute, Groups, Statistic
 from privspec.families.linear.execution import read_executed
 from privspec.kernel.core.linear import Held, size_of
 from privspec.kernel.participation import Kept
@@ -655,3 +657,30 @@ def test_a_database_holds_no_more_than_the_process_may(monkeypatch: pytest.Monke
     unlimited = held()
     monkeypatch.setattr(warehouse.resource, "getrlimit", lambda _one: (5 * 2**20, infinite))
     assert held() == "4.0 MiB" != unlimited
+
+
+EDGES = [*DOUBLES, None, -0.1 - 1e-9, math.nextafter(60.0, math.inf), math.nextafter(-0.1, -math.inf), 5e-320, 2.0**31]
+
+
+@pytest.mark.parametrize("ends", [("-1/10", "60"), ("0", "200000"), ("-1e307", "1e307"), ("0", "5e-324"), ("7", "7.5")])
+@pytest.mark.parametrize("steps", [3, 2**24, 2**31, 2**53])
+def test_the_sum_of_one_column_is_that_of_its_records_one_by_one(
+    tmp_path: Path, ends: tuple[str, str], steps: int
+) -> None:
+    one = Attribute.of(("pay", ends, None, None, (), True))
+    asked = Statistic("people", (one,), steps)
+    low, high = one.ends
+    values = [*EDGES, low, high, (low + high) / 2, math.nextafter(high, 0.0), math.nextafter(low, 0.0)]
+    plain = [value for value in values if value is not None and value == value]
+    found = sum(one.steps(v, steps) for v in plain), sum(v < low for v in plain), sum(v > high for v in plain)
+    frame = pl.DataFrame({"pay": pl.Series(values, dtype=pl.Float64)})
+    frame.write_parquet(tmp_path / "t.parquet")
+    with duckdb.connect(tmp_path / "t.duckdb") as database:
+        database.execute("CREATE TABLE t AS SELECT * FROM frame")
+    for source in (tmp_path / "t.parquet", f"{tmp_path}/t.duckdb::t", frame):
+        records = records_of("people", located("people", source))
+        groups = Groups.joined(asked, records.groups(asked, lambda *_: None))
+        known = [(n, s) for none, n, s in zip(groups.keys[0], groups.records, groups.sums[0], strict=True) if not none]
+        assert tuple(map(sum, zip(*known, strict=True))) == (len(plain), found[0]), source
+        assert (groups.tallies[0].below, groups.tallies[0].above) == found[1:], source
+        assert sum(groups.records) == len(values)
