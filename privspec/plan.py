@@ -271,10 +271,13 @@ class Plan:
             that the plan leaves open.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
-        from privspec.execute.family import keys_of, silent
-        from privspec.execute.run import run
+        from privspec.execute.engines import opened_meanwhile
 
-        plan, known = self._verified()
+        with opened_meanwhile(inputs):
+            from privspec.execute.family import keys_of, silent
+            from privspec.execute.run import run
+
+            plan, known = self._verified()
         out = Path(output) if output is not None else None
         if out is not None:
             refuse_overwriting([out], {"the plan": self.path})

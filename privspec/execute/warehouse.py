@@ -149,7 +149,7 @@ class OfParquet(Records):
         """The columns of each file, with what its folders say, and their kinds."""
         files, said = self.folder.files, self.folder.said
         with connection(self.name) as database:
-            if database is not None and all(_asks(file) for file in files):
+            if database is not None and all(map(_asks, files)):
                 return {file: _kinds(self.name, database, _parquet([file], said(file))) for file in files}
         with unreadable_said(self.name):
             return {file: parquet_frame([file], said(file)).collect_schema() for file in files}
@@ -177,12 +177,13 @@ class OfParquet(Records):
         return list(found.values())
 
     def _pushed(self, asked: Statistic, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> Select | None:
-        """The SELECT over some files; None where it has to be rows."""
+        """The SELECT over some files that are alike; None where it has to be rows."""
         if not all(map(_asks, files)):
             return None
         source = _parquet(files, self.folder.said(files[0]))
+        known = all(map(_asks, self.folder.files))
         try:
-            return Select.of(asked, _kinds(self.name, database, source), source)
+            return Select.of(asked, self.schemas[files[0]] if known else _kinds(self.name, database, source), source)
         except RowsNeededError:
             return None
 
@@ -375,6 +376,7 @@ def _of_files(most: int | None, _process: int) -> duckdb.DuckDBPyConnection:
     folder = tempfile.TemporaryDirectory(prefix="privspec-", ignore_cleanup_errors=True)
     database = duckdb.connect(":memory:")
     _set(database, folder.name, most)
+    database.execute("SET parquet_metadata_cache = true")
     database.execute("SET lock_configuration = true")
     atexit.register(folder.cleanup)
     return database

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -34,6 +35,7 @@ from privspec.kernel.core.linear import Held, size_of
 from privspec.kernel.participation import Kept
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
+from privspec.problem.form import plan_digest
 from privspec.profiles import fit_of_spec
 
 duckdb = pytest.importorskip("duckdb")
@@ -684,3 +686,20 @@ def test_the_sum_of_one_column_is_that_of_its_records_one_by_one(
         assert tuple(map(sum, zip(*known, strict=True))) == (len(plain), found[0]), source
         assert (groups.tallies[0].below, groups.tallies[0].above) == found[1:], source
         assert sum(groups.records) == len(values)
+
+
+def test_a_forged_plan_reads_no_row_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    spec = tmp_path / "hours.priv"
+    spec.write_text(HOURS)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(warehouse, "_asked", lambda *_: pytest.fail("rows were asked for"))
+    document = json.loads(load(str(spec)).solve().to_json())
+    for line in document["guarantees"]:
+        line["epsilon"] = "1/2"
+    document["digest"] = plan_digest(document)
+    (tmp_path / "forged.plan.json").write_text(json.dumps(document))
+    pl.DataFrame({"sex": [0, 1], "hours-per-week": [8.0, 9.0]}).write_parquet(tmp_path / "people.parquet")
+    before = sorted(tmp_path.iterdir())
+    asked = ["run", str(tmp_path / "forged.plan.json"), "--input", f"people={tmp_path}/people.parquet"]
+    assert run_command_line([*asked, "--new-ledger", "-o", str(tmp_path / "release.csv")]) == 7
+    assert sorted(tmp_path.iterdir()) == before
