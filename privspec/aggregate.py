@@ -85,7 +85,7 @@ def aggregate_svg(aggregate: Aggregate) -> str:
     ranges = list(zip(aggregate.low.tolist(), aggregate.high.tolist(), strict=True))
     title = f"{aggregate.reports:,} reports, {aggregate.estimator.title}, {100 * aggregate.level:g} % intervals"
     panel = Bars(title, aggregate.shares.tolist(), list(aggregate.values), ranges)
-    return bar_chart([panel], "share", ", ".join(aggregate.names), "shares")
+    return bar_chart([panel], "share", ", ".join(aggregate.names), alone=True)
 
 
 _WRITERS: Mapping[str, Callable[[Aggregate], str]] = {

@@ -138,8 +138,8 @@ def called(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _first(found: list[str]) -> str:
     """The first few sentences, and how many more there are."""
-    more = f"; and {len(found) - MOST_LISTED} more, below" if len(found) > MOST_LISTED else ""
-    return "; ".join(text.removesuffix(".") for text in found[:MOST_LISTED]) + more
+    more = f" · and {len(found) - MOST_LISTED} more, below" if len(found) > MOST_LISTED else ""
+    return " · ".join(text.removesuffix(".") for text in found[:MOST_LISTED]) + more
 
 
 def legend() -> Table:
@@ -179,16 +179,17 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
     if loss is None:
         return
     units = "each term in units of its own" if OWN_UNITS in loss.units and "+" in loss.units else loss.units
-    words = f"The loss {loss.expression} is {loss.value}{f' ({units})' if units else ''}."
+    words = f"The loss `{loss.expression}` is {loss.value}{f' ({units})' if units else ''}."
     yield proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
     # what counts where several are equal is part of what the loss means
     for name, taken in facts.context.ties.items():
         level = f"In the loss, {name} takes, among equals, {taken}: where several are level, any other winner counts as"
         yield proved(f"{level} another one.", line)
     if loss.lower_bound is not None and loss.gap is not None:
+        listed = " (" in loss.among and ": " in loss.among
         yield proved(
-            f"No mechanism among those considered ({loss.among}) has a loss below {loss.lower_bound}; "
-            f"the relative gap is {loss.gap}.",
+            f"No mechanism among those considered{'' if listed else f' ({loss.among})'} has a loss below "
+            f"{loss.lower_bound}; the relative gap is {loss.gap}.{f' Considered: {loss.among}.' if listed else ''}",
             facts.mechanism.loss_note,
             Judged("bound"),
         )
@@ -376,7 +377,7 @@ def composition_blocks(facts: Facts) -> tuple[Block, ...]:
             blocks.append(_odds_table(caption, plural.capitalize(), fact.groups))
     ledger = (
         "`privspec run` debits a ledger before each release and refuses what would exceed its limit. The limit is "
-        "declared once for the data set, and all plans share it; where the user's registry knows the data, a copied or "
+        "declared once for the data set, and all plans share it. Where the user's registry knows the data, a copied or "
         "renamed file, another ledger, a deleted one and an older copy are refused."
     )
     others = (
@@ -403,7 +404,7 @@ def _everything(fact: ClaimFact) -> Sentence:
     words = (
         f"For the unit of line {line.number}, someone who sees every output, not only {names}, has odds of "
         f"{fact.everything.odds.pair} and an advantage of at most {fact.everything.advantage} "
-        f"({fact.everything_words}); this is computed on all noisy values together, not by adding guarantees."
+        f"({fact.everything_words}). This is computed on all noisy values together, not by adding guarantees."
     )
     return proved(words, _POST, _PRIVACY)
 

@@ -201,8 +201,9 @@ def _plot(listed: list[AlternativeTotal], twin: Any, design: DesignFact) -> Plot
     least = (low.value, low.text) if low is not None and low.value > 0 else None
     return Plot(
         name="designs",
-        draw=lambda: drawing.dot_chart(items, "loss and cost (dashed: lower bound)", "designs", least),
-        alt=f"Loss and cost of each alternative: {', '.join(f'{item.label} {item.text}' for item in items)}.",
+        draw=lambda: drawing.dot_chart(items, "loss and cost (dashed: lower bound)", least),
+        alt=f"Loss and cost together of {len(items)} alternatives, from {items[0].text} to {items[-1].text}; that of "
+        f"the chosen one is {design.value}.",
         caption="Loss and cost of every alternative that was computed.",
         twin=twin,
     )

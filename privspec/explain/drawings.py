@@ -16,7 +16,22 @@ import numpy as np
 from privspec.explain import drawing
 from privspec.explain.document import Plot, Table
 from privspec.explain.document import table as make_table
-from privspec.explain.drawing import number, tag, text, themed
+from privspec.explain.drawing import (
+    ACCENT,
+    GRID,
+    INK,
+    LETTER,
+    MUTED,
+    PAGE,
+    SECOND,
+    WIDTH,
+    rect,
+    say,
+    svg,
+    tag,
+    themed,
+    upwards,
+)
 from privspec.explain.quantities import UP, rounded
 from privspec.explain.table import Array, Indices, Label, ProbabilityTable, row_facts, spoken
 from privspec.explain.voting_rules import MOST, Chance, Dictator, Example, Rule, Vote
@@ -27,47 +42,20 @@ MOST_NUMBERS = 12
 MOST_CELLS = 100
 """Rows and columns that are drawn; larger tables are drawn as means of blocks."""
 SHADES = 24
-WIDTH = 374.0  # as wide as the other drawings of a page, so that letters are of one size
 HIGHEST = 460.0
 LEAST, LARGEST = 14.0, 40.0
 """The least height and the largest size of a cell, where there is room."""
 APART = 10.5
 """How far apart labels stand."""
-_LETTER = 5.4
 _LONGEST = 14
-_INK, _PAGE, _MUTED, _LINE = map(themed, (drawing.INK, drawing.PAGE, drawing.MUTED, drawing.GRID))
-_FILL, _MARK = themed(drawing.ACCENT), themed(drawing.SECOND)
+_FILL, _MARK = themed(ACCENT), themed(SECOND)
 
 PlaneGrid: TypeAlias = tuple[Array, Array, Indices, Indices]
 """Points as cells of a grid: distinct coordinates, and for each point its column and row among them."""
 
 
-def _words(x: float, y: float, words: str, anchor: str = "middle", colour: str = _INK, **more: object) -> str:
-    return text(x, y, words, font_size=more.pop("size", 9), text_anchor=anchor, fill=colour, **more)
-
-
-def _upwards(x: float, y: float, words: str, anchor: str = "middle", colour: str = _INK) -> str:
-    return _words(x, y, words, anchor, colour, transform=f"rotate(-90 {number(x)} {number(y)})")
-
-
-def _rect(x: float, y: float, wide: float, high: float, **paint: object) -> str:
-    return tag("rect", x=float(x), y=float(y), width=max(wide, 0.0), height=float(high), **paint)
-
-
 def _frame(left: float, top: float, wide: float, high: float) -> str:
-    return _rect(left, top, wide, high, fill="none", stroke=_LINE, stroke_width=0.6)
-
-
-def _svg(parts: Sequence[str], height: float) -> str:
-    return tag(
-        "svg",
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(WIDTH)} {number(height)}",
-        aria_hidden="true",
-        focusable="false",
-        font_family="system-ui, sans-serif",
-    )
+    return rect(left, top, wide, high, fill="none", stroke=themed(GRID), stroke_width=0.6)
 
 
 def draw_table(table: ProbabilityTable) -> str:
@@ -75,11 +63,11 @@ def draw_table(table: ProbabilityTable) -> str:
     shares = _blocks(table.shares)
     rows, columns = shares.shape
     longest = max((len(name) for _, name in _few(table.rows, rows, HIGHEST / rows)), default=0)
-    left = 22.0 + _LETTER * longest
+    left = 22.0 + LETTER * longest
     wide = min(LARGEST, (WIDTH - left - 4) / columns)
     high = min(max(wide, LEAST), LARGEST, HIGHEST / rows)
     row_names, column_names = _few(table.rows, rows, high), _few(table.columns, columns, wide)
-    widest = _LETTER * max(len(name) for _, name in column_names)
+    widest = LETTER * max(len(name) for _, name in column_names)
     # several columns may share a label
     upright = widest + 4 <= wide * (columns if len(column_names) < 2 else column_names[1][0])
     top = 20.0 + (10.0 if upright else widest + 4)
@@ -88,18 +76,18 @@ def draw_table(table: ProbabilityTable) -> str:
     if max(table.shares.shape) <= MOST_NUMBERS and wide >= 18 and high >= 12:
         for (r, c), share in np.ndenumerate(shares):
             x, y = left + wide * (c + 0.5), top + high * (r + 0.5) + 2.6
-            numbers.append(_words(x, y, _inside(float(share)), colour=_PAGE if share > 0.7 * most else _INK, size=7))
+            numbers.append(say(x, y, _inside(float(share)), colour=PAGE if share > 0.7 * most else INK, size=7))
     parts = [
-        _words(left, 10, f"{listing(table.releases)} →", "start", _MUTED),
-        _upwards(8, top + high * rows / 2, f"← {listing(table.of)}", colour=_MUTED),
-        *(_words(left - 5, top + high * (i + 0.5) + 3, name, "end") for i, name in row_names),
-        *(_words(x, top - 4, n) if upright else _upwards(x + 3, top - 4, n, "start") for x, n in across),
+        say(left, 10, f"{listing(table.releases)} →", "start", MUTED),
+        upwards(8, top + high * rows / 2, f"← {listing(table.of)}", colour=MUTED),
+        *(say(left - 5, top + high * (i + 0.5) + 3, name, "end") for i, name in row_names),
+        *(say(x, top - 4, n) if upright else upwards(x + 3, top - 4, n, "start") for x, n in across),
         *_cells(shares, left, top, wide, high),
         *numbers,
         _frame(left, top, wide * columns, high * rows),
         *_legend(most, left, top + high * rows + 14),
     ]
-    return _svg(parts, top + high * rows + 30)
+    return svg(parts, top + high * rows + 30)
 
 
 def _few(labels: Sequence[Label], drawn: int, size: float) -> list[tuple[int, str]]:
@@ -149,13 +137,11 @@ def _legend(most: float, left: float, top: float) -> list[str]:
     """The scale: from 0 to the largest probability."""
     width = 60.0
     bars = (
-        _rect(
-            left + 12 + width * i / SHADES, top, width / SHADES, 7, fill=_FILL, fill_opacity=f"{(i + 1) / SHADES:.3f}"
-        )
+        rect(left + 12 + width * i / SHADES, top, width / SHADES, 7, fill=_FILL, fill_opacity=f"{(i + 1) / SHADES:.3f}")
         for i in range(SHADES)
     )
-    most_words = _words(left + width + 16, top + 7, rounded(most).text, "start", _MUTED)
-    return [_words(left + 5, top + 7, "0", colour=_MUTED), *bars, most_words]
+    most_words = say(left + width + 16, top + 7, rounded(most).text, "start", MUTED)
+    return [say(left + 5, top + 7, "0", colour=MUTED), *bars, most_words]
 
 
 def draw_maps(table: ProbabilityTable, chosen: list[int], grid: PlaneGrid) -> str:
@@ -173,7 +159,7 @@ def draw_maps(table: ProbabilityTable, chosen: list[int], grid: PlaneGrid) -> st
         picture = np.zeros((rows, columns))
         np.add.at(picture, (rows - 1 - line, column), table.shares[row])
         parts += [
-            _words(left, top - 5, f"{table.of[0]} = {spoken(table.rows[row])}", "start"),
+            say(left, top - 5, f"{table.of[0]} = {spoken(table.rows[row])}", "start"),
             *_cells(picture, left, top, size, size, largest),
             _frame(left, top, wide, high),
         ]
@@ -182,7 +168,7 @@ def draw_maps(table: ProbabilityTable, chosen: list[int], grid: PlaneGrid) -> st
             place = {"cx": left + size * (x + 0.5), "cy": top + size * (rows - 0.5 - y), "r": max(2.5, 0.36 * size)}
             parts.append(tag("circle", **place, fill="none", stroke=_MARK, stroke_width=1.6))
     bottom = head + -(-len(chosen) // 2) * (high + head + 6) - 10
-    return _svg([*parts, *_legend(largest, 2, bottom)], bottom + 14)
+    return svg([*parts, *_legend(largest, 2, bottom)], bottom + 14)
 
 
 MOST_MAPS = 4
@@ -209,7 +195,7 @@ def heat_map(table: ProbabilityTable, name: str = "table") -> Plot:
         name=name,
         draw=lambda: draw_table(table),
         alt=f"Heat map of a table of {rows:,} × {columns:,} probabilities, a row for each value of {of}, "
-        f"a column for each value of {drawn}; the largest is {rounded(float(table.shares.max()))}, of {where}.",
+        f"a column for each value of {drawn}. The largest is {rounded(float(table.shares.max()))}, of {where}.",
         caption=f"Pr({', '.join(table.releases)} | {', '.join(table.of)}): each row adds up to 1, the stronger the "
         "colour, the likelier. The plan holds all entries as exact fractions."
         f"{blocks if max(rows, columns) > MOST_CELLS else ''}",
@@ -281,15 +267,15 @@ def laws_plot(found: Sequence[Example], rule: Rule, vote: Vote) -> Plot | None:
         return None
     rows = ((e.title, c.name, c.votes, c.chance, c.without) for e in found for c in e.chances[:MOST])
     firsts = ((e.title, e.chances[0]) for e in found)
-    said = "; ".join(
-        f"where {title}, {c.name} wins with probability {c.chance} ({c.without} in {rule.without})"
+    said = "".join(
+        f" Where {title}, {c.name} wins with probability {c.chance} ({c.without} in {rule.without})."
         for title, c in firsts
     )
     cut = f" The first {MOST} of {len(vote.names)} candidates." if len(vote.names) > MOST else ""
     return Plot(
         name="laws",
         draw=lambda: _laws(found, rule.without),
-        alt=f"Bars of the chances of the candidates at invented elections: {said}.",
+        alt=f"Bars of the chances of the candidates at invented elections.{said}",
         caption=f"Invented elections, nobody's votes. Full bars: this plan. Thin bars: {rule.without}.{cut}",
         twin=make_table(
             f"Chances at invented elections, this plan and {rule.without}",
@@ -301,33 +287,33 @@ def laws_plot(found: Sequence[Example], rule: Rule, vote: Vote) -> Plot | None:
 
 
 def _laws(found: Sequence[Example], without: str) -> str:
-    left = 14.0 + 5.4 * min(14, max(len(c.name) for e in found for c in e.chances[:MOST]))
+    left = 14.0 + LETTER * min(14, max(len(c.name) for e in found for c in e.chances[:MOST]))
     wide = WIDTH - left - 44
     parts: list[str] = []
     top = 0.0
     for example in found:
-        parts.append(_words(2, top + 12, f"{example.voters} voters: {example.title}", "start"))
+        parts.append(say(2, top + 12, f"{example.voters} voters: {example.title}", "start"))
         top += _HEAD - 6
         for chance in example.chances[:MOST]:
             parts += _pair(chance, left, top, wide)
             top += _ROW
         top += 8
     parts += [
-        _rect(2, top + 2, 14, _BAR, fill=_FILL),
-        _words(20, top + 9, "this plan", "start", _MUTED),
-        _rect(80, top + 4, 14, 4, fill=_MARK),
-        _words(98, top + 9, without, "start", _MUTED),
+        rect(2, top + 2, 14, _BAR, fill=_FILL),
+        say(20, top + 9, "this plan", "start", MUTED),
+        rect(80, top + 4, 14, 4, fill=_MARK),
+        say(98, top + 9, without, "start", MUTED),
     ]
-    return _svg(parts, top + 16)
+    return svg(parts, top + 16)
 
 
 def _pair(chance: Chance, left: float, top: float, wide: float) -> list[str]:
     high, bare = wide * chance.chance.value, wide * chance.without.value
     return [
-        _words(left - 6, top + 11, _short(chance.name), "end"),
-        _rect(left, top + 2, high, _BAR, fill=_FILL),
-        _rect(left, top + 2 + _BAR, bare, 4, fill=_MARK),
-        _words(left + max(high, bare) + 4, top + 12, chance.chance.text, "start"),
+        say(left - 6, top + 11, _short(chance.name), "end"),
+        rect(left, top + 2, high, _BAR, fill=_FILL),
+        rect(left, top + 2 + _BAR, bare, 4, fill=_MARK),
+        say(left + max(high, bare) + 4, top + 12, chance.chance.text, "start"),
     ]
 
 
@@ -346,7 +332,7 @@ def dummies_plot(rule: Rule, vote: Vote) -> Plot | None:
     each = "dummy votes for each candidate"
     return Plot(
         name="dummies",
-        draw=lambda: drawing.frontier_chart(line, chosen, each, "ε of one vote", "dummies"),
+        draw=lambda: drawing.frontier_chart(line, chosen, each, "ε of one vote"),
         alt=f"ε against dummy votes: from {rounded(spent[0])} at {rounded(kappas[0])} down to {rounded(spent[-1])} at "
         f"{rounded(kappas[-1])} for each candidate; this plan has {rounded(rule.amount)}.",
         caption="The diamond marks this plan. Every further dummy vote protects more and follows the votes less.",

@@ -182,19 +182,19 @@ def theorems(*because: Because) -> tuple[Sentence, ...]:
             *because,
         ),
         proved(
-            "Theorem 1 (iii) is a conditional statement: between T voters, of whom a share of at least α is for each "
-            "candidate, and one more voter, no probability changes by more than the factor (α T + 1) / (α (T + 1)), "
-            "for α up to T / (2 T + 1).",
+            "Theorem 1 (iii) is a conditional statement, for α up to T / (2 T + 1), between T voters and one more. If "
+            "a share of at least α of the T is for each candidate, no probability changes by more than the factor "
+            "(α T + 1) / (α (T + 1)).",
             *because,
         ),
         proved(
-            "Theorem 2 is a conditional statement: between two elections of T voters who differ in one vote, if every "
-            "candidate has a vote in both, no probability changes by more than the factor 2; if every candidate has a "
-            "share of at least α in both, by no more than (α T + 1) / (α T).",
+            "Theorem 2 is a conditional statement, between two elections of T voters who differ in one vote. If every "
+            "candidate has a vote in both, no probability changes by more than the factor 2. If every candidate has a "
+            "share of at least α in both, it changes by no more than (α T + 1) / (α T).",
             *because,
         ),
         proved(
-            "None of these conditional statements is a privacy guarantee: whether the conditions hold, and with which "
+            "None of these conditional statements is a privacy guarantee. Whether the conditions hold, and with which "
             "α, depends on the votes, so that to act on them or to publish them reveals something about the votes.",
             *because,
         ),

@@ -53,7 +53,7 @@ def noise_plot(known: Sequence[SiteFact]) -> Plot | None:
     caption = "Standard deviation of the noise, the numbers of the plot"
     return Plot(
         name="noise",
-        draw=lambda: drawing.bar_chart(panels, "deviation", xlabel, "noise"),
+        draw=lambda: drawing.bar_chart(panels, "deviation", xlabel),
         alt=f"Bars of the noise deviation at {listing([s.at for s in sites])}; "
         f"the largest is {widest.largest}, at {widest.at}.",
         caption=_noise_caption(sites),
@@ -105,10 +105,6 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
     if claim.promised is not None and not _same(claim.promised, claim.achieved):
         curves[f"what {claim.statement} alone allows"] = claim.promised
     grid = [i / 400 for i in range(401)]
-    lines = [
-        drawing.Line(label, grid, [c.misses(a) for a in grid], dashed=not c.exact, second=position > 0)
-        for position, (label, c) in enumerate(curves.items())
-    ]
     rows = (
         (percent(a), *(percent(max(0.0, c.misses(float(a)) - 1e-12), 3, DOWN) for c in curves.values()))
         for a in TRADEOFF_MARKS
@@ -122,8 +118,16 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
     marks = [(share, share, f"equal mistakes: {error} %")]
     return Plot(
         name=name,
-        draw=lambda: drawing.tradeoff_chart(lines, marks, *fact.question.axes, name, title),
-        alt=f"Trade-off curve of {claim.sentence}; at equal mistakes the best observer errs in {error} % of cases.",
+        draw=lambda: drawing.tradeoff_chart(
+            [
+                drawing.Line(label, grid, [c.misses(a) for a in grid], dashed=not c.exact, second=position > 0)
+                for position, (label, c) in enumerate(curves.items())
+            ],
+            marks,
+            *fact.question.axes,
+            title,
+        ),
+        alt=f"Trade-off curve of {claim.sentence}. At equal mistakes the best observer errs in {error} % of cases.",
         caption=f"{head}{scope}The nearer to the dotted diagonal, the better the protection.",
         twin=table(
             f"{head}Least misses at given false alarms, numbers of the plot",
@@ -146,7 +150,7 @@ def frontier_plot(frontier: Frontier) -> Plot:
     line = drawing.Line("loss", [p.parameter.value for p in points], [p.loss.value for p in points])
     return Plot(
         name="frontier",
-        draw=lambda: drawing.frontier_chart(line, chosen, frontier.axis, "loss", "frontier"),
+        draw=lambda: drawing.frontier_chart(line, chosen, frontier.axis, "loss"),
         alt=f"Loss against {frontier.axis}: from {points[0].loss} at {points[0].parameter} "
         f"down to {points[-1].loss} at {points[-1].parameter}.",
         caption="The diamond marks this plan.",
@@ -180,11 +184,11 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         label = f"loss (dashed: {lower})"
     least = (bound.value, bound.text) if bound is not None and bound.value > 0 else None
     hollow = any(item.hollow for item in items)
-    named = ", ".join(f"{item.label} {item.text}{' (not admissible)' if item.hollow else ''}" for item in items)
     return Plot(
         name="alternatives",
-        draw=lambda: drawing.dot_chart(items, label, "alternatives", least),
-        alt=f"Losses side by side: {named}.",
+        draw=lambda: drawing.dot_chart(items, label, least),
+        alt=f"Losses of {len(items)} designs side by side, from {others[0].loss} to {others[-1].loss}; this plan's is "
+        f"{loss.value}.",
         caption="Hollow marks: not admissible under the options of the spec."
         if hollow
         else "All of these are admissible.",
@@ -224,7 +228,6 @@ def sweep_plot(rows: Sequence[Mapping[str, Any]], parameter: str | None = None) 
         None,
         name,
         label,
-        "sweep",
         bound=drawing.Line(f"certified {limit} bound", xs, ys) if bounds else None,
-        inline=False,
+        alone=True,
     )

@@ -49,11 +49,10 @@ def public_page(facts: Facts) -> Document:
         words = "Where several candidates are level, the one that is named first in the list counts as the first."
         accuracy = (*accuracy, proved(words, facts.context.loss_because))
     if facts.computed:
-        names = listing([called.get(name, name) for name, _ in facts.computed])
-        words = (
-            f"From these figures {names} {'is' if len(facts.computed) == 1 else 'are'} worked out afterwards, which "
-        )
-        words += "reveals nothing more; the noise in them is that of the figures they come from."
+        names = [called.get(name, name) for name, _ in facts.computed]
+        which = listing(names) if len(names) <= MOST_NAMED else f"{len(names)} others"
+        words = f"From these figures {which} {'is' if len(names) == 1 else 'are'} worked out afterwards, which reveals "
+        words += "nothing more. The noise in them is that of the figures they come from."
         accuracy = (*accuracy, proved(words, Judged("computed")))
         accuracy += tuple(_computed_errors(facts))
     return Document(
@@ -149,11 +148,14 @@ def readable(name: str, label: str | None) -> tuple[str, str]:
 def _computed_errors(facts: Facts) -> Iterator[Sentence]:
     """How far off is what is worked out afterwards, one sentence for all at the same data."""
     for at, group in groupby(facts.computed_errors, key=lambda one: one[3]):
-        said = list[str]()
-        for name, least, most, _ in group:
-            size = f"{most}" if least.text == most.text else f"{least} to {most}"
-            said.append(f"{name}{'' if said else ' is typically off'} by {size}{facts.unit(name, size)}")
-        yield reported(f"In a simulation with {at}, {listing(said)}.", Note("sums"))
+        rows, where = list(group), f"In a simulation with {at},"
+        for start in range(0, len(rows), MOST_NAMED - 1):
+            said = list[str]()
+            for name, least, most, _ in rows[start : start + MOST_NAMED - 1]:
+                size = f"{most}" if least.text == most.text else f"{least} to {most}"
+                said.append(f"{name}{'' if said else ' is typically off'} by {size}{facts.unit(name, size)}")
+            yield reported(f"{where} {listing(said)}.", Note("sums"))
+            where = "There"
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:

@@ -104,10 +104,12 @@ class Question:
     def odds(self, odds: Odds) -> str:
         """The sentence of natural frequencies, true of every guesser that it speaks of (note odds)."""
         first, second = self.worlds
-        return (
-            f"A guesser who errs equally often both ways would on average accuse {odds.without_words} people {first}, "
-            f"and find {odds.taking_part_words} {second}."
+        accused = (
+            f"A guesser who errs equally often both ways would on average accuse {odds.without_words} people {first}"
         )
+        if self.steps:  # who is accused takes more words: how far away they are
+            return f"{accused}. Of people {second}, they would find {odds.taking_part_words}."
+        return f"{accused}, and find {odds.taking_part_words} {second}."
 
     def icons(self, odds: Odds) -> IconArray:
         """Two rows of 100 figures; a full one is somebody whom the guesser points at."""

@@ -61,10 +61,10 @@ def property_in_short(item: Property) -> str:
 
 def _property(item: Property) -> Sentence:
     """In a sentence, with the reason and the counterexample; a remark of the plan, which the kernel does not judge."""
-    head = f"{LABELS[item.name]} ({MEANINGS[item.name]}): {'yes' if item.holds else 'no'}"
+    head = f"{LABELS[item.name]} ({MEANINGS[item.name]}): {'yes' if item.holds else 'no'}."
     reason, case = _shut(item.because), _shut(item.counterexample)
     failing = f" For example, {case}." if case and not item.holds else ""
-    return reported(f"{head}{f', as {reason}' if reason else ''}.{failing}", Note(item.note))
+    return reported(f"{head}{f' {reason[0].upper()}{reason[1:]}.' if reason else ''}{failing}", Note(item.note))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ class Comparison:
     def blocks(self) -> tuple[Block, ...]:
         """The tables for engineers and auditors, and below them the reasons and counterexamples."""
         figures = make_table(
-            "All rules that were compared; distortion is the total variation distance of the winner's law from that of "
-            f"{self.compared}, welfare the expected share of voters who voted for the winner; figures of "
+            "All rules that were compared. Distortion is the total variation distance of the winner's law from that of "
+            f"{self.compared}. Welfare is the expected share of voters who voted for the winner. Figures of "
             "rules other than this plan's are reported by the compiler, not certified",
             "Rule | Loss | ε spent | Worst distortion | Mean distortion | Expected welfare",
             (

@@ -125,7 +125,7 @@ class SelectionFact(MechanismFact):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         cost, off, unit = self.block.cost, self.off, self.block.output
-        text = f"What is published is {self.sought}{self.among}, or a value near it: chance decides, which is what "
+        text = f"What is published is {self.sought}{self.among}, or a value near it. Chance decides, which is what "
         text += "protects each person."
         kind, which = "typically" if cost.power == 2 else "on average", "A" if self.block.by else "The"
         if self.block.by and cost.form not in ("ranks", "mismatch"):

@@ -12,11 +12,10 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privspec.core.records import dataclass, replace
-from privspec.explain import drawing
 from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
-from privspec.explain.drawing import number, tag, text, themed, way
+from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, say, svg, tag, themed, way
 from privspec.explain.facts import Facts, MechanismFact, Rows, run_command
 from privspec.explain.graph_words import observers
 from privspec.explain.quantities import Quantity
@@ -218,8 +217,8 @@ def _runs(names: str, part: Mapping[str, Any]) -> Iterator[str]:
     """How often a part is drawn and when, and what bounds all of it together."""
     if part["times"] > 1:
         yield (
-            f"{names} is drawn {part['times']} times, each time with noise of its own and the same share, and every "
-            "line holds of all of them together: composed at fixed shares, exactly for Gaussian noise and for "
+            f"{names} is drawn {part['times']} times, each time with noise of its own and the same share. Every line "
+            "holds of all of them together. They are composed at fixed shares: exactly for Gaussian noise and for "
             "randomised response, by an upper bound for other noise of pure epsilon."
         )
     if part["only_if"] is not None:
@@ -239,13 +238,10 @@ def _share(share: Share) -> str:
 # --- the picture of a system ----------------------------------------------------------------------
 
 
-WIDTH = 374.0
 LEFT, MIDDLE, RIGHT = (4.0, 76.0), (112.0, 170.0), (318.0, 52.0)
 """Where the columns of inputs, parts and observers begin, and how wide they are."""
 BOX, GAP, TOP = 50.0, 10.0, 22.0
 SMALL, LETTER = 7.5, 3.9
-_INK, _PAGE, _MUTED, _LINE = map(themed, (drawing.INK, drawing.PAGE, drawing.MUTED, drawing.GRID))
-_FILL = themed(drawing.ACCENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +333,10 @@ def _fitted(words: str, wide: float) -> str:
     return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
 
 
-def _words(x: float, y: float, words: str, wide: float, colour: str = _INK, **more: object) -> str:
-    return text(x, y, _fitted(words, wide), font_size=SMALL, fill=colour, **more)
+def _words(
+    x: float, y: float, words: str, wide: float, colour: str = INK, anchor: str = "start", **more: object
+) -> str:
+    return say(x, y, _fitted(words, wide), anchor, colour, size=SMALL, **more)
 
 
 def _boxes(names: Sequence[str], column: tuple[float, float], height: float) -> tuple[dict[str, float], list[str]]:
@@ -350,8 +348,8 @@ def _boxes(names: Sequence[str], column: tuple[float, float], height: float) -> 
         part
         for name, y in middles.items()
         for part in (
-            tag("rect", x=left, y=y - 9, width=wide, height=18.0, rx=3.0, fill=_PAGE, stroke=_LINE, stroke_width=0.8),
-            _words(left + wide / 2, y + 2.6, name, wide - 4, text_anchor="middle"),
+            rect(left, y - 9, wide, 18, rx=3.0, fill=themed(PAGE), stroke=themed(GRID), stroke_width=0.8),
+            _words(left + wide / 2, y + 2.6, name, wide - 4, anchor="middle"),
         )
     ]
     return middles, drawn
@@ -361,7 +359,7 @@ def _link(start: tuple[float, float], stop: tuple[float, float]) -> str:
     (x, y), (to_x, to_y) = start, stop
     middle = (x + to_x) / 2
     path = way("M", x, y, "C", middle, y, middle, to_y, to_x, to_y)
-    return tag("path", d=path, fill="none", stroke=_MUTED, stroke_width=0.7)
+    return tag("path", d=path, fill="none", stroke=themed(MUTED), stroke_width=0.7)
 
 
 def draw(parts: Sequence[PartOfPicture]) -> str:
@@ -379,25 +377,13 @@ def draw(parts: Sequence[PartOfPicture]) -> str:
         links += [_link((sum(LEFT), sources[name]), (x, centre)) for name in part.inputs]
         links += [_link((x + wide, centre), (RIGHT[0], watchers[name])) for name in part.seen_by]
         middle += [
-            tag("rect", x=x, y=y, width=wide, height=BOX, rx=4.0, fill=_PAGE, stroke=_INK, stroke_width=0.8),
+            rect(x, y, wide, BOX, rx=4.0, fill=themed(PAGE), stroke=themed(INK), stroke_width=0.8),
             _words(x + 6, y + 11, part.names, wide - 10, font_weight="bold"),
-            _words(x + 6, y + 22, part.noise, wide - 10, _MUTED),
+            _words(x + 6, y + 22, part.noise, wide - 10, MUTED),
             _words(x + 6, y + 33, f"spends {part.spends}", wide - 10),
-            tag("rect", x=x + 6, y=y + 39, width=wide - 12, height=5.0, fill=_LINE),
-            tag("rect", x=x + 6, y=y + 39, width=bar, height=5.0, fill=_FILL),
+            rect(x + 6, y + 39, wide - 12, 5, fill=themed(GRID)),
+            rect(x + 6, y + 39, bar, 5, fill=themed(ACCENT)),
         ]
     heads = (("Secret data", *LEFT), ("Parts, with noise", *MIDDLE), ("Seen by", *RIGHT))
-    titles = [_words(at + size / 2, 12.0, name, size, _MUTED, text_anchor="middle") for name, at, size in heads]
-    return tag(
-        "svg",
-        *titles,
-        *links,
-        *left,
-        *middle,
-        *right,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(WIDTH)} {number(TOP + height + 4)}",
-        aria_hidden="true",
-        focusable="false",
-        font_family="system-ui, sans-serif",
-    )
+    titles = [_words(at + size / 2, 12.0, name, size, MUTED, anchor="middle") for name, at, size in heads]
+    return svg([*titles, *links, *left, *middle, *right], TOP + height + 4)

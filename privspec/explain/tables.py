@@ -96,9 +96,9 @@ class ChosenLaw:
         shown, left = self._listed[:MOST_MASSES], len(self.masses) - MOST_MASSES
         masses = listing(shown) if left <= 0 else f"{', '.join(shown)} and {left} more values"
         traces = f", all other values together {self.traces}" if self.traces else ""
-        mean = f"; its mean is {self.mean}" if self.mean is not None else ""
+        mean = f" Its mean is {self.mean}." if self.mean is not None else ""
         return proved(
-            f"The solver chose the law {self.name}{standing(self.lines)}: {masses}{traces}{mean}. It is public and "
+            f"The solver chose the law {self.name}{standing(self.lines)}: {masses}{traces}.{mean} It is public and "
             "depends on nobody's data.",
             *self.lines[:1],
             Judged("choices"),

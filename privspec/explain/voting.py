@@ -188,7 +188,8 @@ class LotteryFact(MechanismFact):
         return tuple(found)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
-        words = f"How the winner is drawn: {self.drawn(facts)} ({self.rule.named}: {self.rule.shown})."
+        named = f"{self.rule.named[0].upper()}{self.rule.named[1:]}"
+        words = f"How the winner is drawn: {self.drawn(facts)}. {named}: {self.rule.shown}."
         return [proved(words, self.note, _ENTRY), *self._moved()]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:

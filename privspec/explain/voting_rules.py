@@ -311,8 +311,8 @@ class RandomisedWinner(Response):
     def executed(self, vote: Vote) -> str:
         return (
             f"The candidate with most {vote.unit}, of several the one declared first, goes through {vote.size}-"
-            f"randomised response: it is r = {self.shown} times as likely to win as each other candidate (an exact "
-            "fraction in the plan, rounded towards privacy), whatever the lead."
+            f"randomised response. Whatever the lead, it is r = {self.shown} times as likely to win as each other "
+            "candidate (an exact fraction in the plan, rounded towards privacy)."
         )
 
     def attains(self, vote: Vote, *, adds: bool, local: bool) -> bool:
@@ -335,7 +335,7 @@ class Dictator(Rule):
     @property
     def tickets(self) -> str:
         """The dummies of one candidate: "1 dummy ticket"."""
-        return f"{self.shown} dummy ticket{'' if self.amount == 1 else 's'}"
+        return f"{self.shown} dummy ticket{'' if self.shown.text == '1' else 's'}"
 
     def total(self, vote: Vote) -> Quantity | None:
         if vote.voters is None:

@@ -448,7 +448,7 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
     )
     if alone and any(one.share > most for one, most in zip(sharing, boxes.whole, strict=True)):
         raise Refused("a part spends more than it may by itself")
-    return Shares(boxes, curves, constant, f"{APART if alone else AMONG} ({'; '.join(words)})", alone)
+    return Shares(boxes, curves, constant, f"{APART if alone else AMONG} ({' · '.join(words)})", alone)
 
 
 def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
@@ -456,7 +456,7 @@ def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
     least, shares = Fraction(stated(case).double()), shares_of(case, parts)
     done = shares.cost(least)
     cut = f"shares cut into {done} box{'es' if done > 1 else ''}"
-    case.says("bound", True, f"no split costs less than {float(least):.8g}, {cut}: {shares.among}")
+    case.says("bound", True, f"no split costs less than {float(least):.8g}, {cut}. Considered: {shares.among}")
     return least, shares.among
 
 

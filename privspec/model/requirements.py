@@ -108,7 +108,7 @@ class EachPart(Trust):
         found = dict[Trust, list[str]]()
         for output, trust in self.outputs:
             found.setdefault(trust, []).append(output)
-        return "; ".join(f"for {', '.join(names)}, {trust.describe()}" for trust, names in found.items())
+        return " · ".join(f"for {', '.join(names)}, {trust.describe()}" for trust, names in found.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -393,8 +393,8 @@ def _statistic(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     for route in block.routes:
         if route.at == plan["mechanism"]["route"] and route.estimated_within is not None:
             text = (
-                f"What is made noisy is not the estimate that the spec names but the {route.name}: a ball of its own, "
-                "in which the estimate is less often cut off. How far one unit moves it does not depend on that ball."
+                f"What is made noisy is not the estimate that the spec names but the {route.name}. In that ball of its "
+                "own the estimate is less often cut off. How far one unit moves it does not depend on that ball."
             )
             yield _said(text, "proved", note="probit-routes")
 

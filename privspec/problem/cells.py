@@ -77,10 +77,10 @@ class CellBlock:
         return (
             f"{self.source} is a number{whose}, between {low} and {high}; {self.output} is one of {len(self.values)} "
             f"values from {show(self.values[0])} to {show(self.values[-1])}.",
-            f"What is drawn depends on which of {len(self.ends) - 1} cells the number lies in: they end at the middles "
+            f"What is drawn depends on which of {len(self.ends) - 1} cells the number lies in. They end at the middles "
             "of two values, so that within a cell the values are always in the same order by cost. No mechanism of "
             "pure epsilon that sees the number itself does better (note real-cells).",
-            f"The loss is {times}the mean {error} {over}: {self.expression}.",
+            f"The loss is {times}the mean {error} {over}: `{self.expression}`.",
         )
 
 

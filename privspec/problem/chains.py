@@ -105,7 +105,7 @@ class ChainBlock:
         found = [
             f"{self.source} is a sequence of {self.length:,} entries, each one of {', '.join(self.states)}.",
             f"Each number of {names} is a sum of what every entry adds to it by its value; noise of one size is added.",
-            f"The loss is {self.expression}.",
+            f"The loss is `{self.expression}`.",
             *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         ]
         if self.lines:

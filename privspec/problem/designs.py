@@ -66,7 +66,7 @@ class Design:
         """What is chosen from what, and what each alternative asks for."""
         from privspec.problem.words import words
 
-        head = " and ".join(f"{one.name} is one of {', '.join(one.values)}" for one in self.choices)
+        head = " and ".join(f"{one.name} is one of {_listed(one.values)}" for one in self.choices)
         said = [f"The solver chooses: {head}."]
         for one in self.alternatives:
             name = ", ".join(f"{c.name} = {v}" for c, v in zip(self.choices, one.values, strict=True))
@@ -78,6 +78,10 @@ class Design:
                 said.append(f"{text} is cut of them adds {show(one.cut.lost)} to the loss.")
             said += [one.refused] if one.problem is None else list(words(one.problem))
         return tuple(said)
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return (" · " if any("," in one for one in values) else ", ").join(values)
 
 
 def reads(model: Model) -> bool:

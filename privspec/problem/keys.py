@@ -82,9 +82,9 @@ class KeyBlock:
         over = "by the stated law of the sizes of keys" if self.kind == "expected" else "at the worst size"
         least = f", of those of at least {self.at_least} records" if self.at_least > 1 else ""
         return (
-            f"A key of {self.source} is what a record says in {names}{f', {only} counted' if only else ''}; a key "
-            f"that no record has is never in {self.output}, and one that is shown stands there {what}.",
-            f"The loss is {times}{WORDS[self.error]}{least}, {over}: {self.expression}.",
+            f"A key of {self.source} is what a record says in {names}{f', {only} counted' if only else ''}. A key "
+            f"that no record has is never in {self.output}. One that is shown stands there {what}.",
+            f"The loss is {times}{WORDS[self.error]}{least}, {over}: `{self.expression}`.",
             *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         )
 

@@ -306,7 +306,7 @@ class Linear:
             several = (
                 f"{what} of {count} {kind.replace(' of an error', 's of errors').replace('ed error', 'ed errors')}"
             )
-            yield f"The loss is {f'the {kind}' if count == 1 else several}: {self.loss}."
+            yield f"The loss is {f'the {kind}' if count == 1 else several}: `{self.loss}`."
 
     def _vector_words(self) -> Iterator[str]:
         if self.vectors:

@@ -108,7 +108,7 @@ class MarginalBlock:
                 which = f"its counts by {by}" if by else "the number of its records"
             found.append(f"{one.name} is {which}, {prod(one.shape)} numbers, plus noise that averages to 0.")
         what = f"the largest of {len(self.terms)} sums" if self.worst else "the sum"
-        found.append(f"The loss is {what} of expected squared errors: {self.loss}.")
+        found.append(f"The loss is {what} of expected squared errors: `{self.loss}`.")
         if self.families:
             found.append(f"Noise may be of the family {listing(list(self.families))} only.")
         return tuple(found)

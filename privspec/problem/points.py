@@ -107,7 +107,7 @@ class PointBlock:
         moved = f", moved to what is {moved}" if moved else ""
         return (
             f"{whose}, {self.limits()}; {self.output} is a report of it, the point with noise{moved}.",
-            f"The loss is the mean of {self.error.words()}: {self.expression}.",
+            f"The loss is the mean of {self.error.words()}: `{self.expression}`.",
             *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         )
 

@@ -64,7 +64,7 @@ class Priced:
         costs = [f"{price.weight} times {power}" for price, power in zip(self.prices, powers, strict=True)]
         return (
             f"{self.name} is picked between {self.low} and {top}.",
-            f"The loss is {self.loss}: {' and '.join(costs)}, beside what follows.",
+            f"The loss is `{self.loss}`: {' and '.join(costs)}, beside what follows.",
             *self.block.words(),
         )
 

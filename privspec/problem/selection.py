@@ -122,7 +122,7 @@ class Selection:
             columns = " and ".join(one.column for one in self.by)
             found.append(f"There is one for each of {self.groups} groups by {columns}, of the records of that group.")
         found.append(f"Sought is {sought_words(self.score)}.")
-        found.append(f"The loss is {cost_words(self)}: {self.expression}.")
+        found.append(f"The loss is {cost_words(self)}: `{self.expression}`.")
         if self.law is not None:
             found.append(
                 f"Averages take {self.law.size:,} independent records of the stated law; no guarantee rests on that."

@@ -126,16 +126,16 @@ class StatisticBlock:
     def words(self) -> tuple[str, ...]:
         """Records, function, pool, routes, options and loss."""
         who = self.party or "party"
-        routes = "; ".join(f"the {route.name} ({route.size} numbers)" for route in self.routes)
+        routes = " · ".join(f"the {route.name} ({route.size} numbers)" for route in self.routes)
         size = "of any length"
         if self.radius is not None:
-            size = f"of Euclidean length at most {show(self.radius)} (a longer one is drawn in to it, by itself)"
+            size = f"of Euclidean length at most {show(self.radius)}; a longer one is drawn in to it, by itself"
         found = [
             f"{self.parties} parties ({who}) hold {self.count} records of {self.dimension} numbers each in "
-            f"{self.source}, {size}; numbers are rounded towards zero to multiples of {self.grid}.",
+            f"{self.source}, {size}. Numbers are rounded towards zero to multiples of {self.grid}.",
             f"{self.output} is released for {self.pool}, the {'mean' if self.mean else 'sum'} over all of {self.each}: "
             f"{self.function} (version {self.version}) of one's records within {self.within.words()}.",
-            f"Noise may enter at these statistics: {routes}.",
+            f"Noise may enter at these {len(self.routes)} statistics: {routes}.",
         ]
         if self.sites is not None:
             found.append(f"Of these the spec allows noise at {', '.join(self.sites)}.")
@@ -145,7 +145,7 @@ class StatisticBlock:
         where = f", where {'; '.join(loss.definitions)}" if loss.definitions else ""
         return (
             *found,
-            f"The loss is {loss.expression}{where}: it is simulated with data of the model {loss.model}, in at most "
+            f"The loss is `{loss.expression}`{where}. It is simulated with data of the model {loss.model}, in at most "
             f"{loss.crowds} crowds from the seed {loss.seed}, and never proved.",
         )
 

@@ -37,7 +37,7 @@ def words(problem: Problem) -> Iterator[str]:
         yield from block.words()
     for one in problem.computed:
         listed = " and ".join(one.sources)
-        yield f"{one.name} is computed from {listed}, once they are released, which costs nothing: {one.text}."
+        yield f"{one.name} is computed from {listed}, once they are released, which costs nothing: `{one.text}`."
 
 
 TRUST = {
@@ -70,7 +70,7 @@ def data_words(data: Data, problem: Problem) -> str:
     elif under == {("nobody", "linear")} and not local:
         held = "each number of it is held by a party of its own"
     kept = "" if data.kept is None else f" Before anything is counted, {kept_words(data.kept)}."
-    return f"Input {data.name} is in {data.domain}; {held}.{kept}"
+    return f"Input {data.name} is in `{data.domain}`; {held}.{kept}"
 
 
 def kept_words(kept: Kept) -> str:
@@ -85,7 +85,7 @@ def kept_words(kept: Kept) -> str:
 
 def _asserted_words(data: Data) -> Iterator[str]:
     function = data.asserted[0].function
-    known = f"Of input {data.name} nothing is read but the values of {function}, in {data.domain}"
+    known = f"Of input {data.name} nothing is read but the values of {function}, in `{data.domain}`"
     yield f"{known}, which the keeper works out."
     for one in data.asserted:
         yield asserted_words(data.name, one)
@@ -110,13 +110,14 @@ def obligation_words(obligation: Obligation) -> str:
     """What is promised to whom, as in "one voter changes: all of x and y of that voter"."""
     units = " or ".join(map(unit_words, obligation.units))
     seen, who = _listed(obligation.seen), " and ".join(obligation.observers)
-    asked = f"{'satisfies' if len(obligation.seen) == 1 else 'satisfy'} {measure_words(obligation.measure)}"
+    covered = f"Line {obligation.line} covers {seen}, as seen by {who}"
+    asked = f"{'it satisfies' if len(obligation.seen) == 1 else 'they satisfy'} {measure_words(obligation.measure)}"
     if any(unit.kind == GIVEN for unit in obligation.units):
         return (
-            f"Line {obligation.line}: for any two values that one entry of {_listed(obligation.wrt)} may have, all "
-            f"other entries drawn from the model given that one, {seen}, as seen by {who}, {asked}."
+            f"{covered}. For any two values that one entry of {_listed(obligation.wrt)} may have, all other entries "
+            f"drawn from the model given that one, {asked}."
         )
-    return f"Line {obligation.line}: if {units}, and nothing else does, then {seen}, as seen by {who}, {asked}."
+    return f"{covered}. If {units}, and nothing else does, {asked}."
 
 
 GIVEN = "entry given the model"

@@ -41,7 +41,9 @@ def events(count: int) -> Any:
 
 def printed(text: str) -> tuple[Fraction, Fraction]:
     """The two shares in the sentences of natural frequencies."""
-    found = re.search(r"accuse at least ([\d,]+) of ([\d,]+) people .*? find at most ([\d,]+) of ([\d,]+) who", text)
+    found = re.search(
+        r"accuse at least ([\d,]+) of ([\d,]+) people .*? find at most ([\d,]+) of ([\d,]+)(?: who|\.)", text
+    )
     assert found is not None
     a, b, c, d = (int(g.replace(",", "")) for g in found.groups())
     return Fraction(a, b), Fraction(c, d)

@@ -103,7 +103,7 @@ def test_distortions_say_from_what() -> None:
         found["remarks"]["compared"] = compared
         text = explain(found, "auditor")
         assert f"at most 0.6 from that of {said} without noise" in text
-        assert f"law from that of {said} without noise, welfare" in text
+        assert f"law from that of {said} without noise. Welfare" in text
 
 
 def test_rules_without_figures_say_so() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import Plot
+from privspec.explain.drawing import WIDTH, Scale
 from privspec.explain.plots import (
     TRADEOFF_MARKS,
     alternatives_plot,
@@ -77,13 +78,35 @@ def test_bars_of_all_panels_have_one_scale() -> None:
     plot = noise_plot(found)
     assert plot is not None
     svg = plot.draw()
-    heights = []
-    for path in re.findall(r'<path d="(M[^"]*z)\s*"', svg):
-        ys = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path)]
-        heights.append(max(ys) - min(ys))
-    drawn = sorted({round(h, 1) for h in heights if h > 5}, reverse=True)
-    sites = sorted((s.largest.value for s in found), reverse=True)
-    assert drawn[0] / drawn[1] == pytest.approx(sites[0] / sites[1], rel=0.02)
+    heights = [float(height) for height in re.findall(r'<rect [^>]*height="([\d.]+)"', svg)]
+    sizes = [size for site in found for size in site.deviations]
+    assert len(heights) == len(sizes)
+    assert [h / heights[0] for h in heights] == pytest.approx([s / sizes[0] for s in sizes], rel=0.01)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_labels_stand_inside_their_drawing(name: str) -> None:
+    """By the width that letters have on average."""
+    said = re.compile(
+        r'<text x="([-\d.]+)" y="[\d.]+" font-size="9" text-anchor="(\w+)" fill="[^"]+"(?! transform)[^>]*>([^<]+)'
+    )
+    for plot in _all(name):
+        for x, anchor, words in said.findall(plot.draw()):
+            wide = 4.6 * len(words)
+            left = float(x) - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+            assert left >= 0, (plot.name, words)
+            assert left + wide <= WIDTH + 6, (plot.name, words)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.96, 1.04), (171, 218), (5, 5e8), (1e-9, 3e-9), (0.002, 40)])
+def test_ticks_are_round_few_and_inside(low: float, high: float) -> None:
+    for scale in (Scale(low, high, 50, 350, logarithmic=True), Scale(low, high, 170, 10), Scale(0, high, 50, 350)):
+        found = scale.ticks()
+        assert 1 <= len(found) <= 12
+        assert all(scale.low * (1 - 1e-9) <= one <= scale.high * (1 + 1e-9) for one in found)
+        assert all(float(f"{one:.3g}") == pytest.approx(one, rel=1e-9) for one in found)
+        places = [scale(one) for one in found]
+        assert places == sorted(places, reverse=scale.start > scale.stop)
 
 
 def test_many_coordinates_are_grouped() -> None:

@@ -28,8 +28,12 @@ def found(context: TableContext) -> Recognition:
 @pytest.mark.parametrize(
     ("epsilon", "name", "text"),
     [
-        ("1/10", "truncated geometric, remapped", "e^(-0.1 |k|), truncated at both ends; then 0 to 3 → 4; 4 to 6 → 5;"),
-        ("1/2", "truncated geometric, remapped", "truncated at both ends; then 0 and 1 → 1; 9 and 10 → 9"),
+        (
+            "1/10",
+            "truncated geometric, remapped",
+            "e^(-0.1 |k|), truncated at both ends. Then 0 to 3 → 4 · 4 to 6 → 5 ·",
+        ),
+        ("1/2", "truncated geometric, remapped", "truncated at both ends. Then 0 and 1 → 1 · 9 and 10 → 9"),
         ("1", "truncated geometric", "noise of k steps with probability proportional to e^(-|k|), truncated"),
         ("2", "truncated geometric", "e^(-2 |k|)"),
     ],
@@ -74,7 +78,7 @@ def test_a_likely_value_among_many_makes_answers_merge_inputs_or_ignore_them() -
     prior = np.array([40, 30, 15, 10, 4, 1]) / 100
     recognised = found(local(6, "1/2", prior))
     assert recognised.name == "randomised response after merging inputs"
-    assert "a → a" in recognised.text and "then the truth with probability 0.6225" in recognised.text
+    assert "a → a" in recognised.text and "Then the truth with probability 0.6225" in recognised.text
     recognised = found(local(6, "1/20", prior))
     assert recognised.name == "constant output"
     assert recognised.text == "always a, whatever the input"
@@ -84,7 +88,7 @@ def test_numbers_under_local_privacy_are_split_at_a_threshold() -> None:
     context = replace(count(10, "1"), neighbours=Neighbours.complete(11))
     recognised = found(context)
     assert recognised.name == "randomised response after merging inputs"
-    assert "→ 3; " in recognised.text and "→ 7; then the truth with probability 0.7311" in recognised.text
+    assert "→ 3 · " in recognised.text and "→ 7. Then the truth with probability 0.7311" in recognised.text
 
 
 def test_one_law_for_every_input() -> None:
@@ -144,7 +148,7 @@ def test_remapped_randomised_response() -> None:
     recognised = recognise(context, base @ remap)
     assert recognised is not None
     assert recognised.name == "k-randomised response, remapped"
-    assert recognised.text.endswith("then c and d → c")
+    assert recognised.text.endswith("Then c and d → c")
 
 
 def test_exponential_mechanism() -> None:

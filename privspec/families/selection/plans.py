@@ -37,7 +37,7 @@ def truthful(system: LotterySystem, draw: Draw) -> Property:
 def missed(system: LotterySystem, draw: Draw, limit: Limit, found: Estimate) -> str:
     """Why a rule under which lies may pay does not meet a line, or is not known to."""
     case = truthful(system, draw).counterexample
-    example = f"; for example, {case}" if case else ""
+    example = f". For example, {case}" if case else ""
     if found.value > limit.bound:
         least = f"at least {float(found.value):.2g} > {show(limit.bound)}"
         return f"it misses line {limit.line}, as a lie can pay ({least}){example}"

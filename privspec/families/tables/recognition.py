@@ -119,7 +119,7 @@ def randomised_response(context: TableContext, table: Array, tolerance: float) -
     text = f"the truth with probability {shown(truth)}, {each} with {shown(other)}"
     if m == len(context.rows):
         return Recognition(response_name(m), text, "k-randomised-response", deviation)
-    text = f"{_merged(context, table, own, tolerance)}; then {text}"
+    text = f"{_merged(context, table, own, tolerance)}. Then {text}"
     return Recognition(f"{response_name(m)} after merging inputs", text, "k-randomised-response", deviation)
 
 
@@ -135,7 +135,7 @@ def _merged(context: TableContext, table: Array, own: NDArray[np.intp], toleranc
             others.append(label)
     parts = [f"{named(group, context.rows)} → {spoken(context.rows[x])}" for x, group in groups.items()]
     parts += [f"{named(others, context.rows)} → one of them by chance"] if others else []
-    return f"inputs are first merged: {listed(parts, between='; ')}"
+    return f"inputs are first merged, {listed(parts, between=' · ')}"
 
 
 def subset_selection(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
@@ -213,7 +213,7 @@ def geometric_remapped(context: TableContext, table: Array, tolerance: float) ->
     # columns of the hull are the rows in ascending order, last coordinate fastest
     order = sorted(range(len(noise.points)), key=lambda x: noise.points[x])
     values = [context.rows[x] for x in order]
-    text = f"{noise.describe()}, truncated at both ends; then {_reported(values, context.columns, remap)}"
+    text = f"{noise.describe()}, truncated at both ends. Then {_reported(values, context.columns, remap)}"
     deviation = float(np.max(np.abs(base @ remap - table)))
     return Recognition("truncated geometric, remapped", text, "truncated-geometric", deviation)
 
@@ -230,7 +230,7 @@ def response_remapped(context: TableContext, table: Array, tolerance: float) -> 
     for base in RandomisedResponse().candidates(own):
         remap = remap_of(base.table, table, tolerance)
         if remap is not None:
-            text = f"{base.text}; then {_reported(context.rows, context.columns, remap)}"
+            text = f"{base.text}. Then {_reported(context.rows, context.columns, remap)}"
             deviation = float(np.max(np.abs(base.table @ remap - table)))
             return Recognition(f"{response_name(k)}, remapped", text, base.note, deviation)
     return None
@@ -250,7 +250,7 @@ def _reported(values: Sequence[Label], columns: Sequence[Label], remap: Array) -
             merged.setdefault(targets[0], []).append(value)
     changed = {y: group for y, group in merged.items() if group != [columns[y]]}
     parts = [f"{named(group, values)} → {spoken(columns[y])}" for y, group in changed.items()]
-    return listed(parts + drawn, between="; ")
+    return listed(parts + drawn, between=" · ")
 
 
 __all__ = ["Recognition", "recognise"]

@@ -334,5 +334,5 @@ def _conclude(case: Case, guarantee: Guarantee, noise: Noise, found: Fraction) -
     text = f"{', '.join(guarantee.obligation.outputs)}, {guarantee.obligation.neighbours}: {reach}"
     stated = " and ".join(f"{float(figure):.8g}" for figure in said.values())
     text += f", within the {stated} that is stated" if covered else f", and {stated} is stated"
-    text += f", which gives {measure.name} with {figures}" if holds else f", which does not give {measure.name}"
+    text += f". This gives {measure.name} with {figures}" if holds else f". This does not give {measure.name}"
     case.says("privacy", covered and holds, text, guarantee.number)
