@@ -20,6 +20,7 @@ from privspec.kernel.core.numbers import ball, end, rational, sqrt_down
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes_rules import MIXTURES
 from privspec.kernel.quality.tables import Executed as Drawn
+from privspec.kernel.rows import laid_out
 
 BITS, GRID, CHANCES = 320, 2**40, 2**60
 """Working precision; log ratios are whole multiples of 1 / GRID, chances of 1 / CHANCES."""
@@ -90,7 +91,7 @@ def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Frac
     if rows > ROWS or noise.shape not in ("gaussian", "laplace") or (noise.shape == "laplace" and rows > 1):
         return None
     if executed.of_inputs:
-        shows = block.target * shows
+        shows = laid_out(block.target * shows)
     seen, listed = block.rows_of(case.frame.obligations[number].seen), shows.tolist()
     if case.frame.trust.means.public or fmpq_mat([listed[row] for row in seen]).rank() < rows:
         return None

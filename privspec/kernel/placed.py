@@ -17,8 +17,9 @@ from privspec.kernel.core.numbers import fraction, sqrt_down
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear import LinearRules, listed
-from privspec.kernel.quality.linear_figures import beside, row_squares
+from privspec.kernel.quality.linear_figures import beside
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.rows import laid_out, row_squares
 from privspec.kernel.shifts import SCOPE as SHIFTS
 from privspec.kernel.shifts import shifted
 from privspec.kernel.sizes import cbrt_down
@@ -68,7 +69,7 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     if any(copies != 1 for *_, some in block.sites for copies in some):
         raise Refused("numbers that are added up have no place of their own")
     noise = beside([one for _, one, _ in block.sites])
-    costs = _costs(block.errors, block.errors.of(noise))
+    costs = _costs(block.errors, laid_out(block.errors.of(noise)))
     shows: dict[int, tuple[int, Fraction]] = {}
     for i in block.rows_of(asked.seen):
         used = [j for j in range(noise.ncols()) if noise[i, j]]
@@ -79,10 +80,10 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     units = [pieces for one in block.differences[line] for pieces, _ in units_of(one, block.places)[0]]
     if any(piece.shape != "box" for pieces in units for piece in pieces):
         raise Refused("units are not made of numbers that move by themselves")
-    found = list[list[Fraction]]()
+    found, target = list[list[Fraction]](), laid_out(block.target)
     for pieces in units:
         step = [(k, piece.amount) for piece in pieces for k in piece.at]
-        own = {j: sum((fraction(block.target[i, k]) * v for k, v in step), NONE) / a for j, (i, a) in shows.items()}
+        own = {j: sum((fraction(target[i, k]) * v for k, v in step), NONE) / a for j, (i, a) in shows.items()}
         found.append([abs(own.get(j, NONE)) for j in range(len(costs))])
     return costs, found
 

@@ -21,6 +21,7 @@ from privspec.kernel.core.numbers import exp_up, fraction
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON
+from privspec.kernel.rows import laid_out
 from privspec.kernel.trust import Meaning
 
 SCOPE = "shifts"
@@ -173,7 +174,7 @@ def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str,
         raise some.wrong("divide what neighbours move as a whole")
     own, paid = combined(found, shifts, *given)
     power, step = 1 if block.errors.sizes else 2, found.sensitivity / cells
-    terms = zip(block.errors.weights, block.errors.of(fmpq_mat([[1]])).entries(), strict=True)
+    terms = zip(block.errors.weights, laid_out(block.errors.of(fmpq_mat([[1]]))).entries(), strict=True)
     each = [w * abs(fraction(own) * step) ** power for w, own in terms]
     weight = max(each) if block.worst else sum(each, NONE)
     return weight * (least(own, power) - paid), (found.among,)

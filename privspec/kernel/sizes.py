@@ -22,6 +22,7 @@ from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.core.linear import Linear, Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end, fraction, sqrt_down
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.rows import laid_out
 
 NONE = Fraction(0)
 BITS = 128
@@ -273,7 +274,7 @@ def priced_terms(block: Linear, shares: Item, prices: Item, pure: bool) -> Terms
         more, weights, paid = [*more, line], weights + [cost * w for w in own], paid + cost * square
     if more:
         each = fmpq_mat([[int(i == j) for j in range(block.size)] for i in range(block.size)])
-        rows = [v for one in (errors, *more) for v in one.of(each).entries()]
+        rows = [v for one in (errors, *more) for v in laid_out(one.of(each)).entries()]
         errors = Measured(fmpq_mat(len(weights), block.size, rows), (Fraction(1),) * len(weights))
     return Terms(errors, weights, paid, sizes, root)
 

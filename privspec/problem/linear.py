@@ -56,6 +56,8 @@ COMMON = 2**40
 """Common denominators of such fractions up to which a matrix is written over one."""
 WORD = 62
 """Bits of the largest entry of a matrix that is written over a power of two."""
+TALL = 4
+"""Rows, in multiples of the columns, from which on those of ones in a row are written by their ends."""
 SPARSE = 3
 """A matrix is written with the places of its entries if it has so many times more of them that are 0."""
 
@@ -74,6 +76,17 @@ class Sparse:
 
 
 Matrix: TypeAlias = Numbers | Sparse
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """A matrix whose row i is 1 at the columns from `starts[i]` to before `ends[i]`, and 0 elsewhere."""
+
+    FORM: ClassVar[str] = "intervals"
+
+    shape: tuple[int, ...]
+    starts: Numbers
+    ends: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,17 @@ def matrix_of(found: Any) -> Matrix:
     order = np.argsort(places)
     at = Numbers((len(places),), Fraction(1), tuple(places[order].tolist()))
     return Sparse(shape, at, numbers_of(entries.data[kept][order], (len(places),)))
+
+
+def rows_of(found: Any) -> Matrix | Intervals:
+    """The same, but of many rows of ones in a row, such as all ranges, the ends of each."""
+    m, n = map(int, found.shape)
+    if m > TALL * n and isinstance(found, np.ndarray) and np.all((found == 0) | (found == 1)):
+        rises = np.diff(found, axis=1, prepend=0.0, append=0.0)
+        if np.all(np.count_nonzero(rises, axis=1) == 2):
+            starts, ends = ((rises == step).argmax(axis=1).tolist() for step in (1.0, -1.0))
+            return Intervals((m, n), _wholes(starts), _wholes(ends))
+    return matrix_of(found)
 
 
 # --- what is held -------------------------------------------------------------------------------------
@@ -264,7 +288,7 @@ class Linear:
 
     held: tuple[Held, ...]
     released: tuple[Released, ...]
-    target: Matrix
+    target: Matrix | Intervals
     offset: Numbers
     constants: tuple[Given, ...]
     errors: Measured
@@ -415,7 +439,7 @@ def block_of(model: Model) -> Linear:
             Released(o.name, o.start, o.stop, node.type.shape, node.definition is not None)
             for o, node in ((o, model.nodes[o.name]) for o in found.outputs)
         ),
-        target=matrix_of(found.target),
+        target=rows_of(found.target),
         offset=numbers_of(found.offset, (len(found.offset),)),
         constants=tuple(Given(c.name, tuple(c.shape), matrix_of(c.map)) for c in found.constants),
         errors=_measured(found.errors),

@@ -40,6 +40,7 @@ from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.quality.linear_figures import doubles
+from privspec.kernel.rows import Intervals, Rows
 from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
@@ -188,8 +189,12 @@ def _dyadic(matrix: Matrix) -> DyadicMatrix:
     return DyadicMatrix(found.reshape(matrix.nrows(), matrix.ncols()), exponent)
 
 
-def _floats(matrix: Matrix) -> Array:
+def _floats(matrix: Rows) -> Array:
     """The nearest doubles."""
+    if isinstance(matrix, Intervals):
+        places = np.arange(matrix.width)
+        starts, ends = np.array(matrix.starts)[:, None], np.array(matrix.ends)[:, None]
+        return np.asarray((starts <= places) & (places < ends), dtype=np.float64)
     return np.array(doubles(matrix), dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
 
 

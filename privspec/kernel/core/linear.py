@@ -16,6 +16,7 @@ from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, PLAIN, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.participation import PERSON, Alike, Ball, Wholes, of_person, told_apart, wholes, wrong_person
+from privspec.kernel.rows import Rows, intervals
 from privspec.kernel.shares import SHARED, apart, coalition, owners
 from privspec.kernel.stepped import Noise, read_laws
 
@@ -31,7 +32,6 @@ BITS = 16
 COUNTED = ("cell", "swap", *PERSON)
 """Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
-
 
 Matrix = fmpq_mat
 Places = dict[int, tuple[int, Alike]]
@@ -157,7 +157,7 @@ class Measured:
         if len(self.weights) != terms or min(self.weights, default=1) <= 0:
             raise Refused("has weights that are not positive, or not one for each term")
 
-    def of(self, outputs: Matrix) -> Matrix:
+    def of(self, outputs: Rows) -> Rows:
         """The terms of what moves the outputs."""
         return outputs if self.rows is None else self.rows * outputs
 
@@ -174,7 +174,7 @@ class Linear:
 
     held: tuple[Held, ...]
     released: tuple[Released, ...]
-    target: Matrix
+    target: Rows
     offset: Numbers
     constants: tuple[Given, ...]
     errors: Measured
@@ -270,6 +270,7 @@ COLUMN = {"name": "str", "values": "tuple[str, ...]", "lower": "Whole | None", "
 COLUMN |= {"cuts": "tuple[str, ...]", "shared": "bool"}
 READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
+    "Rows": lambda item: intervals(item) or read_matrix(item, *item.extents(2)),
     "Column": COLUMN,
     "Numbers": lambda item: tuple(PLAIN["Grid"](item).values()),
     "Wholes": wholes,

@@ -24,8 +24,9 @@ from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Frame, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
-from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked, weighed
+from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
+from privspec.kernel.rows import denominator, gram, laid_out, less, moved_by, row_squares, weighed
 from privspec.kernel.shifts import of_any_law
 from privspec.kernel.sizes import Worth, priced_terms, worth
 
@@ -35,7 +36,7 @@ ROUNDED = Fraction(1, 10**3)
 """Share of a standard deviation by which rounding to grids may move an output."""
 COUNT = 1000
 """For inputs without bounds (counts): the size up to which a bias is judged."""
-COVARIANCE_LIMIT = 512
+COVARIANCE_LIMIT = 128
 """Up to so many outputs a plan states their covariance."""
 COMBINED = "combinations of the inputs"
 
@@ -78,9 +79,9 @@ def averages(case: Case, release: Release, found: Figures) -> None:
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
         most = Fraction(held.records) if held.cells and held.records is not None else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
-    off = found.noise * release.strategy - block.target
-    share, own = _share(figures.moved_by(off, reach), found.spread), block.errors.of(off)
-    share = share if own is off or not own.nrows() else max(share, _share(figures.moved_by(own, reach), found.squares))
+    off = less(found.noise * release.strategy, block.target)
+    share, own = _share(moved_by(off, reach), found.spread), block.errors.of(off)
+    share = share if own is off or not own.nrows() else max(share, _share(moved_by(own, reach), found.squares))
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
@@ -96,10 +97,10 @@ def grids(case: Case, release: Release, found: Figures) -> None:
         own = NONE if held.cells and grid == 1 else grid * held.width / (1 if held.ball else 2)
         steps += [own * copies for copies in block.places[held.start][1].numbers]
     whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
-    fine = {release.grid, release.output_grid, int(noise.numer_denom()[1]), *(v.denominator for v in block.offset)}
+    fine = {release.grid, release.output_grid, denominator(noise), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if whole and fine == {1} else release.output_grid / 2
-    parts = figures.moved_by(block.target, steps), figures.moved_by(noise, [answer] * noise.ncols())
+    parts = moved_by(block.target, steps), moved_by(noise, [answer] * noise.ncols())
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation"
     case.says("rounding", share <= ROUNDED**2, text)
@@ -141,7 +142,7 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
 
     Covariances differ by less than 1 / `CLOSE` of the deviations: of outputs, and of outputs with Laplace noise itself.
     """
-    block, noise = release.problem, found.noise
+    block, noise = release.problem, laid_out(found.noise)
     maps = {name: (one, copies) for name, one, copies in block.sites or ()}
     inputs = [(one.name, *block.places[one.start]) for one in block.held]
     # numbers that are added up have no place of their own
@@ -208,16 +209,17 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     if scope.value in ("errors", "parties")[: 1 if pure else 2]:
         moved = weighed([sqrt_down(weight) for weight in weights], image)
     elif scope.value == "inputs":
-        needs, moved = [set().union(*needs)] * block.inputs, image.transpose() * weighed(weights, image)
+        needs, moved = [set().union(*needs)] * block.inputs, gram(image, weights)
     elif asked.sizes:
         raise scope.wrong("is not what a sum of sizes is bounded in")
     elif scope.value == "sites" and sites and not pure:
         words = (f"independent Gaussian noise at {listed([name for name, *_ in sites])}, unbiased",)
         maps = beside([one for _, one, _ in sites])
-        needs, moved, confined = [{i} for i in range(block.size)], block.target, (maps, errors.of(maps))
+        needs, moved = [{i} for i in range(block.size)], laid_out(block.target)
+        confined = maps, laid_out(errors.of(maps))
     elif scope.value == "messages" and frame.trust.means.alone and not pure:
         words, moved = ("independent Gaussian noise on each party's own values, unbiased",), identity(block.inputs)
-        needs, confined = [set() for _ in range(block.inputs)], (moved, image)
+        needs, confined = [set() for _ in range(block.inputs)], (moved, laid_out(image))
     else:
         raise scope.wrong("is not what the problem confines noise to")
     if not prices.absent:
@@ -246,11 +248,11 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     if sum(traces) < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
-        kappa = 1 + max(_defect(gram, slack) for gram in grams(scope.value, frame, block, columns, found, moved))
+        kappa = 1 + max(_defect(one, slack) for one in grams(scope.value, frame, block, columns, found, moved))
     else:
         slack.same(None)
-        loads = figures.row_squares(confined[0].transpose() * found, [Fraction(1)] * columns.nrows())
-        costly = list(zip(loads, figures.row_squares(confined[1].transpose(), weights), strict=True))
+        loads = row_squares(confined[0].transpose() * found, [Fraction(1)] * columns.nrows())
+        costly = list(zip(loads, row_squares(confined[1].transpose(), weights), strict=True))
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
         kappa = max((load / cost for load, cost in costly if cost), default=NONE)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
+from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end, fraction, rational
+from privspec.kernel.rows import Rows, laid_out, row_squares, weighed
 from privspec.kernel.sizes import expected_sizes, size_up
 
 VARIANCE_BITS = 128
@@ -35,28 +36,6 @@ def identity(size: int) -> Matrix:
     return fmpq_mat([[int(i == j) for j in range(size)] for i in range(size)])
 
 
-def weighed(weights: list[Fraction], matrix: Matrix) -> Matrix:
-    """Each row times its weight."""
-    if set(weights) == {1}:
-        return matrix
-    rows = zip(map(rational, weights), matrix.tolist(), strict=True)
-    return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
-
-
-def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[Fraction]:
-    """A matrix of whole numbers, all of them over one, times a column."""
-    column, unit = fmpq_mat(len(values), 1, list(map(rational, values))).numer_denom()
-    return [Fraction(int(v), int(below * unit)) for v in (whole * column).entries()]
-
-
-def moved_by(matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
-    """How far each row moves where columns move by at most so much."""
-    if not any(sizes):
-        return [NONE] * matrix.nrows()
-    whole, below = matrix.numer_denom()
-    return times(fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries()))), below, sizes)
-
-
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
 
@@ -72,15 +51,9 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
         return end((exact * 1).mid())
 
 
-def row_squares(moves: Matrix, variances: list[Fraction]) -> list[Fraction]:
-    """For each row the expected square, when the columns are independent noise of these variances."""
-    whole, below = moves.numer_denom()
-    return times(fmpz_mat(moves.nrows(), moves.ncols(), [v * v for v in whole.entries()]), below**2, variances)
-
-
-def covariance(moves: Matrix, variances: list[Fraction]) -> Matrix:
+def covariance(moves: Rows, variances: list[Fraction]) -> Matrix:
     """The covariance of the rows under independent noise of these variances in the columns."""
-    return moves * weighed(variances, moves.transpose())
+    return laid_out(moves) * weighed(variances, moves.transpose())
 
 
 def doubles(matrix: Matrix) -> list[list[float]]:
@@ -96,7 +69,7 @@ class Figures:
     loss; `lines`: what each accuracy line bounds.
     """
 
-    noise: Matrix
+    noise: Rows
     variances: list[Fraction]
     spread: list[Fraction]
     squares: list[Fraction]
@@ -119,14 +92,15 @@ class Figures:
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
             moved = errors.of(noise)
             found = spread if errors.rows is None else row_squares(moved, variances)
-            each = expected_sizes(release, moved, found) if errors.sizes else found
-            return found, [w * one for w, one in zip(errors.weights, each, strict=True)]
+            each = expected_sizes(release, laid_out(moved), found) if errors.sizes else found
+            alike = set(errors.weights) == {1}
+            return found, each if alike else [w * one for w, one in zip(errors.weights, each, strict=True)]
 
         spread = row_squares(noise, variances)
         own, terms = squares(block.errors)
         values = ((errors, sum(squares(errors)[1], NONE), chance) for errors, *_, chance in block.accuracy)
         lines = [
-            value if chance is None else size_up(release, errors, errors.of(noise), value, chance)
+            value if chance is None else size_up(release, errors, laid_out(errors.of(noise)), value, chance)
             for errors, value, chance in values
         ]
         value = max(terms) if block.worst else fraction(sum(map(rational, terms), fmpq(0)))

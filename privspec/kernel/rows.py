@@ -1,0 +1,198 @@
+"""What the rows of a matrix amount to, also of rows of ones in a row: running totals and ranges, which are many.
+
+A row that is 1 at the columns from a to before b is the difference of two of the n + 1 running totals. So are the rows
+of what such rows make of a matrix, and expected squares C_aa + C_bb - 2 C_ab follow from the covariance C of the n + 1;
+nothing of the size of all rows times all columns is built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
+
+from privspec.kernel.core.numbers import fraction, rational
+from privspec.kernel.core.reading import ENTRIES, Item, Refused
+from privspec.kernel.participation import Wholes, wholes
+
+NONE = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Rows that are 1 at the columns from `starts` to before `ends`, and 0 elsewhere."""
+
+    starts: Wholes
+    ends: Wholes
+    width: int
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.starts, self.ends, strict=True)
+        if len(self.starts) != len(self.ends) or not all(0 <= a <= b <= self.width for a, b in pairs):
+            raise Refused("has rows that do not begin and end at its columns")
+
+    def nrows(self) -> int:
+        return len(self.starts)
+
+    def ncols(self) -> int:
+        return self.width
+
+    def tolist(self) -> list[list[fmpq]]:
+        return laid_out(self).tolist()
+
+    def transpose(self) -> fmpq_mat:
+        return laid_out(self).transpose()
+
+    def __mul__(self, right: fmpq_mat) -> Totals:
+        return Totals(self, right)
+
+    def __rmul__(self, left: fmpq_mat) -> fmpq_mat:
+        return left * laid_out(self)
+
+    def totals(self, values: list[Fraction]) -> list[Fraction]:
+        """The sum of the values at the columns of each row."""
+        before = [fmpq(0)]
+        for value in values:
+            before.append(before[-1] + rational(value))
+        return [fraction(before[b] - before[a]) for a, b in zip(self.starts, self.ends, strict=True)]
+
+    def gram(self, weights: list[Fraction]) -> fmpq_mat:
+        """For each two columns the sum of the weights of the rows that have both."""
+        ends = range(self.width + 1)
+        found = [[fmpq(0) for _ in ends] for _ in ends]
+        for a, b, weight in zip(self.starts, self.ends, weights, strict=True):
+            found[a][b] += rational(weight)
+        # rows that start at or before one column, and end after the other
+        began, ended = (
+            fmpq_mat([[int(a <= i) for a in ends] for i in ends]),
+            fmpq_mat([[int(b > i) for i in ends] for b in ends]),
+        )
+        both = (began * fmpq_mat(found) * ended).tolist()
+        return fmpq_mat([[both[min(i, j)][max(i, j)] for j in ends[:-1]] for i in ends[:-1]])
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The product of such rows with a matrix."""
+
+    rows: Intervals
+    inner: fmpq_mat
+
+    def nrows(self) -> int:
+        return self.rows.nrows()
+
+    def ncols(self) -> int:
+        return int(self.inner.ncols())
+
+    def __mul__(self, right: fmpq_mat) -> Totals:
+        return Totals(self.rows, self.inner * right)
+
+    def __rmul__(self, left: fmpq_mat) -> fmpq_mat:
+        return left * laid_out(self)
+
+    def tolist(self) -> list[list[fmpq]]:
+        return laid_out(self).tolist()
+
+    def transpose(self) -> fmpq_mat:
+        return laid_out(self).transpose()
+
+    def before(self) -> fmpq_mat:
+        """The sums of the first rows of the matrix: of none of them, of one, up to all."""
+        size = self.rows.width
+        ones = fmpz_mat(size + 1, size, [int(j < i) for i in range(size + 1) for j in range(size)])
+        return fmpq_mat(ones) * self.inner
+
+    def squares(self, variances: list[Fraction]) -> list[Fraction]:
+        """For each row the expected square, when the columns are independent noise of these variances."""
+        (whole, below), size = self.before().numer_denom(), self.ncols()
+        values, unit = fmpq_mat(1, size, list(map(rational, variances))).numer_denom()
+        weights, rows = values.entries(), whole.tolist()
+        scaled = fmpz_mat(len(rows), size, [v * w for row in rows for v, w in zip(row, weights, strict=True)])
+        found = [list(map(int, row)) for row in (scaled * whole.transpose()).tolist()]
+        pairs, one = zip(self.rows.starts, self.rows.ends, strict=True), int(below**2 * unit)
+        return [Fraction(found[a][a] + found[b][b] - 2 * found[a][b], one) for a, b in pairs]
+
+
+Rows = fmpq_mat | Intervals | Totals
+
+
+def laid_out(rows: Rows) -> fmpq_mat:
+    """All entries."""
+    if isinstance(rows, Intervals):
+        return laid_out(Totals(rows, _identity(rows.width)))
+    if not isinstance(rows, Totals):
+        return rows
+    totals, ends = rows.before().tolist(), zip(rows.rows.starts, rows.rows.ends, strict=True)
+    entries = [y - x for a, b in ends for x, y in zip(totals[a], totals[b], strict=True)]
+    return fmpq_mat(rows.nrows(), rows.ncols(), entries)
+
+
+def less(left: Rows, right: Rows) -> Rows:
+    """The difference."""
+    if isinstance(left, Totals) and left.rows == right:
+        return Totals(left.rows, left.inner - _identity(left.rows.width))
+    return laid_out(left) - laid_out(right)
+
+
+def intervals(item: Item) -> Intervals | None:
+    """Such rows where a document says that a matrix is made of them."""
+    if not isinstance(item.value, dict) or item.value.get("form") != "intervals":
+        return None
+    rows, columns = item.extents(2)
+    starts, ends = item.stating({"form": "intervals", "shape": [rows, columns]}, "starts", "ends")
+    if rows * columns > ENTRIES or starts.extents(1) != [rows] or ends.extents(1) != [rows]:
+        raise item.wrong("is too large, or does not say where its rows begin and end")
+    return Intervals(wholes(starts), wholes(ends), columns)
+
+
+def gram(rows: Rows, weights: list[Fraction]) -> fmpq_mat:
+    """The sum of the weighted products of each row with itself."""
+    if isinstance(rows, Intervals):
+        return rows.gram(weights)
+    return rows.transpose() * weighed(weights, rows)
+
+
+def weighed(weights: list[Fraction], matrix: Rows) -> fmpq_mat:
+    """Each row times its weight."""
+    if set(weights) == {1}:
+        return laid_out(matrix)
+    rows = zip(map(rational, weights), matrix.tolist(), strict=True)
+    return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
+
+
+def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[Fraction]:
+    """A matrix of whole numbers, all of them over one, times a column."""
+    column, unit = fmpq_mat(len(values), 1, list(map(rational, values))).numer_denom()
+    return [Fraction(int(v), int(below * unit)) for v in (whole * column).entries()]
+
+
+def moved_by(matrix: Rows, sizes: list[Fraction]) -> list[Fraction]:
+    """At least how far each row moves where columns move by at most so much; no farther, but in `Totals`."""
+    if not any(sizes):
+        return [NONE] * matrix.nrows()
+    if isinstance(matrix, Intervals):
+        return matrix.totals(sizes)
+    if isinstance(matrix, Totals):
+        return matrix.rows.totals(moved_by(matrix.inner, sizes))
+    whole, below = matrix.numer_denom()
+    return times(fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries()))), below, sizes)
+
+
+def row_squares(moves: Rows, variances: list[Fraction]) -> list[Fraction]:
+    """For each row the expected square, when the columns are independent noise of these variances."""
+    if isinstance(moves, Totals):
+        return moves.squares(variances)
+    whole, below = laid_out(moves).numer_denom()
+    return times(fmpz_mat(moves.nrows(), moves.ncols(), [v * v for v in whole.entries()]), below**2, variances)
+
+
+def denominator(matrix: Rows) -> int:
+    """One that all entries have."""
+    if isinstance(matrix, Totals):
+        return denominator(matrix.inner)
+    return 1 if isinstance(matrix, Intervals) else int(matrix.numer_denom()[1])
+
+
+def _identity(size: int) -> fmpq_mat:
+    return fmpq_mat(fmpz_mat(size, size, [int(i == j) for i in range(size) for j in range(size)]))
