@@ -239,8 +239,8 @@ def from_every_second(atoms: Singles, tolerance: float, watch: Watch) -> Array |
 
     Weights are a smooth function of the place but at the ends, where they follow the number of places from the end.
     """
-    if not isinstance(atoms, SingleAtoms) or atoms.effects.shape[1] < COARSE:
-        return None
+    if not isinstance(atoms, SingleAtoms) or not COARSE <= atoms.effects.shape[1] <= 2 * len(atoms.effects):
+        return None  # of more differences than dimensions most have no weight
     count, kept = atoms.effects.shape[1], np.arange(0, atoms.effects.shape[1], 2)
     fewer = SingleAtoms(np.asarray(np.linalg.qr(atoms.effects[:, kept], mode="r")), atoms.matrix[:, kept])
     small = len(kept) < COARSE

@@ -29,7 +29,7 @@ def estimating_inputs() -> Plan:
     document = solved("range_queries", oldest=19)
     mechanism = document["mechanism"]
     assert mechanism["executed"]["reconstruction"]["of"] == "inputs"
-    del mechanism["output_covariance"]
+    assert "output_covariance" not in mechanism
     mechanism["sites"] = [{"at": "O", "covariance": "full", "variance": [4.0] * (ANSWERS - 1) + [9.0]}]
     return document
 
