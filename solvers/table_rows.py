@@ -7,6 +7,7 @@ simplex method goes on from its basis, which is exact when no row is violated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import highspy
@@ -14,6 +15,7 @@ import numpy as np
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
+from privspec.solvers.table_deltas import Sets, sets_of
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteDual,
@@ -29,6 +31,7 @@ from privspec.solvers.table_programs import (
     float_ratio,
     float_ratios,
     log_ratio_of,
+    seen,
 )
 from scipy import sparse
 
@@ -142,6 +145,9 @@ _EAGER = 20_000  # ratio rows of a block that are all stated at the start
 _NEAR = 1.5  # pairs within this multiple of the least log ratio are stated at the start
 _LARGE = 10_000  # rows from which an interior-point start beats the simplex method from nothing
 _VIOLATION = 1e-10
+_NOTHING = 1e-14  # excess that is taken to be none
+_SETS = 5000  # slacks of a delta from which sets of outputs, found by an interior point, are stated in their place
+_DENSE = 4000  # entries up to which it is
 _MOST_ADDED = 60_000
 _BEYOND = 1e11  # rows with larger ratios are below the tolerances of HiGHS: the exact repair alone meets them
 
@@ -171,13 +177,17 @@ def float_rows(rows: LinearRows, columns: int) -> sparse.csr_array:
 
 @dataclass(slots=True)
 class _Block:
-    """A privacy block in the program: `stated` (rows, 3) lists row number, pair (or input), seen output."""
+    """A privacy block in the program: `stated` (rows, 3) lists row number, pair (or input), seen output.
+
+    `sets`, where a delta is stated set by set and not by slacks: row numbers, pairs and their sets.
+    """
 
     block: Privacy
     ratios: Array
     shown: sparse.csr_array
     stated: list[tuple[int, Indices, Indices]] = field(default_factory=list)
     missing: NDArray[np.bool_] | None = None
+    sets: list[tuple[int, Sets]] | None = None
     scales: Array = field(default_factory=lambda: np.ones(1))
 
     @property
@@ -197,7 +207,13 @@ Entries = tuple[Indices, Indices, Array | float]
 class RowsProgram:
     """The program in HiGHS with the meaning of its rows and columns."""
 
-    def __init__(self, program: TableProgram, elastic: bool = False, widest: bool = False) -> None:
+    def __init__(
+        self,
+        program: TableProgram,
+        elastic: bool = False,
+        widest: bool = False,
+        starts: Sequence[Sets | None] | None = None,
+    ) -> None:
         self.program = program
         self.inputs, self.outputs = program.shape
         self.entries = self.inputs * self.outputs
@@ -211,7 +227,8 @@ class RowsProgram:
         if widest:
             self._inner_ranges()
         self._linear(elastic, plain)
-        self.blocks = [self._state(block) for block in program.privacy]
+        starts = [None] * len(program.privacy) if starts is None else starts
+        self.blocks = [self._state(*both) for both in zip(program.privacy, starts, strict=True)]
 
     def _new_columns(
         self, count: int, cost: Array | float = 0.0, low: Array | float = 0.0, high: Array | float = np.inf
@@ -259,7 +276,7 @@ class RowsProgram:
             level = np.repeat(self._new_columns(1, cost=1.0, low=-np.inf), self.inputs)
             self._add([(*own[:2], program.cost.ravel()), (each, level, -1.0)], None, np.zeros(self.inputs))
 
-    def _state(self, block: Privacy) -> _Block:
+    def _state(self, block: Privacy, sets: Sets | None) -> _Block:
         shown = membership(classes(block, self.outputs))
         if isinstance(block, CompleteRatio):
             return self._state_complete(block, shown)
@@ -269,7 +286,11 @@ class RowsProgram:
             # HiGHS has absolute tolerances: unscaled, a ratio of e^20 magnifies them to gaps of percents
             state.scales = state.ratios**-0.5
         if isinstance(block, PairRatio) and block.delta > 0:
-            self._state_slacks(state, block)
+            if sets is None:
+                self._state_slacks(state, block)
+            else:
+                state.sets = []
+                self._state_sets(state, sets)
             return state
         count = len(block.pairs)
         everything = self.margin is not None or count * shown.shape[0] <= _EAGER
@@ -320,6 +341,15 @@ class RowsProgram:
         state.stated.append((self._add(parts, None, np.zeros(len(slacks))), pairs, columns))
         self._add([(pairs, slacks, 1.0)], None, np.full(len(block.pairs), float(block.delta)))
 
+    def _state_sets(self, state: _Block, sets: Sets) -> None:
+        """Add f_a(S) - R f_b(S) <= delta for pairs and sets of seen outputs."""
+        assert isinstance(state.block, PairRatio)
+        assert state.sets is not None
+        pairs, masks = sets
+        at, columns = np.nonzero(masks)
+        parts = [(at[rows], where, value) for rows, where, value in self._ratio_rows(state, pairs[at], columns)]
+        state.sets.append((self._add(parts, None, float(state.block.delta) * state.scale(pairs)), sets))
+
     def settle(self, watch: Watch, primal: bool = False) -> HighsModelStatus:
         """Solve again and again, with the rows that a table violates, until none is or there is no table.
 
@@ -351,11 +381,15 @@ class RowsProgram:
         """State the rows that the table violates; how many there were."""
         added = 0
         for state in self.blocks:
-            if state.missing is None or isinstance(state.block, CompleteRatio):
+            if isinstance(state.block, CompleteRatio) or (state.missing is None and state.sets is None):
                 continue
             shown = table @ state.shown.T
             first, second = state.block.pairs.T
             excess = shown[first] - state.ratios[:, None] * shown[second] - state.slack
+            if state.sets is not None:
+                added += self._add_sets(state, state.sets, excess)
+                continue
+            assert state.missing is not None
             excess = np.where(state.missing, excess, 0.0)
             pairs, columns = np.nonzero(excess > _VIOLATION)
             if len(pairs) > _MOST_ADDED:
@@ -366,12 +400,27 @@ class RowsProgram:
             added += len(pairs)
         return added
 
+    def _add_sets(self, state: _Block, stated: list[tuple[int, Sets]], excess: Array) -> int:
+        """State the sets that spend more than delta, each once: tolerances may leave a stated one violated."""
+        assert isinstance(state.block, PairRatio)
+        masks = excess > _NOTHING
+        spent = np.where(masks, excess, 0.0).sum(axis=1) - float(state.block.delta)
+        known = {(int(k), mask.tobytes()) for _, sets in stated for k, mask in zip(*sets, strict=True)}
+        broken = np.flatnonzero(spent > _VIOLATION)
+        pairs = np.array([k for k in broken if (int(k), masks[k].tobytes()) not in known], dtype=np.intp)
+        if len(pairs):
+            self._state_sets(state, (pairs, masks[pairs]))
+        return len(pairs)
+
     def dual(self) -> TableDual:
         """The multipliers of the last solution."""
         prices = self.lp.row_dual()
         found: list[CompleteDual | PairDual] = []
         for state in self.blocks:
             multipliers = [np.maximum(-prices[at : at + len(pairs)], 0.0) for at, pairs, _ in state.stated]
+            if state.sets is not None:
+                found.append(_of_sets(state, state.sets, prices))
+                continue
             if isinstance(state.block, CompleteRatio):
                 below, above = (part.reshape(self.inputs, -1) for part in multipliers)
                 found.append(CompleteDual(below, above))
@@ -391,6 +440,17 @@ class RowsProgram:
         return TableDual(tuple(found), equalities, inequalities, loss_weights)
 
 
+def _of_sets(state: _Block, stated: list[tuple[int, Sets]], prices: Array) -> PairDual:
+    """The multipliers of single outputs: sums of those of the sets that they are in."""
+    values = np.zeros((len(state.ratios), state.shown.shape[0]))
+    for at, (pairs, masks) in stated:
+        each = np.maximum(-prices[at : at + len(pairs)], 0.0) * state.scale(pairs)
+        used = np.flatnonzero(each)
+        np.add.at(values, pairs[used], each[used, None] * masks[used])
+    pairs, columns = np.nonzero(values)
+    return PairDual(pairs, columns, values[pairs, columns])
+
+
 def _every(rows: Indices, columns: int) -> tuple[Indices, Indices]:
     """Every one of some rows with every one of so many columns."""
     return np.repeat(rows, columns), np.tile(np.arange(columns), len(rows))
@@ -401,8 +461,10 @@ def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -
 
     Raises: OutOfTimeError, SolverError.
     """
-    rows = RowsProgram(program)
-    if rows.rows > _LARGE:
+    slacks = sum(_slacks(block, program.shape[1]) for block in program.privacy)
+    starts = sets_of(program, watch) if slacks > _SETS and program.cost.size <= _DENSE else None
+    rows = RowsProgram(program, starts=starts)
+    if rows.rows > _LARGE and not (starts and any(starts)):
         rows.lp.set("solver", "ipm")
     status = rows.settle(watch, primal=True)
     if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
@@ -410,6 +472,11 @@ def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -
     if status != HighsModelStatus.kOptimal:
         raise SolverError(f"the linear program over tables ended with {status.name}")
     return RowsResult(rows.table(), rows.scalars(), rows.lp.value(), rows.dual(), rows.rows)
+
+
+def _slacks(block: Privacy, outputs: int) -> int:
+    """How many slacks state its delta."""
+    return len(block.pairs) * seen(block, outputs) if isinstance(block, PairRatio) and block.delta else 0
 
 
 def explain_infeasible(program: TableProgram) -> InfeasibleTable:

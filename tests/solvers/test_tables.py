@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privspec.solvers import table_rows
 from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import (
     AtomRatio,
@@ -397,3 +398,64 @@ def test_worst_cases_along_a_chain() -> None:
     rows = solve_rows(program, Watch())
     assert isinstance(rows, RowsResult)
     assert found.optimum == pytest.approx(rows.value, rel=1e-7)
+
+
+def _with_delta(size: int) -> dict[str, TableProgram]:
+    """Tables whose pairs all share out a delta, beside every other kind of row."""
+    prior = np.random.default_rng(1).dirichlet(np.full(size, 2.0))
+    pairs = PairRatio(every_pair(size), (Fraction(1),), Fraction(1, 100))
+    plain = TableProgram(distances(size) * prior[:, None], (pairs,))
+    mean = [({x * size + y: Fraction(2 * y - size + 1) for y in range(size)}, x - size // 2) for x in range(size)]
+    lines = linear([(row, Fraction(said, 5)) for row, said in mean])
+    scaled = linear([({**row, size**2: Fraction(-said or 1)}, Fraction(0)) for row, said in mean])
+    merged = replace(pairs, view=np.arange(size) // 2)
+    other = PairRatio(every_pair(size), (Fraction(2),), Fraction(1, 1000))
+    return {
+        "plain": plain,
+        "worst": replace(plain, cost=distances(size), worst=True),
+        "equalities": replace(plain, equalities=lines),
+        "inequalities": replace(plain, inequalities=lines),
+        "two views": replace(plain, privacy=(merged, other)),
+        "beside pure": replace(plain, privacy=(pairs, CompleteRatio(Fraction(3)))),
+        "beside atoms": replace(plain, privacy=(pairs, AtomRatio(pairs.pairs, (Fraction(1, 2),), Fraction(1, 50)))),
+        "scalar": replace(
+            plain, inequalities=scaled, extra=Extra((Fraction(0),), (Fraction(1),), (Fraction(-2),), ("share",))
+        ),
+        "infeasible": replace(plain, equalities=linear([({0: Fraction(1)}, Fraction(1)), ({size: Fraction(1)}, 0)])),
+    }
+
+
+@pytest.mark.parametrize("kind", list(_with_delta(3)))
+def test_deltas_stated_by_sets_and_by_slacks_have_one_optimum(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = _with_delta(7)[kind]
+    slacks = solve_rows(program, Watch())
+    monkeypatch.setattr(table_rows, "_SETS", 0)
+    found = solve_table(program)
+    assert isinstance(found, InfeasibleTable) == isinstance(slacks, InfeasibleTable) == (kind == "infeasible")
+    if isinstance(slacks, RowsResult):
+        assert solved(program).optimum == pytest.approx(slacks.value, rel=1e-9)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(3, 6), st.integers(0, 10**6), st.sampled_from(["1/8", "1", "5"]), st.sampled_from(["1/1000000", "1/20"])
+)
+def test_any_table_with_deltas_by_sets(size: int, seed: int, epsilon: str, delta: str) -> None:
+    chosen = np.random.default_rng(seed)
+    pairs = every_pair(size)[chosen.random(size * (size - 1)) < 0.7]
+    logs = tuple(Fraction(epsilon) * int(chosen.integers(1, 3)) for _ in pairs)
+    if not len(pairs):
+        return
+    program = TableProgram(chosen.random((size, size + 2)), (PairRatio(pairs, logs, Fraction(delta)),))
+    slacks = solve_rows(program, Watch())
+    assert isinstance(slacks, RowsResult)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_rows, "_SETS", 0)
+        assert solved(program).optimum == pytest.approx(slacks.value, rel=1e-8, abs=1e-10)
+
+
+def test_twenty_inputs_with_a_delta() -> None:
+    found = solved(TableProgram(distances(20) / 20, (PairRatio(every_pair(20), (Fraction(1),), Fraction(1, 100)),)))
+    assert found.optimum == pytest.approx(4.2172616415065, rel=1e-11)
+    assert relative_gap(found.value, bound_of(found.program, found)) < 1e-10
+    assert found.rows < 8_000
