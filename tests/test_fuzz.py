@@ -19,11 +19,12 @@ import pytest
 
 from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
-from privspec.manual import list_templates, template_text
+from privspec.manual import list_templates
+from tests.plans import small_text
 
 GOLDEN = Path(__file__).parent / "golden"
 SOLVABLE = [
-    *(template_text(template.name) for template in list_templates()),
+    *(small_text(template.name) for template in list_templates()),
     *(path.read_text("utf-8") for path in sorted(GOLDEN.glob("solve_*/spec.priv"))),
 ]
 EXAMPLES = [path.read_text("utf-8") for path in sorted(GOLDEN.glob("language_*/spec.priv"))]

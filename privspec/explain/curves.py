@@ -10,7 +10,7 @@ that of one draw of a lottery, by epsilon and by how far one vote moves the chan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from statistics import NormalDist
@@ -153,20 +153,26 @@ class RenyiCurve:
     def words(self) -> str:
         return "bound from ρ" if self.order is None else f"bound from the Rényi divergence of order {self.order:g}"
 
-    def _allows(self, hits: float, alarms: float) -> bool:
-        """Whether an outcome may have these chances in two neighbouring worlds."""
+    def _allows(self, hits: Array, alarms: Array) -> NDArray[np.bool_]:
+        """Whether an outcome may have these chances in two neighbouring worlds (k,)."""
         orders = ORDERS if self.order is None else np.array([self.order])
         most = self.amount * orders if self.order is None else self.amount
         pairs = (hits, alarms), (alarms, hits)
-        return all(bool((_divergences(orders, p, q) <= most).all()) for p, q in pairs)
+        return np.logical_and(*((_divergences(orders, p, q) <= most).all(axis=1) for p, q in pairs))
 
     def misses(self, false_alarms: float) -> float:
-        if not 0.0 < false_alarms < 1.0:
-            return 1.0 - false_alarms
-        return 1.0 - _last(lambda hits: self._allows(hits, false_alarms), false_alarms, 1.0)
+        return self.least_misses([false_alarms])[0]
+
+    def least_misses(self, false_alarms: Sequence[float]) -> list[float]:
+        """The misses at many shares, which are searched for together."""
+        alarms = np.array(false_alarms, dtype=np.float64)
+        inside = (alarms > 0) & (alarms < 1)
+        found = 1.0 - alarms
+        found[inside] = 1.0 - _last(lambda hits: self._allows(hits, alarms[inside]), alarms[inside])
+        return [float(one) for one in found]
 
     def equal_error(self) -> float:
-        return 1.0 - _last(lambda hits: self._allows(hits, 1.0 - hits), 0.5, 1.0)
+        return 1.0 - float(_last(lambda hits: self._allows(hits, 1.0 - hits), np.array([0.5]))[0])
 
     def advantage(self) -> float:
         # divergences are jointly quasi-convex: the largest gap is where both kinds of mistakes are equally frequent
@@ -186,21 +192,31 @@ class RenyiCurve:
         return f"ρ ≤ {shown}" if self.order is None else f"a Rényi divergence of order {self.order:g} ≤ {shown}"
 
 
-def _divergences(orders: Array, p: float, q: float) -> Array:
-    """The Rényi divergences of two outcomes, the first with the chance p, from two whose first has the chance q."""
-    if not (0.0 < p < 1.0 and 0.0 < q < 1.0):
-        return np.full(len(orders), math.inf)
-    one, other = math.log(p / q), math.log((1.0 - p) / (1.0 - q))
-    sums = np.logaddexp(math.log(p) + (orders - 1) * one, math.log(1.0 - p) + (orders - 1) * other)
-    plain = p * one + (1.0 - p) * other
-    return np.asarray(np.divide(sums, orders - 1, out=np.full(len(orders), plain), where=orders != 1))
+def least_misses(curve: Curve, false_alarms: Sequence[float]) -> list[float]:
+    """The least shares of misses at many shares of false alarms."""
+    if isinstance(curve, RenyiCurve):
+        return curve.least_misses(false_alarms)
+    return [curve.misses(one) for one in false_alarms]
 
 
-def _last(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """From above, the end of the part of [low, high] that begins at `low` and in which it holds."""
-    while high - low > 1e-13:
+def _divergences(orders: Array, p: Array, q: Array) -> Array:
+    """The Rényi divergences (k, orders) of two outcomes, the first with the chance p, from two with the chance q."""
+    inside = (p > 0) & (p < 1) & (q > 0) & (q < 1)
+    p, q = (np.where(inside, one, 0.5)[:, None] for one in (p, q))
+    one, other = np.log(p / q), np.log((1.0 - p) / (1.0 - q))
+    sums = np.logaddexp(np.log(p) + (orders - 1) * one, np.log(1.0 - p) + (orders - 1) * other)
+    plain = np.broadcast_to(p * one + (1.0 - p) * other, sums.shape).copy()
+    found = np.divide(sums, orders - 1, out=plain, where=orders != 1)
+    return np.where(inside[:, None], found, math.inf)
+
+
+def _last(holds: Callable[[Array], NDArray[np.bool_]], low: Array) -> Array:
+    """From above, the ends (k,) of the parts of [low, 1] that begin at `low` and in which it holds."""
+    high = np.ones_like(low)
+    while (high - low).max(initial=0.0) > 1e-13:
         middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        kept = holds(middle)
+        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
     return high
 
 

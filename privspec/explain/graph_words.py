@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from privspec.language.syntax import VariableKind
 from privspec.model.alternatives import value_text
 from privspec.model.domains import Laws, Tables
-from privspec.model.graph import GraphNode, Model
+from privspec.model.graph import GraphNode, Model, once
 from privspec.model.parameters import parameter_words
 from privspec.model.reports import listing
 from privspec.model.requirements import Requirement
@@ -200,7 +200,8 @@ def _requirements(model: Model) -> Iterator[str]:
         yield f"    compares worlds that differ by {unit_words(requirement)}"
 
 
-def sensitivities(model: Model) -> Iterator[tuple[Requirement, list[tuple[str, str]]]]:
+@once
+def sensitivities(model: Model) -> list[tuple[Requirement, list[tuple[str, str]]]]:
     """For each distinct neighbour relation, the sensitivity of every value that is linear in the data."""
     maps: dict[str, Array] = {}
     for name in model.order:
@@ -213,6 +214,7 @@ def sensitivities(model: Model) -> Iterator[tuple[Requirement, list[tuple[str, s
     from privspec.problem.linear_differences import sensitivity  # the front end does without the kernel
 
     done: set[tuple[str, tuple[str, ...]]] = set()
+    told = []
     for requirement in model.requirements:
         key = (requirement.neighbours.describe(), requirement.wrt)
         if key in done:
@@ -224,7 +226,8 @@ def sensitivities(model: Model) -> Iterator[tuple[Requirement, list[tuple[str, s
             if found is not None and found.l2 > 0:
                 rows.append((name, f"{'' if found.exact else 'at most '}{found.l2:.6g}"))
         if rows:
-            yield requirement, rows
+            told.append((requirement, rows))
+    return told
 
 
 def _sensitivities(model: Model) -> Iterator[str]:

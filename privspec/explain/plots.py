@@ -8,7 +8,7 @@ from typing import Any
 
 from privspec.core.records import dataclass
 from privspec.explain import drawing
-from privspec.explain.curves import Curve
+from privspec.explain.curves import Curve, least_misses
 from privspec.explain.document import Plot, table
 from privspec.explain.facts import ClaimFact, Facts, Frontier, same_loss
 from privspec.explain.quantities import DOWN, Quantity, percent, rounded
@@ -120,7 +120,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
         name=name,
         draw=lambda: drawing.tradeoff_chart(
             [
-                drawing.Line(label, grid, [c.misses(a) for a in grid], dashed=not c.exact, second=position > 0)
+                drawing.Line(label, grid, least_misses(c, grid), dashed=not c.exact, second=position > 0)
                 for position, (label, c) in enumerate(curves.items())
             ],
             marks,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import inf, nextafter
 from typing import Any
@@ -43,7 +44,7 @@ def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers, and versions."""
     problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
     solver = parts["remarks"]["solver"]
-    remarks = parts["remarks"] | {"solver": {**solver, "notes": solver.get("notes", []), "versions": _versions()}}
+    remarks = parts["remarks"] | {"solver": {**solver, "notes": solver.get("notes", []), "versions": dict(_versions())}}
     found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts, "remarks": remarks}
     return sealed(found | {"assumptions": assumptions(model, found)})
 
@@ -165,7 +166,8 @@ def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list
     ]
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
     """Versions of what computed the plan."""
     found = {}
     for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):

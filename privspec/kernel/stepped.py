@@ -98,10 +98,11 @@ def _let_through(law: Stepped, shift: int) -> Fraction:
     Beyond the last weight (on the left, beyond it and the shift) terms fall by the ratio every period.
     """
     last, period, grown = len(law.weights) - 1, law.period, law.ratio / (1 - law.ratio)
-    below, factor = law.ratio.denominator, exp_down(law.epsilon)
-    known = [law.weight(k) for k in range(last + shift + 1)]
-    scale = below ** -(-shift // period)
-    whole = [int(w * scale) for w in known]
+    above, below, factor = law.ratio.numerator, law.ratio.denominator, exp_down(law.epsilon)
+    times = -(-shift // period)  # of the ratio, at most: weights times `scale` are whole
+    scale, whole = below**times, [w * below**times for w in law.weights]
+    for k in range(last + 1, last + shift + 1):
+        whole.append(whole[k - period] * above // below)
     up, down = int(factor * (1 << BITS)), 1 << BITS
 
     def lost(k: int) -> int:

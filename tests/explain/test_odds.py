@@ -117,7 +117,7 @@ def test_zcdp_allows_no_less_than_the_noise_that_has_it(rho: float) -> None:
         assert divergence <= rho * order * (1 + 5e-3) + 1e-9
     # and a little less of lying does not
     less = lie * (1 - 1e-6) if lie > 1e-6 else 0.0
-    assert not bound._allows(1 - less, less)
+    assert not bound._allows(np.array([1 - less]), np.array([less])).any()
 
 
 @given(st.floats(1.2, 40.0), st.floats(1e-3, 3.0), WEIGHTS, WEIGHTS)

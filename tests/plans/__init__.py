@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path as Folder
@@ -52,6 +53,15 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
 """Templates, with parameters that make them small."""
+
+
+def small_text(template: str) -> str:
+    """A template that says itself what makes it small."""
+    text = template_text(template)
+    for name, value in SMALL.get(template, {}).items():
+        text, found = re.subn(rf"^(  {name} = )\S+", rf"\g<1>{value}", text, count=1, flags=re.MULTILINE)
+        assert found, f"{template}: {name}"
+    return text
 
 
 def solved(template: str, **parameters: Any) -> Document:
