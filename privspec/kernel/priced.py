@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import Amounts, Frame, Guarantee, Share, View
+from privspec.kernel.core.problem import Frame, Guarantee, Share, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.personal import PartyRules
 from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown
@@ -52,10 +52,10 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
     """A problem at a value of its number: every amount is known."""
     chosen, lines = {name: value}, []
     for one in frame.obligations:
-        shares = [(word, own) for word, own in one.measure.amounts.items() if isinstance(own, Share)]
+        shares = [(word, own) for word, own in one.measure.amounts if isinstance(own, Share)]
         if any(word not in RISING or own.inverse or not own.scale for word, own in shares):
             raise Refused(f"line {one.line} has an amount that does not grow with {name}")
-        amounts: Amounts = {**one.measure.figures(chosen)}
+        amounts = tuple(one.measure.figures(chosen).items())
         lines.append(replace(one, measure=replace(one.measure, amounts=amounts)))
     return replace(frame, obligations=tuple(lines))
 

@@ -132,8 +132,8 @@ class Sharing:
         found = list(self.case.frame.obligations)
         for number in self.shared:
             measure = found[number].measure
-            amounts: Amounts = {"rho": share * share / 2} if measure.name == "rho-zCDP" else {self.kind: share}
-            found[number] = replace(found[number], measure=replace(measure, amounts=dict(amounts)))
+            amount = ("rho", share * share / 2) if measure.name == "rho-zCDP" else (self.kind, share)
+            found[number] = replace(found[number], measure=replace(measure, amounts=(amount,)))
         return tuple(found)
 
 

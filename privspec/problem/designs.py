@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from privspec.core.diagnostics import DataError, PrivspecError, SpecError
-from privspec.core.records import dataclass, field
+from privspec.core.records import dataclass
 from privspec.core.rounding import show
 from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text
@@ -40,7 +40,7 @@ class Alternative:
     cost: Fraction
     problem: Any
     refused: str
-    cut: Cut | None = field(default=None, metadata={"left out": True})
+    cut: Cut | None = None
 
     @property
     def paid(self) -> Fraction:

@@ -9,7 +9,10 @@ from fractions import Fraction
 import numpy as np
 
 from privspec.core.diagnostics import SpecError
+from privspec.kernel.core.problem import FORMAT, Data, Measure, Obligation, Share, Unit
 from privspec.kernel.participation import Kept
+from privspec.kernel.trust import Asserted as AssertedMove
+from privspec.kernel.trust import Trust
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domains import unknown_keys
@@ -29,22 +32,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.problem.cuts import cut_of
 from privspec.problem.terms import factor_of, public_number
-from privspec.problem.types import (
-    ELABORATOR,
-    FORMAT,
-    AssertedMove,
-    Block,
-    ChosenAmount,
-    ComputedOutput,
-    Data,
-    Measure,
-    Obligation,
-    Problem,
-    PublicValue,
-    Trust,
-    Unit,
-    View,
-)
+from privspec.problem.types import ELABORATOR, Block, ComputedOutput, Problem, PublicValue, View
 from privspec.registry import draws_a_winner, family_of
 
 
@@ -147,7 +135,7 @@ def data_of(model: Model, node: GraphNode) -> Data:
         if isinstance(relation, Asserted) and function is not None
     }
     kept = kept_of(model, node)
-    return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()), kept)
+    return Data(node.name, domain_words(block.domain), rule, node.index, line, tuple(said.values()) or None, kept)
 
 
 def _of_votes(model: Model) -> bool:
@@ -228,7 +216,7 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
         return tuple(unit for own, names in relation.joined for unit in units_of(own, names))
     party = relation.party if isinstance(relation, ReplacingVoter) else None
     kind = "party" if party is not None else "person" if relation.by_id else relation.unit
-    return (Unit(kind, inputs, relation.adding, relation.group, party),)
+    return (Unit(kind, inputs, relation.adding, relation.group, party, None, exactly=False),)
 
 
 def measure_of(measure: ModelMeasure, model: Model) -> Measure:
@@ -238,13 +226,13 @@ def measure_of(measure: ModelMeasure, model: Model) -> Measure:
     """
     if isinstance(measure, Chosen):
         amounts = tuple(chosen_amount(one, model) for one in measure.amounts_as_written)
-        return Measure(measure.name, tuple(zip(measure.figures, amounts, strict=True)))
+        return Measure(measure.name, tuple(zip(measure.figures, amounts, strict=True)), None, ())
     each = tuple(measure_of(one, model) for one in measure.each) if isinstance(measure, Personalised) else ()
     metric = measure.metric if isinstance(measure, MetricDP) else None
     return Measure(measure.name, tuple(measure.amounts.items()), metric, each)
 
 
-def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | ChosenAmount:
+def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | Share:
     """An amount in terms of a number that solving picks.
 
     Raises: SpecError PS0524.
@@ -257,4 +245,4 @@ def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | ChosenAmount:
         message = "an amount that is chosen is a number, a multiple of it, or a number divided by it"
         hint = "O is epsilon-DP wrt x, or (2 * epsilon)-DP, or (budget / rounds)-DP"
         raise SpecError.at(model.source, expr.span, "PS0524", message, label="not of such a form", help=hint)
-    return ChosenAmount(numbers[0], *found)
+    return Share(numbers[0], *found)

@@ -1,6 +1,7 @@
 """The one JSON form of a problem: frozen dataclasses to plain JSON, exactly and in one way.
 
-Fractions are texts "p/q" or "p"; a class with a `FORM` is tagged with it under "form"; integer arrays are lists when
+Fractions are texts "p/q" or "p"; a class with a `FORM` is tagged with it under "form"; a field that has a default is
+left out at it, as the kernel reads it; integer arrays are lists when
 small, base64 of little-endian integers with their SHA-256 when large.
 """
 
@@ -77,12 +78,8 @@ def document(value: Any) -> Any:
     if not is_dataclass(value) or isinstance(value, type):
         raise InternalError(f"{type(value).__name__} has no exact form")
     head = {"form": value.FORM} if hasattr(value, "FORM") else {}
-    said = [
-        item
-        for item in fields(value)
-        if not (item.metadata.get("left out") and getattr(value, item.name) == item.default)
-    ]
-    return head | {item.name: document(getattr(value, item.name)) for item in said}
+    stated = ((item, getattr(value, item.name)) for item in fields(value) if item.init)
+    return head | {item.name: document(one) for item, one in stated if one != item.default}
 
 
 def canonical(value: Any) -> str:

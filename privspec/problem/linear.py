@@ -14,9 +14,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.core.records import dataclass, field, replace
+from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
-from privspec.kernel.core.linear import COUNTED, Difference, Part
+from privspec.kernel.core.linear import COUNTED, Difference, Part, Released
 from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
@@ -183,10 +183,10 @@ class Column:
 
     name: str
     values: tuple[str, ...]
-    lower: int | None = None
-    upper: int | None = None
-    shared: bool = False
-    cuts: tuple[str, ...] = ()
+    lower: int | None
+    upper: int | None
+    shared: bool
+    cuts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,24 +209,10 @@ class Held:
     ball: Ball | None
     columns: tuple[Column, ...]
     records: int | None
-    units: Classes | None = None
+    units: Classes | None
 
 
 # --- what is wanted -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """The numbers `start` to `stop` of what is released.
-
-    `defined`: they estimate what their definition says, else what the loss compares them with.
-    """
-
-    name: str
-    start: int
-    stop: int
-    shape: tuple[int, ...]
-    defined: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +233,7 @@ class Measured:
 
     rows: Matrix | None
     weights: Numbers
-    sizes: bool = field(default=False, metadata={"left out": True})
+    sizes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +284,7 @@ class Linear:
     differences: tuple[tuple[Difference, ...], ...]
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
-    vectors: int | None = field(default=None, metadata={"left out": True})
+    vectors: int | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -488,17 +474,16 @@ def held_of(block: InputBlock, each: int = 1) -> Held:
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
     shape = tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
-    return Held(
-        block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records
-    )  # fmt: skip
+    return Held(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
 
 
 def _column(name: str, domain: Domain) -> Column:
     if isinstance(domain, Cut):
         return replace(_column(name, domain.whole), shared=False, cuts=domain.words())
     if isinstance(domain, IntegerRange):
-        return Column(name, (), domain.low, domain.high)
-    return Column(name, tuple(_member(item) for item in domain.elements()), shared=isinstance(domain, Between))
+        return Column(name, (), domain.low, domain.high, shared=False, cuts=())
+    values = tuple(_member(item) for item in domain.elements())
+    return Column(name, values, None, None, shared=isinstance(domain, Between), cuts=())
 
 
 def _member(item: Any) -> str:

@@ -9,7 +9,6 @@ of one table with one weight.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 from fractions import Fraction
 from math import prod
 from typing import ClassVar
@@ -53,7 +52,7 @@ class Answers:
     name: str
     shape: tuple[int, ...]
     tables: tuple[Subset, ...]
-    along: tuple[Along, ...] = field(default=(), metadata={"left out": True})
+    along: tuple[Along, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

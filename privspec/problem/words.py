@@ -11,9 +11,11 @@ from privspec.model.neighbours import plural
 from privspec.model.values import show
 
 if TYPE_CHECKING:
+    from privspec.kernel.core.problem import Data, Measure, Obligation, Share, Unit
     from privspec.kernel.participation import Kept
+    from privspec.kernel.trust import Asserted, Trust
     from privspec.model.domains import Domain
-    from privspec.problem.types import AssertedMove, Data, Measure, Obligation, Problem, PublicValue, Trust, Unit
+    from privspec.problem.types import Problem, PublicValue
 
 
 def words(problem: Problem) -> Iterator[str]:
@@ -57,7 +59,7 @@ def trust_words(trust: Trust) -> str:
 def data_words(data: Data, problem: Problem) -> str:
     """How an input is held."""
     if data.asserted:
-        return " ".join(_asserted_words(data))
+        return " ".join(_asserted_words(data, data.asserted))
     (block,) = problem.blocks
     parts = [part.problem for part in getattr(block, "parts", ())] or [problem]
     under = {(one.trust.kind, one.blocks[0].FORM) for one in parts if data.name in {own.name for own in one.data}}
@@ -83,15 +85,15 @@ def kept_words(kept: Kept) -> str:
     )
 
 
-def _asserted_words(data: Data) -> Iterator[str]:
-    function = data.asserted[0].function
+def _asserted_words(data: Data, asserted: tuple[Asserted, ...]) -> Iterator[str]:
+    function = asserted[0].function
     known = f"Of input {data.name} nothing is read but the values of {function}, in `{data.domain}`"
     yield f"{known}, which the keeper works out."
-    for one in data.asserted:
+    for one in asserted:
         yield asserted_words(data.name, one)
 
 
-def asserted_words(name: str, one: AssertedMove) -> str:
+def asserted_words(name: str, one: Asserted) -> str:
     """What the author says of a function, and that nothing checks it."""
     return (
         f"Line {one.line}: that {one.neighbours} of {name} moves {one.function} by at most {one.amount} "
@@ -153,8 +155,15 @@ def measure_words(measure: Measure) -> str:
     return f"{measure.name} with {amounts}{distance}" if amounts else measure.name
 
 
-def _figure(amount: object) -> str:
-    return show(amount) if isinstance(amount, Fraction) else str(amount)
+def _figure(amount: Fraction | Share) -> str:
+    """As in "2 / rounds, where the solver chooses rounds"."""
+    if isinstance(amount, Fraction):
+        return show(amount)
+    if amount.inverse:
+        return f"{amount.scale} / {amount.number}, where the solver chooses {amount.number}"
+    if amount.scale != 1:
+        return f"{amount.scale} * {amount.number}, where the solver chooses {amount.number}"
+    return "what the solver chooses"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -101,9 +101,8 @@ def lower(model: Model) -> LotterySystem:
     assert isinstance(exact, Vote)
     promises = []
     for i, line in enumerate(model.requirements):
-        asked = read(Obligation, Item(document(obligation_of(model, line)), "line"))
-        assert isinstance(asked, Obligation)
-        amount = asked.measure.amounts["epsilon"]
+        asked = obligation_of(model, line)
+        amount = dict(asked.measure.amounts)["epsilon"]
         adding, group = asked.units[0].adding, exact.group(asked)
         task = VotingTask(votes.points, exact.public_voters, adding, group, exact.ballots.whole)
         promises.append(Promise(i, line, asked, task, amount if isinstance(amount, Fraction) else None))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import as_float
+from privspec.kernel.core.problem import Measure, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.quality.tables_forms import Votes
 from privspec.model.adjacency import Neighbours
@@ -24,7 +25,7 @@ from privspec.problem.form import document
 from privspec.problem.table_forms import Accuracy, Amount, Condition, Fairness, Manipulation, Table, Variation
 from privspec.problem.table_lines import Moment, moment
 from privspec.problem.table_losses import Costs, fractions, laws_of
-from privspec.problem.types import Measure, Obligation, Problem
+from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CURVES, CurveRatio
 from privspec.solvers.table_programs import (

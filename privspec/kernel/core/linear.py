@@ -113,7 +113,7 @@ class Part:
     shape: str
     dimension: Positive
     amount: Size
-    most: Positive | None = field(default=None, metadata={"left out": True})
+    most: Positive | None = None
 
     def __post_init__(self) -> None:
         if (self.stop - self.start) % self.length or self.length % self.dimension:
@@ -126,13 +126,13 @@ class Difference:
 
     parts: tuple[Part, ...]
     count: Positive
-    apart: Positive | None = field(default=None, metadata={"left out": True})
-    exactly: bool | None = field(default=None, metadata={"left out": True})
+    apart: Positive | None = None
+    exactly: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """An output: the numbers `start` to `stop` of what is released."""
+    """The numbers `start` to `stop` of what is released; `defined`: they estimate what their definition says."""
 
     name: str
     start: int
@@ -184,7 +184,7 @@ class Linear:
     differences: tuple[tuple[Difference, ...], ...]
     sites: tuple[Site, ...] | None
     families: tuple[str, ...]
-    vectors: Positive | None = field(default=None, metadata={"left out": True})
+    vectors: Positive | None = None
     places: Places = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -36,25 +36,29 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What neighbouring laws have to satisfy; `amounts` are pairs of a name and an amount in the document."""
+    """What neighbouring laws have to satisfy: a name and its exact amounts, those of each party where `each`."""
 
     name: str
-    amounts: Amounts
+    amounts: tuple[Amount, ...]
     distance: str | None
     each: tuple[Measure, ...]
 
     def __post_init__(self) -> None:
         plain = self.name.removeprefix("personalised ") if self.each else self.name
-        if tuple(self.amounts) != MEASURES.get(plain):
+        if tuple(key for key, _ in self.amounts) != MEASURES.get(plain):
             raise Refused("is not a measure with these amounts")
 
     def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
-        return {key: one.at(chosen) if isinstance(one, Share) else one for key, one in self.amounts.items()}
+        return {key: one.at(chosen) if isinstance(one, Share) else one for key, one in self.amounts}
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one difference changes, in all inputs named at once."""
+    """What one difference changes, jointly in all inputs named: `count` units of a kind at once.
+
+    A "party" is one of the index set `party`, a "person" all records that are kept of one, up to `count` of a table;
+    `adding`: units come and go, else they change in place; `apart`: least distance of changed entries of a stream.
+    """
 
     kind: str
     inputs: tuple[str, ...]
@@ -67,7 +71,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """An input; `party` the index set that holds it in parts."""
+    """An input, its domain in words, the index set that holds it in parts, and how a cell that does not fit is mapped.
+
+    `asserted`: how far units move the one function of it that is read; `kept`: of each person's records, drawn first.
+    """
 
     name: str
     domain: str
@@ -80,7 +87,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """What is promised of all that is `seen`."""
+    """For every two worlds that differ in one of `units`, the joint law of all that is `seen` satisfies the measure."""
 
     outputs: tuple[str, ...]
     seen: tuple[str, ...]
@@ -156,20 +163,17 @@ def read_frame(item: Item) -> Frame:
     return found
 
 
-def _amounts(item: Item) -> Amounts:
-    found: Amounts = {}
-    for key, amount in (pair.items(2) for pair in item.items()):
-        share = read(Share, amount) if isinstance(amount.value, dict) else amount.exact(0)
-        assert isinstance(share, Fraction | Share)
-        if found.setdefault(key.text(), share) is not share:
-            raise key.wrong("stands twice")
-    return found
+def _amount(item: Item) -> Amount:
+    key, amount = item.items(2)
+    found = read(Share, amount) if isinstance(amount.value, dict) else amount.exact(0)
+    assert isinstance(found, Fraction | Share)
+    return key.text(), found
 
 
-Amounts = dict[str, Fraction | Share]
+Amount = tuple[str, Fraction | Share]
 Public = tuple[str, tuple[int, ...], str, str]
 READERS = {
-    "Amounts": _amounts,
+    "Amount": _amount,
     "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
 }
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}

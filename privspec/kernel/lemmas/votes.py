@@ -236,7 +236,7 @@ def proved(lines: Lines, vote: Vote, witness: Item, low: Fraction) -> Fraction |
     if isinstance(choice, Total):
         return max(bounds(lines, vote, witness, choice, {}), default=None)
     falls = choice.inverse == (choice.weight > 0)
-    amounts = [amount for one in lines for amount in one.measure.amounts.values()]
+    amounts = [amount for one in lines for _, amount in one.measure.amounts]
     if not choice.weight or any(isinstance(one, Share) and one.inverse != falls for one in amounts):
         raise Refused("the loss does not fall with the number of rounds")
     number = choice.weight / low if choice.inverse else low / choice.weight
@@ -395,7 +395,7 @@ class VoteRules(Rules):
         if executed.rounds is not None and vote.rounds is not None:
             count, budget = executed.rounds
             known = (Share(vote.rounds[0], budget, True), budget / count)
-            holds = all(one.measure.amounts["epsilon"] in known for one in case.frame.obligations)
+            holds = all(dict(one.measure.amounts)["epsilon"] in known for one in case.frame.obligations)
             case.says("rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}")
 
     def _privacy(self, case: Case, executed: Executed, one: Guarantee) -> None:

@@ -18,7 +18,7 @@ from privspec.families.document import STEP, float_down, guarantee_head, plan_do
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.families.selection.scores.tables import listed
-from privspec.kernel.core.problem import Obligation, Share
+from privspec.kernel.core.problem import Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.selection import (
     CLASSES,
@@ -115,8 +115,7 @@ class Selections:
         block = read(Selected, Item(document(block_of(model)), "block"))
         assert isinstance(block, Selected)
         lines = tuple(obligation_of(model, line) for line in model.requirements)
-        found = tuple(read(Obligation, Item(document(line), "line")) for line in lines)
-        return System(model, block, found, data_of(model, model.inputs[0]).rule == "drop")  # type: ignore[arg-type]
+        return System(model, block, lines, data_of(model, model.inputs[0]).rule == "drop")
 
     def decide(self, model: Model, system: System, settings: Settings) -> SelectionDecision | Infeasible:
         """The best mechanism of those that meet every line."""
@@ -494,8 +493,8 @@ class SelectionDecision:
         for number, (line, asked) in enumerate(zip(lines, self.model.requirements, strict=True)):
             if "epsilon" not in asked.measure.amounts or not self.loss or isinstance(drawn, Listed):
                 continue
-            amounts: dict[str, Fraction | Share] = dict(line.measure.amounts)
-            amounts["epsilon"] = line.measure.figures({})["epsilon"] * STEP
+            figures = line.measure.figures({})
+            amounts = tuple((figures | {"epsilon": figures["epsilon"] * STEP}).items())
             eased = replace(line, measure=replace(line.measure, amounts=amounts))
             others = [eased if i == number else one for i, one in enumerate(lines)]
             (after,) = valued(self.system, [calibrated(replace(drawn, block=block), others)])
