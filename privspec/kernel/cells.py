@@ -125,10 +125,9 @@ def read_cells(block: Item, mechanism: Item) -> Cells:
     assert isinstance(found, CellBlock)
     family, table = mechanism.fields("family", "table")
     family.same("cells")
-    flat, unit = table.array(found.cells, len(found.values))
-    wide = len(found.values)
-    rows = tuple(tuple(flat[i : i + wide]) for i in range(0, len(flat), wide))
-    if min(flat) < 0 or any(sum(row) * unit != 1 for row in rows):
+    drawn = table.array(found.cells, len(found.values))
+    rows = tuple(map(tuple, drawn.rows))
+    if any(min(row) < 0 or sum(row) * drawn.unit != 1 for row in rows):
         raise table.wrong("has a row that is no law: its chances do not add up to one")
     return Cells(found, rows, sum(rows[0]))
 

@@ -47,7 +47,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ConditionalLaw:
-    """Chances of an entry: a row for all values of its `parents`, earlier entries, the last one's fastest."""
+    """Chances (rows, S) of an entry, a row for all values of its `parents`, earlier entries: the last one's fastest."""
 
     parents: tuple[int, ...]
     chances: Grid
@@ -55,7 +55,7 @@ class ConditionalLaw:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """What a weighted sum of squared errors may be at most on average."""
+    """The sum over the numbers of weights (m,) times the squared error is at most `bound` on average."""
 
     weights: Grid
     bound: Size
@@ -250,12 +250,12 @@ def network_laws(chain: Chain) -> Laws:
     size, gains, width = len(chain.block.states), [row[0] for row in chain.counts], chain.everything()
     drawn: list[tuple[tuple[int, ...], int, int]] = [((), 1, 0)]
     for gain, law in zip(gains, chain.block.network, strict=True):
-        longer = []
+        longer, rows = [], law.chances.rows
         for before, chance, answer in drawn:
             row = 0
             for parent in law.parents:
                 row = row * size + before[parent]
-            for s, weight in enumerate(law.chances.rows[row]):
+            for s, weight in enumerate(rows[row]):
                 if weight:
                     longer.append(((*before, s), chance * weight, answer + gain[s]))
         drawn = longer
@@ -425,8 +425,8 @@ def reached_by_quilts(chain: Chain, quilts: Item) -> Fraction:
     if chain.block.network:
         quilts.same(None)
         return chain.everything() / chain.scale
-    flat, unit = quilts.array(len(models), length, size, size, 2)
-    if unit != 1 or min(flat) < 0:
+    listed = quilts.array(len(models), length, size, size, 2)
+    if listed.unit != 1 or min(flat := listed.entries) < 0:
         raise quilts.wrong("are not distances")
     sums = [0]
     for t in range(length):

@@ -184,13 +184,13 @@ def read_keys(block: Item, mechanism: Item) -> Keys:
     (count,) = steps.extents(1)
     if not 0 < count <= MOST_STEPS:
         raise steps.wrong("has no thresholds, or too many")
-    chances, unit = steps.array(count)
-    if min(chances) < 0 or sum(chances) * unit != 1:
+    chances = steps.array(count)
+    if min(chances.entries) < 0 or sum(chances.values()) != 1:
         raise steps.wrong("is no law: chances to be shown fall with the count, or do not add up to one")
     where = centre.integer(0, count)
     if not found.counts and where:
         raise centre.wrong("moves counts, and none are released")
-    return Keys(found, tuple(chances), sum(chances), where)
+    return Keys(found, chances.entries, sum(chances.entries), where)
 
 
 # --- what one unit moves -------------------------------------------------------------------------------

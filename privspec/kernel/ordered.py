@@ -281,10 +281,9 @@ def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness
     """At most the loss of all Gaussian noise that satisfies one line, by a nuclear norm for each set of columns."""
     line, mu, scales, parts = witness.fields("line", "mu", "scales", "parts")
     asked = obligations[line.integer(0, len(obligations) - 1)]
-    flat, unit = scales.array(block.cells)
-    if min(flat) < 0 or not any(flat):
+    sizes = [rational(value) for value in scales.array(block.cells).values()]
+    if min(sizes) < 0 or not any(sizes):
         raise scales.wrong("are not numbers from 0 on")
-    sizes = [rational(unit * value) for value in flat]
     total = largest_mu_squared(asked.measure, False, mu) / unit_of(asked, block.source).count ** 2
     total *= sum((fraction(value) ** 2 for value in sizes), Fraction(0))
     with ctx.workprec(PRECISION):

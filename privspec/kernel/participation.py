@@ -14,10 +14,10 @@ Wholes = tuple[int, ...]
 
 def wholes(item: Item) -> Wholes:
     """An array of whole numbers."""
-    entries, unit = item.array(*item.extents(1))
-    if unit != 1:
+    found = item.array(*item.extents(1))
+    if found.unit != 1:
         raise item.wrong("are not whole numbers")
-    return tuple(entries)
+    return found.entries
 
 
 READERS = {"Wholes": wholes}

@@ -72,7 +72,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """For averages alone: `size` records, the chance that one counts, and those of answers and groups then."""
+    """For averages alone: `size` records, the chance that one counts, and those of answers, and of groups, then."""
 
     size: Positive
     counted: Size
@@ -82,7 +82,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`weight` times the mean cost: of all data the worst, or by the law."""
+    """`weight` times the mean of "ranks" off, of "distance" to a power, of "mismatch": by the law, or at the worst."""
 
     form: str
     power: Positive
@@ -589,9 +589,9 @@ def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn | Listed:
     said: dict[str, object] = {"input": found.source, "output": found.output, "leaves_out": drops}
     if isinstance(mechanism.value, dict) and mechanism.value.get("family") == "table":
         (table,) = mechanism.stating(said | {"family": "table"}, "table")
-        flat, unit = table.array(len(tables_of(found)), found.size)
-        laws = tuple(tuple(flat[i : i + found.size]) for i in range(0, len(flat), found.size))
-        if min(flat) < 0 or any(sum(law) * unit != 1 for law in laws):
+        drawn = table.array(len(tables_of(found)), found.size)
+        laws = tuple(map(tuple, drawn.rows))
+        if any(min(law) < 0 or sum(law) * drawn.unit != 1 for law in laws):
             raise table.wrong("has a law whose chances do not add up to one")
         return Listed(found, laws, sum(laws[0]), drops)
     family, base, aim, more = mechanism.stating(said, "family", "base", "target", "handicap")

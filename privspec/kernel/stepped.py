@@ -15,6 +15,7 @@ from math import comb
 
 from privspec.kernel.core.numbers import BITS, exp_down, sqrt_up
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.participation import wholes
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
@@ -144,12 +145,5 @@ def read_laws(item: Item, rows: int) -> tuple[Stepped, ...]:
     return found  # type: ignore[return-value]
 
 
-def _weights(item: Item) -> Weights:
-    entries, unit = item.array(*item.extents(1))
-    if unit != 1:
-        raise item.wrong("are not whole numbers")
-    return tuple(entries)
-
-
 Weights = tuple[int, ...]
-READERS = {"Weights": _weights}
+READERS = {"Weights": wholes}

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import flint
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel import cells as judged
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Interval
@@ -40,27 +41,10 @@ LEAST = Fraction(1, 10**9)
 """Least probability of the domain under a law that goes beyond it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CellBlock:
-    """`count` numbers between two ends, each with a report, one of `values`; the loss weighs |report - number|^power.
+class CellBlock(judged.CellBlock):
+    """Numbers between two ends, each with a report, in cells by what a report costs there."""
 
-    `ends`: those of the cells, in order. `costs` (cells, values): the mean over the law of the number of what a report
-    costs, times the probability of the cell, without the weight; None where the loss is that at the worst number.
-    """
-
-    FORM: ClassVar[str] = "cells"
-
-    source: str
-    output: str
-    party: str | None
-    count: int
-    shape: tuple[int, ...]
-    values: tuple[Fraction, ...]
-    ends: tuple[Fraction, ...]
-    power: int
-    weight: Fraction
-    expression: str
-    costs: Numbers | None
+    __slots__ = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic
-from privspec.core.records import dataclass
 from privspec.core.sparse import SparseMatrix, kron
-from privspec.kernel.chains import Output
+from privspec.kernel import chains as judged
+from privspec.kernel.chains import Accuracy, ConditionalLaw, Output
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.evaluate import bind_call
@@ -44,26 +43,7 @@ LARGEST_TABLE = 2**21
 """Numbers in what the entries add: entries times answers times values."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionalLaw:
-    """Chances (rows, S) of an entry, a row for all values of its `parents`, earlier entries: the last one's fastest."""
-
-    parents: tuple[int, ...]
-    chances: Numbers
-
-
-@dataclass(frozen=True, slots=True)
-class ChainAccuracy:
-    """The sum over the numbers of weights (m,) times the squared error is at most `bound` on average."""
-
-    weights: Numbers
-    bound: Fraction
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChainBlock:
+class ChainBlock(judged.ChainBlock):
     """Released numbers, each the offset plus what every entry of a sequence adds to it.
 
     `states` are the values of an entry, as texts; `starts` (k, S) and `steps` (l, S, S) the laws that are allowed of
@@ -73,20 +53,7 @@ class ChainBlock:
     `lines`: the numbers of the obligations that count on the laws; all others hold whatever the data are.
     """
 
-    FORM: ClassVar[str] = "chain"
-
-    source: str
-    states: tuple[str, ...]
-    starts: Numbers
-    steps: Numbers
-    network: tuple[ConditionalLaw, ...]
-    released: tuple[Output, ...]
-    added: Numbers
-    offset: Numbers
-    weights: Numbers
-    expression: str
-    accuracy: tuple[ChainAccuracy, ...]
-    lines: tuple[int, ...]
+    __slots__ = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -193,7 +160,7 @@ def block_of(model: Model) -> ChainBlock:
         weights=_weights(system.errors, m),
         expression=spell(model.loss) if model.loss is not None else "",
         accuracy=tuple(
-            ChainAccuracy(_weights(limit.errors, m), limit.bound, limit.line, limit.text) for limit in system.limits
+            Accuracy(_weights(limit.errors, m), limit.bound, limit.line, limit.text) for limit in system.limits
         ),
         lines=tuple(i for i, line in enumerate(model.requirements) if isinstance(line.neighbours, GivenTheModel)),
     )

@@ -8,8 +8,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from privspec.core.records import dataclass, replace
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.core.records import replace
+from privspec.kernel.core.reading import Item, Refused
 from privspec.language.walk import names_used
 from privspec.model.graph import Model
 from privspec.model.neighbours import InputBlock
@@ -20,22 +20,8 @@ from privspec.model.targets import environment
 from privspec.problem.form import Numbers, document
 
 if TYPE_CHECKING:
+    from privspec.kernel.designs import Cut
     from privspec.problem.types import Problem
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """What is expected to be cut of people's records: `chances` (n,) that one has 0, 1, 2, ... of them in a table.
-
-    `people`: how many there are; `cells` (k,): the chances of the cells where a record lies, whoever's it is, or None
-    where all records count alike; `lost`: what that adds to the loss, exactly.
-    """
-
-    input: str
-    people: int
-    chances: Numbers
-    cells: Numbers | None
-    lost: Fraction
 
 
 def cut_of(model: Model, problem: Problem) -> Cut | None:
@@ -52,10 +38,12 @@ def cut_of(model: Model, problem: Problem) -> Cut | None:
         text = "what is cut is known of one table, of which only so many records of each person are kept, by one law"
         hint = f"under background, one line: count({where}, by = {{{whose}}}) ~ poisson(4)"
         raise Failure("PS0531", line.span if line else model.records[0].span, text, help=hint)
+    from privspec.kernel.designs import Cut  # reads every form of block
+
     (law,), held = model.records, model.block(model.records[0].table)
     found = Cut(law.table, law.people, numbers(law.chances), _cells(model, held), Fraction(0))
     try:
-        return replace(found, lost=lost(found, problem))
+        return replace(found, lost=found.derived(Item(document(problem), "problem")))
     except Refused as why:
         columns = ", ".join(f"{law.table}.{name} ~ uniform" for name, _ in held.schema or ())
         hint = f"say in which cells records lie, by uniform or categorical(weights): {columns}"
@@ -88,15 +76,3 @@ def _cells(model: Model, held: InputBlock) -> Numbers | None:
 def numbers(values: Sequence[Fraction]) -> Numbers:
     """A list of exact numbers."""
     return Numbers.of(values, (len(values),))
-
-
-def lost(cut: Cut, problem: Problem) -> Fraction:
-    """What the cut adds to the loss, by the function with which the kernel judges it.
-
-    Raises: Refused where all that is said does not tell.
-    """
-    from privspec.kernel.designs import Cut as Judged  # reads every form of block
-
-    found = read(Judged, Item(document(cut), "cut"))
-    assert isinstance(found, Judged)
-    return found.derived(Item(document(problem), "problem"))

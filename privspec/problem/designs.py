@@ -9,23 +9,15 @@ from typing import Any, ClassVar
 from privspec.core.diagnostics import DataError, PrivspecError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import show
+from privspec.kernel.designs import Cut, OpenChoice
 from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text
 from privspec.model.graph import Model, once
 from privspec.model.reports import Failure
-from privspec.problem.cuts import Cut, cut_of
+from privspec.problem.cuts import cut_of
 
 KEY = "design"
 """Where a plan says what else its spec leaves open."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenChoice:
-    """A name and the values that it may have, as they are written."""
-
-    name: str
-    values: tuple[str, ...]
-    line: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.records import dataclass, fields, is_dataclass
+from privspec.core.records import fields, is_dataclass
+from privspec.kernel.core.reading import Grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,13 +27,10 @@ LISTED = 4096
 """Arrays of at most this many entries are written as lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Grid):
     """Exact numbers in row-major order: `entries` whole multiples of `unit`."""
 
-    shape: tuple[int, ...]
-    unit: Fraction
-    entries: tuple[int, ...]
+    __slots__ = ()
 
     def __post_init__(self) -> None:
         if prod(self.shape) != len(self.entries) or self.unit <= 0:
@@ -44,10 +42,6 @@ class Numbers:
         listed = list(values)
         below = lcm(*(value.denominator for value in listed))
         return cls(shape, Fraction(1, below), tuple(value.numerator * (below // value.denominator) for value in listed))
-
-    def values(self) -> list[Fraction]:
-        """The numbers in order."""
-        return [entry * self.unit for entry in self.entries]
 
     def to_json(self, listed: int = LISTED) -> dict[str, Any]:
         """As it stands in a plan: a list of up to so many entries, or packed."""

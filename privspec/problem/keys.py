@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel import keys as judged
 from privspec.kernel.keys import Accuracy, KeyColumn
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -45,8 +45,7 @@ WORDS = {
 MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP", "rho-zCDP")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyBlock:
+class KeyBlock(judged.KeyBlock):
     """The keys of `source` that are shown in `output`, with their `counts` or alone.
 
     `error`: "missed", the share of the keys of `at_least` so many records that are hidden; "absolute" or "squared",
@@ -54,19 +53,7 @@ class KeyBlock:
     "expected" by that law, or "worst": at the worst size.
     """
 
-    FORM: ClassVar[str] = "keys"
-
-    source: str
-    output: str
-    columns: tuple[KeyColumn, ...]
-    counts: bool
-    error: str
-    at_least: int
-    weight: Fraction
-    expression: str
-    kind: str
-    sizes: Numbers | None
-    accuracy: tuple[Accuracy, ...]
+    __slots__ = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import ClassVar
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel import points as judged
+from privspec.kernel.points import Accuracy, Error
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
@@ -37,36 +38,13 @@ LARGEST_COUNT = 1_000_000
 """Points in one release."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointError:
-    """`weight` times the mean, for one point, of a norm ("l1", "l2", "linf") of its error to a power (1 or 2)."""
-
-    norm: str
-    power: int
-    weight: Fraction
-
-    def words(self) -> str:
-        """What is averaged."""
-        return (
-            f"{show(self.weight)} times " * (self.weight != 1)
-            + ("the square of " * (self.power == 2))
-            + WORDS[self.norm]
-        )
+def error_words(error: Error) -> str:
+    """What is averaged."""
+    times = f"{show(error.weight)} times " if error.weight != 1 else ""
+    return times + ("the square of " * (error.power == 2)) + WORDS[error.norm]
 
 
-@dataclass(frozen=True, slots=True)
-class PointAccuracy:
-    """A mean error that may be `bound` at most, or with a `probability` the error itself."""
-
-    error: PointError
-    bound: Fraction
-    line: int
-    text: str
-    probability: Fraction | None
-
-
-@dataclass(frozen=True, slots=True)
-class PointBlock:
+class PointBlock(judged.PointBlock):
     """`count` points of `size` numbers each, of which `output` has a report each, drawn independently.
 
     A point lies in a box, each number between `lower` and `upper` (None: no end on that side), or in a `ball` of a norm
@@ -74,24 +52,7 @@ class PointBlock:
     whose points they are; None where there is one. `shape`: that of the output.
     """
 
-    FORM: ClassVar[str] = "points"
-
-    source: str
-    output: str
-    party: str | None
-    count: int
-    size: int
-    shape: tuple[int, ...]
-    lower: Fraction | None
-    upper: Fraction | None
-    radius: Fraction | None
-    ball: str | None
-    least: Fraction | None
-    most: Fraction | None
-    error: PointError
-    expression: str
-    kind: str
-    accuracy: tuple[PointAccuracy, ...]
+    __slots__ = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -107,7 +68,7 @@ class PointBlock:
         moved = f", moved to what is {moved}" if moved else ""
         return (
             f"{whose}, {self.limits()}; {self.output} is a report of it, the point with noise{moved}.",
-            f"The loss is the mean of {self.error.words()}: `{self.expression}`.",
+            f"The loss is the mean of {error_words(self.error)}: `{self.expression}`.",
             *(f"Line {one.line}: {one.text}." for one in self.accuracy),
         )
 
@@ -187,14 +148,14 @@ def _holds(end: Fraction | None, reach: Fraction | None, *, below: bool) -> bool
     return end is None or (reach is not None and (end <= reach if below else end >= reach))
 
 
-def _accuracy(model: Model, reader: ErrorReader) -> Iterator[PointAccuracy]:
+def _accuracy(model: Model, reader: ErrorReader) -> Iterator[Accuracy]:
     for one in model.accuracy:
         asked, often = one.target, one.target.probability
         chance = None if often is None else public_number(often, model)
         if chance is not None and not 0 < chance < 1:
             raise Failure("PS0406", asked.span, "a probability between 0 and 1 is expected here")
-        error = reader.read(asked.left)[0] if chance is None else PointError(reader.size_of(asked.left), 1, Fraction(1))
-        yield PointAccuracy(error, public_number(asked.right, model), one.line, one.text, chance)
+        error = reader.read(asked.left)[0] if chance is None else Error(reader.size_of(asked.left), 1, Fraction(1))
+        yield Accuracy(error, public_number(asked.right, model), one.line, one.text, chance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +174,7 @@ class ErrorReader:
     def size(self) -> int:
         return self.source.type.size // self.count
 
-    def read(self, expr: syntax.Expr) -> tuple[PointError, str]:
+    def read(self, expr: syntax.Expr) -> tuple[Error, str]:
         """A weighted mean error of one point, and whether it is the "expected" or the "worst".
 
         Raises: Failure PS0502 for anything else.
@@ -222,7 +183,7 @@ class ErrorReader:
         match found:
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
                 norm, power, times = self._body(body, None)
-                return PointError(norm, power, weight * times), "worst" if operator == "worst" else "expected"
+                return Error(norm, power, weight * times), "worst" if operator == "worst" else "expected"
         raise self._refuse(expr)
 
     def size_of(self, expr: syntax.Expr) -> str:

@@ -12,6 +12,7 @@ from typing import ClassVar, TypeAlias
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
+from privspec.kernel.priced import RISING, Price
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
@@ -26,17 +27,7 @@ from privspec.registry import Family, family_of
 
 POWERS = (1, 2, 3, 4)
 """Powers of a chosen number that a loss may add up."""
-RISING = ("epsilon", "delta", "rho", "mu")
-"""Amounts that allow more the larger they are."""
 ZERO = syntax.Number(Fraction(0))
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What the loss adds for a number: weight times its power."""
-
-    power: int
-    weight: Fraction
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
-from privspec.kernel.selection import Counts, Ranks, Where
+from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
@@ -47,31 +47,7 @@ LARGEST_SIZE = 10**9
 MOST_GROUPS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """What serves the loss alone: `size` records, each counted with a chance, and the `chances` of the answers then.
-
-    `groups`: the chance that a record is of each group, where it counts.
-    """
-
-    size: int
-    counted: Fraction
-    chances: Numbers
-    groups: tuple[Fraction, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionCost:
-    """`weight` times a cost: "ranks" that the answer is off by, its "distance" to a power, or whether it differs."""
-
-    form: str
-    power: int
-    weight: Fraction
-    worst: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Selected):
     """One `output` of `answers`, of the column of a table; `numbers` are their values, ascending, where they have any.
 
     A record is read at the nearest answer, the higher of two that are as near, or at the one of its own name. `records`
@@ -79,31 +55,12 @@ class Selection:
     each combination of the values kept of these columns, the last one running fastest.
     """
 
-    FORM: ClassVar[str] = "selection"
-
-    source: str
-    output: str
-    column: str
-    answers: tuple[str, ...]
-    numbers: tuple[Fraction, ...] | None
-    where: tuple[Where, ...]
-    by: tuple[Where, ...]
-    score: Ranks | Counts
-    records: int | None
-    law: Law | None
-    cost: SelectionCost
-    expression: str
-    families: tuple[str, ...]
+    __slots__ = ()
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The one output."""
         return (self.output,)
-
-    @property
-    def groups(self) -> int:
-        """How many values are drawn."""
-        return prod(len(one.kept) for one in self.by)
 
     def words(self) -> tuple[str, ...]:
         """The column, what is sought, and the loss."""
@@ -242,13 +199,13 @@ class _Reader:
 
     # -- what is asked
 
-    def _cost(self, loss: syntax.Expr) -> tuple[SelectionCost, syntax.Counting]:
+    def _cost(self, loss: syntax.Expr) -> tuple[Cost, syntax.Counting]:
         match list(terms(loss, self.model)):
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
                 found = self._body(body)
                 if found is not None:
                     form, power, call = found
-                    return SelectionCost(form, power, weight, operator == "worst"), call
+                    return Cost(form, power, weight, operator == "worst"), call
         name, call = self.output.name, next(_asked(self.model))
         hint = f"E[ |{name} - {call.text}| ], or worst[ rank_error({name}, {call.text}) ]"
         if self._sought(call).share is None:

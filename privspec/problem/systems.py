@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.kernel.core.reading import Item
+from privspec.kernel.systems import ChosenShare, component_names
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used, walk
@@ -63,15 +64,6 @@ class PartOfSystem:
         often = f"{names}: drawn {self.times} times, with independent noise; every line holds of all of them together."
         when = f"{names}: drawn only if {self.only_if} is not 0; all lines hold as if it always were."
         return (*((often,) if self.times > 1 else ()), *((when,) if self.only_if is not None else ()))
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenShare:
-    """A number that solving picks, so that the share of a part is seen; from `low`, and to `high` if it has an end."""
-
-    name: str
-    low: Fraction
-    high: Fraction | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +208,6 @@ def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, .
 
 def part_names(plan: Mapping[str, Any]) -> list[str]:
     """Under which names the plan of a system has its parts, in the order of its problem."""
-    from privspec.kernel.systems import component_names  # most specs have no parts
-
     return component_names([Item(part["problem"], "problem") for part in plan["problem"]["blocks"][0]["parts"]])
 
 

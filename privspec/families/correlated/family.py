@@ -94,9 +94,8 @@ class Correlated:
         Raises: SpecError PS05xx.
         """
         block = block_of(model)
-        item = Item(document(block), "block")
-        mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": "1"}
-        found = read_chain(item, Item(mechanism | {"unit": str(step_of(_read(item)))}, "mechanism"))
+        mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": str(step_of(block)), "scale": "1"}
+        found = read_chain(Item(document(block), "block"), Item(mechanism, "mechanism"))
         laws = None
         if affordable(found):
             laws = _listed_laws(found) if block.network else _chain_laws(found)
@@ -116,13 +115,6 @@ class Correlated:
     def size(self, system: Sequence) -> int:
         """Entries."""
         return system.chain.length
-
-
-def _read(item: Item) -> Any:
-    from privspec.kernel.chains import ChainBlock as Known
-    from privspec.kernel.core.reading import read
-
-    return read(Known, item)
 
 
 def _models(chain: Chain) -> range:

@@ -29,7 +29,7 @@ from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import Item
 from privspec.kernel.keys import (
     CLASSES,
     MOST_RECORDS,
@@ -51,7 +51,7 @@ from privspec.model.graph import Model
 from privspec.model.measures import EpsilonDelta
 from privspec.model.values import show
 from privspec.problem.elaborate import kept_of, units_of
-from privspec.problem.form import Numbers, document
+from privspec.problem.form import Numbers
 from privspec.problem.keys import block_of
 from privspec.solvers.keys import solve
 
@@ -86,8 +86,7 @@ class UnknownKeys:
 
         Raises: SpecError PS05xx, PS0401.
         """
-        block = read(KeyBlock, Item(document(block_of(model)), "block"))
-        assert isinstance(block, KeyBlock)
+        block = block_of(model)
         (line,) = model.requirements
         measure = line.measure
         if not isinstance(measure, EpsilonDelta) or not measure.delta:

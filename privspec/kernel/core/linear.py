@@ -14,7 +14,7 @@ from flint import fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.core.numbers import fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation, View
-from privspec.kernel.core.reading import ENTRIES, PLAIN, Item, Positive, Refused, Size, read, typed
+from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.participation import PERSON, Alike, Ball, Wholes, of_person, told_apart, wholes, wrong_person
 from privspec.kernel.rows import Rows, intervals
 from privspec.kernel.shares import SHARED, apart, coalition, owners
@@ -43,18 +43,19 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
     if not isinstance(item.value, dict) or "form" not in item.value:
-        flat, unit = item.array(rows, columns)
+        found = item.array(rows, columns)
+        flat = list(found.entries)
     else:
         places, values = item.stating({"form": "sparse", "shape": [rows, columns]}, "places", "values")
         at, flat = wholes(places), [0] * (rows * columns)
         if any(a >= b for a, b in zip((-1, *at), (*at, rows * columns), strict=True)):
             raise places.wrong("are not places in order")
-        listed, unit = values.array(len(at))
-        for place, value in zip(at, listed, strict=True):
+        found = values.array(len(at))
+        for place, value in zip(at, found.entries, strict=True):
             flat[place] = value
-    if rows * columns * unit.denominator.bit_length() > BITS * ENTRIES:
+    if rows * columns * found.unit.denominator.bit_length() > BITS * ENTRIES:
         raise item.wrong("has a unit that is too fine for its size")
-    return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(unit)
+    return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(found.unit)
 
 
 def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
@@ -272,7 +273,7 @@ READERS = {
     "Matrix": lambda item: read_matrix(item, *item.extents(2)),
     "Rows": lambda item: intervals(item) or read_matrix(item, *item.extents(2)),
     "Column": COLUMN,
-    "Numbers": lambda item: tuple(PLAIN["Grid"](item).values()),
+    "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
     "Wholes": wholes,
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},

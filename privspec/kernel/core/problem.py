@@ -56,8 +56,7 @@ class Measure:
 class Unit:
     """What one difference changes, jointly in all inputs named: `count` units of a kind at once.
 
-    A "party" is one of the index set `party`, a "person" all records that are kept of one, up to `count` of a table;
-    `adding`: units come and go, else they change in place; `apart`: least distance of changed entries of a stream.
+    A "person" is all records that are kept of one; `adding`: they come and go; `apart`: least distance in a stream.
     """
 
     kind: str
@@ -71,10 +70,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """An input, its domain in words, the index set that holds it in parts, and how a cell that does not fit is mapped.
-
-    `asserted`: how far units move the one function of it that is read; `kept`: of each person's records, drawn first.
-    """
+    """An input, its domain in words, the rule for what does not fit; `party` the index set that holds it in parts."""
 
     name: str
     domain: str

@@ -57,6 +57,23 @@ def canonical(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """Exact numbers in row-major order: whole `entries` times `unit`; an array of one axis is one row."""
+
+    shape: tuple[int, ...]
+    unit: Fraction
+    entries: tuple[int, ...]
+
+    @property
+    def rows(self) -> list[list[int]]:
+        step = max((1, *self.shape[-1:]))
+        return [list(self.entries[i : i + step]) for i in range(0, len(self.entries), step)]
+
+    def values(self) -> list[Fraction]:
+        return [entry * self.unit for entry in self.entries]
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """A value of a document with its place in it."""
 
@@ -169,8 +186,8 @@ class Item:
         shape = self.value.get("shape") if isinstance(self.value, dict) else None
         return [extent.integer(0, ENTRIES) for extent in Item(shape, f"{self.place}.shape").items(count)]
 
-    def array(self, *shape: int) -> tuple[list[int], Fraction]:
-        """The entries of an integer array of a known shape, in order, and the value of one step.
+    def array(self, *shape: int) -> Grid:
+        """An array of a known shape.
 
         Written as {"shape", "unit", "rows"} (a flat list), or {"shape", "unit", "data", "sha256"} with `data` the
         base64 of little-endian integers of 64 bits.
@@ -182,7 +199,7 @@ class Item:
         if size > ENTRIES or step <= 0:
             raise self.wrong("is too large, or has a unit that is not positive")
         if not packed:
-            return [entry.integer(-(10**DIGITS), 10**DIGITS) for entry in body.items(size)], step
+            return Grid(shape, step, tuple(entry.integer(-(10**DIGITS), 10**DIGITS) for entry in body.items(size)))
         text = body.text()
         if len(text) != 4 * -(-8 * size // 3):
             raise body.wrong("is not of the length that its shape says")
@@ -193,27 +210,8 @@ class Item:
         same = hashlib.sha256(raw).hexdigest() == digest[0].text() and base64.b64encode(raw).decode() == text
         if len(raw) != 8 * size or not same:
             raise body.wrong("is damaged, or not written in one way")
-        if sys.byteorder == "little":
-            return memoryview(raw).cast("q").tolist(), step
-        return [int.from_bytes(raw[8 * i : 8 * i + 8], "little", signed=True) for i in range(size)], step
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Exact numbers in rows: whole numbers times `unit`; an array of one axis is one row."""
-
-    rows: list[list[int]]
-    unit: Fraction
-
-    def values(self) -> list[Fraction]:
-        return [entry * self.unit for row in self.rows for entry in row]
-
-
-def _grid(item: Item) -> Grid:
-    shape = item.extents()
-    flat, unit = item.array(*shape)
-    step = max(1, shape[-1] if shape else 1)
-    return Grid([flat[i : i + step] for i in range(0, len(flat), step)], unit)
+        words = (int.from_bytes(raw[8 * i : 8 * i + 8], "little", signed=True) for i in range(size))
+        return Grid(shape, step, tuple(memoryview(raw).cast("q") if sys.byteorder == "little" else words))
 
 
 Whole = int
@@ -229,7 +227,7 @@ PLAIN = {
     "bool": Item.flag,
     "Fraction": Item.exact,
     "Size": lambda item: item.exact(0),
-    "Grid": _grid,
+    "Grid": lambda item: item.array(*item.extents()),
 }
 """How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more.
 

@@ -186,7 +186,7 @@ class Lagrangian:
         self.task, self.asked, self.prior, self.constant = task, asked, task.weights(), NONE
         self.reduced, self.prices = [[0] * len(task.columns) for _ in task.rows], dict[str, Fraction]()
 
-    def costs(self, row: int, numbers: list[int], unit: Fraction) -> None:
+    def costs(self, row: int, numbers: list[int] | tuple[int, ...], unit: Fraction) -> None:
         """Costs of a row, rounded down."""
         top, bottom = unit.numerator << GRID, unit.denominator
         self.reduced[row] = [old + n * top // bottom for old, n in zip(self.reduced[row], numbers, strict=True)]
@@ -212,9 +212,9 @@ class Lagrangian:
             whole = factor * weight / sum(found)
             parts.append(([w * whole for w in found], costs, variations))
         for weights, grid, _ in parts:
-            for row, w in enumerate(weights):
-                if grid is not None:
-                    self.costs(row, grid.rows[row], grid.unit * w)
+            if grid is not None:
+                for row, (w, own) in enumerate(zip(weights, grid.rows, strict=True)):
+                    self.costs(row, own, grid.unit * w)
         sizes = len(parts), max(len(own) for *_, own in parts), len(self.reduced), len(self.reduced[0])
         for k, j, row, value, share in entries(shares, *sizes):
             weight, values, laws = parts[k][2][j]
@@ -260,14 +260,14 @@ class Lagrangian:
                 raise pairs.wrong("uses a set that is none of best alternatives")
             self.constant -= one.pairs[at][1] * Fraction(sum(paid.values()) if one.atoms else max(paid.values()), ONE)
         for k, row, z in entries(conditions, len(self.task.conditions), len(self.reduced), signed=True):
-            line, share = self.task.conditions[k], Fraction(z, ONE)
+            line, share, wide = self.task.conditions[k], Fraction(z, ONE), len(self.reduced[row])
             if z < 0 and not line.equality:
                 raise conditions.wrong("has a negative multiplier of an inequality")
             if line.average is not None:
-                self.costs(row, line.average.rows[row], line.average.unit * share)
+                self.costs(row, line.average.entries[wide * row : wide * (row + 1)], line.average.unit * share)
             for name, grid in line.scalars:
-                self.price(name, grid.values()[row] * share)
-            self.constant += line.constant.values()[row] * share
+                self.price(name, grid.entries[row] * grid.unit * share)
+            self.constant += line.constant.entries[row] * line.constant.unit * share
         for item in accuracy.items():
             number, multiplier, tangent = item.fields("line", "multiplier", "tangent")
             (_, _, amount, limit), scale = self.task.accuracy[number.integer()], Fraction(multiplier.double())

@@ -230,7 +230,7 @@ class Task:
         for one in self.conditions:
             others = {name: grid.values() for name, grid in one.scalars}
             t, average = [-value for value in others.pop(alpha)], one.average
-            if average is None or any(row != average.rows[0] for row in average.rows) or not one.equality:
+            if average is None or len(set(map(tuple, average.rows))) > 1 or not one.equality:
                 raise Refused(f"line {one.line} makes no estimate unbiased")
             if any(len(set(values)) > 1 for values in others.values()) or any(one.constant.values()):
                 raise Refused(f"line {one.line} has another background for each row")

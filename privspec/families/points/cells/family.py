@@ -18,10 +18,10 @@ from privspec.families.document import STEP, float_down, plan_document, price, p
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import Item
 from privspec.model.graph import Model
 from privspec.problem.cells import block_of
-from privspec.problem.form import Numbers, document
+from privspec.problem.form import Numbers
 from privspec.solvers import cells as solver
 
 BITS = 62
@@ -49,8 +49,7 @@ class Reports:
 
         Raises: SpecError PS05xx, PS0401.
         """
-        block = read(CellBlock, Item(document(block_of(model)), "block"))
-        assert isinstance(block, CellBlock)
+        block = block_of(model)
         asked = [line.measure.amounts["epsilon"] for line in model.requirements]
         return System(model, block, min(asked), asked.index(min(asked)))
 

@@ -112,8 +112,7 @@ class Selections:
 
         Raises: SpecError PS05xx, PS0401.
         """
-        block = read(Selected, Item(document(block_of(model)), "block"))
-        assert isinstance(block, Selected)
+        block = block_of(model)
         lines = tuple(obligation_of(model, line) for line in model.requirements)
         return System(model, block, lines, data_of(model, model.inputs[0]).rule == "drop")
 
