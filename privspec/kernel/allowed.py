@@ -6,12 +6,12 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from privspec.kernel.apart import in_a_row
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, chosen_rows
 from privspec.kernel.core.linear_privacy import Moves, Piece, pieces, units_of
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, sqrt_up
 from privspec.kernel.core.problem import Frame, Measure
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.lengths import in_a_row
 from privspec.kernel.participation import PERSON, Room, of_kept
 from privspec.kernel.shares import owners
 

@@ -45,7 +45,7 @@ from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
-from privspec.model.records import read_laws, set_laws_apart
+from privspec.model.priors import read_laws, set_laws_apart
 from privspec.model.released import with_released
 from privspec.model.reports import Failure, Report
 from privspec.model.requirement_rules import RequirementReader

@@ -123,8 +123,7 @@ def _kept(relation: ReplacingPerson, requirement: Requirement) -> Iterator[Assum
 
 def _cut(model: Model) -> Iterator[Assumption]:
     """What a law of records a person says of the error, where the number that is kept is given."""
-    from privspec.problem.cuts import cut_of
-    from privspec.problem.elaborate import elaborate
+    from privspec.problem.elaborate import cut_of, elaborate
 
     cut = cut_of(model, elaborate(model)) if model.records and not model.chosen else None
     if cut is not None:

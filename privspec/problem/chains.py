@@ -29,8 +29,7 @@ from privspec.model.requirements import Chain
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
 from privspec.problem.linear import numbers_of
-from privspec.problem.linear_affine import INPUTS, Affine
-from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_affine import INPUTS, Affine, Layout
 from privspec.problem.linear_interpreter import Binding, Interpreter, Reading, unsupported
 from privspec.problem.linear_lowering import Errors, lowered_by, raise_failure
 

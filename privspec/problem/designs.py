@@ -14,7 +14,7 @@ from privspec.language.spelling import spell
 from privspec.model.alternatives import described, value_text
 from privspec.model.graph import Model, once
 from privspec.model.reports import Failure
-from privspec.problem.cuts import cut_of
+from privspec.problem.elaborate import cut_of
 
 KEY = "design"
 """Where a plan says what else its spec leaves open."""

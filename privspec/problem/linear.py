@@ -39,7 +39,7 @@ from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem.form import Numbers
-from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_lowering import (
     Errors,
     Reached,

@@ -19,18 +19,17 @@ from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.core.sparse import SparseMatrix
-from privspec.kernel.apart import GROUPS, crowded
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lengths import moves_of
+from privspec.kernel.lengths import GROUPS, crowded, moves_of
 from privspec.kernel.participation import PERSON, Room
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.problem.linear import moved_by
-from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_affine import Layout
 
 Indices: TypeAlias = NDArray[np.intp]
 

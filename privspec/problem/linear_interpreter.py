@@ -35,11 +35,16 @@ from privspec.model.library import Argument, Arguments, library
 from privspec.model.reports import COMPUTED
 from privspec.model.values import Value, joined_length
 from privspec.problem.linear_affine import (
+    FROM,
     INPUTS,
+    MOST,
     Affine,
+    Layout,
     MixedError,
+    Partition,
     PerUnit,
     Squares,
+    UnlikeError,
     Worst,
     constant,
     constant_symbol,
@@ -48,7 +53,6 @@ from privspec.problem.linear_affine import (
     own_symbol,
     stack,
 )
-from privspec.problem.linear_classes import FROM, MOST, Layout, Partition, UnlikeError
 
 
 @dataclass(frozen=True, eq=False, slots=True)

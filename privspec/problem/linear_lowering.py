@@ -27,15 +27,17 @@ from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,
     Affine,
+    Layout,
     PerUnit,
+    SplitError,
     Squares,
+    UnlikeError,
     Worst,
     constant_symbol,
     noise_symbol,
     output_symbol,
     stack,
 )
-from privspec.problem.linear_classes import Layout, SplitError, UnlikeError
 from privspec.problem.linear_interpreter import Cells, Interpreter, environment_of, unsupported
 from privspec.problem.linear_supported import refuse_laid_out, refuse_too_large, refuse_unsupported
 from privspec.problem.linear_vectors import scalars_of

@@ -21,7 +21,7 @@ from privspec.model.reports import NO_AMOUNT, not_computed, refuse_all
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
-from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_affine import Layout
 
 FAMILIES = ("gaussian", "laplace", "geometric", "staircase", "knorm")
 """Noise families that the linear compiler knows."""

@@ -164,7 +164,7 @@ class _Reader:
         model = self.model
         if model.loss is None:
             raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
-        cost, call = self._cost(model.loss)
+        form, power, weight, worst, call = self._cost(model.loss)
         column = str(call.arguments[1].items[0].value)  # type: ignore[union-attr]
         aim = self._sought(call)
         numbers, answers = self._answers(column, aim)
@@ -172,11 +172,11 @@ class _Reader:
         where = tuple(one for one in self._conditions(call) if one.column not in {group.column for group in by})
         adding = any(line.neighbours.adding for line in model.requirements)
         score = Counts() if aim.share is None else Ranks(aim.share)
-        if cost.worst and cost.form != "ranks":
+        if worst and form != "ranks":
             text = f"solve takes worst[ ... ] of ranks alone here: at the worst data no {self.output.name} is near"
             hint = f"write worst[ rank_error({self.output.name}, {call.text}) ], or give a law of {column} and write E"
             raise Failure("PS0502", model.loss.span, text, help=hint)
-        if cost.worst and aim.share in (0, 1):
+        if worst and aim.share in (0, 1):
             end = answers[-1] if aim.share else answers[0]
             text = f"{end} is never off in ranks: no record lies beyond it, whatever the data are"
             hint = f"give a law of {column} and write E[ |{self.output.name} - {call.text}| ]"
@@ -191,21 +191,21 @@ class _Reader:
             by=by,
             score=score,
             records=None if adding or where or by else self.table.records,
-            law=None if cost.worst else self._law(column, answers, numbers, where, by),
-            cost=cost,
+            law=None if worst else self._law(column, answers, numbers, where, by),
+            cost=Cost(form, power, weight, worst),
             expression=spell(model.loss),
             families=tuple(model.families),
         )
 
     # -- what is asked
 
-    def _cost(self, loss: syntax.Expr) -> tuple[Cost, syntax.Counting]:
+    def _cost(self, loss: syntax.Expr) -> tuple[str, int, Fraction, bool, syntax.Counting]:
         match list(terms(loss, self.model)):
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
                 found = self._body(body)
                 if found is not None:
                     form, power, call = found
-                    return Cost(form, power, weight, operator == "worst"), call
+                    return form, power, weight, operator == "worst", call
         name, call = self.output.name, next(_asked(self.model))
         hint = f"E[ |{name} - {call.text}| ], or worst[ rank_error({name}, {call.text}) ]"
         if self._sought(call).share is None:

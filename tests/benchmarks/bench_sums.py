@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from privspec.api import Problem
-from privspec.problem import linear_classes
+from privspec.problem import linear_affine
 from privspec.verification import verify
 
 SPEC = """variables:
@@ -42,7 +42,7 @@ options:
 
 def one(n: int, laid_out: bool) -> str:
     """Seconds to solve, to verify, to run and to explain; megabytes; size of the plan in kilobytes; the loss."""
-    linear_classes.FROM = n + 1 if laid_out else 2
+    linear_affine.FROM = n + 1 if laid_out else 2
     times, text = [time.process_time()], SPEC.format(n=n, half=n // 2)
     plan = Problem(text, {}).solve()
     times.append(time.process_time())

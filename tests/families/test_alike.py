@@ -18,7 +18,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import multiply
 from privspec.execute.data import read_inputs
 from privspec.families.linear.execution import read_executed
-from privspec.problem import linear_classes
+from privspec.problem import linear_affine
 from privspec.problem.linear_lowering import Lowered, lowered
 from tests.families.specs import Array, model_of, spec
 
@@ -28,12 +28,12 @@ MU = "O is 1-GDP wrt x, replacing one entry"
 @contextmanager
 def alike_from(units: int) -> Iterator[None]:
     """Inputs of at least so many units are put into classes."""
-    before = linear_classes.FROM
-    linear_classes.FROM = units
+    before = linear_affine.FROM
+    linear_affine.FROM = units
     try:
         yield
     finally:
-        linear_classes.FROM = before
+        linear_affine.FROM = before
 
 
 def both(text: str) -> tuple[Lowered, Lowered]:

@@ -18,9 +18,8 @@ from privspec.core.diagnostics import PrivspecError, SpecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.execute.family import simulate
 from privspec.kernel import judge
-from privspec.kernel.apart import charged, farthest, together
 from privspec.kernel.core.linear import Difference, Part
-from privspec.kernel.lengths import of_vectors
+from privspec.kernel.lengths import charged, farthest, of_vectors, together
 from tests.kernel.test_participation import patterns
 from tests.plans import Document, resign, solved_text
 
@@ -296,7 +295,7 @@ def test_numbers_that_are_told_apart_are_laid_out(change: tuple[str, str]) -> No
 def test_the_map_is_that_of_the_numbers_laid_out() -> None:
     """One number of each vector stands for all: the same target, and a loss of as many errors."""
     one = _block(solved_text(spec(d=2)))
-    from privspec.problem.linear_classes import Layout
+    from privspec.problem.linear_affine import Layout
     from privspec.problem.linear_interpreter import Interpreter
     from privspec.problem.linear_lowering import lowered_by
 

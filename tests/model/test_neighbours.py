@@ -9,7 +9,7 @@ import pytest
 
 from privspec.model import neighbours as nb
 from privspec.problem.linear import moved
-from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_differences import (
     BallDifferences,
     BoxDifferences,

@@ -18,7 +18,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.language import syntax
 from privspec.model.build import load_model
-from privspec.problem import linear_classes
+from privspec.problem import linear_affine
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers
 from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
@@ -57,7 +57,7 @@ def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str], coun
 @pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
 def test_specs_mean_the_same_in_classes(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Where units that count alike are added up, however few there are."""
-    monkeypatch.setattr(linear_classes, "FROM", 2)
+    monkeypatch.setattr(linear_affine, "FROM", 2)
     settings(max_examples=count)(given(st.randoms(use_true_random=False).map(specs.linear))(agree))()
 
 

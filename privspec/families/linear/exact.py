@@ -23,12 +23,12 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
-from privspec.kernel.apart import crowded
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.lengths import crowded
 from privspec.kernel.placed import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, proved, together
 from privspec.kernel.quality.linear_figures import Figures, covariance, doubles

@@ -21,7 +21,7 @@ from privspec.model.neighbours import Spaced, UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.problem.linear import moved_by
-from privspec.problem.linear_classes import Layout
+from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_differences import (
     BallDifferences,
     BoxDifferences,

@@ -19,7 +19,7 @@ from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.families.selection.scores.tables import listed
 from privspec.kernel.core.problem import Obligation
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.selection import (
     CLASSES,
     LISTED,
