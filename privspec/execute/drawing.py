@@ -7,7 +7,6 @@ floating-point number takes part in it, and the probability of each entry is exa
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass, replace
 from privspec.execute.family import Circumstances, Plan, Progress, readable_plan, silent
 from privspec.execute.keeper import Fit, Keeper, refuse_strictly
-from privspec.execute.reading import Declared, Fields, number, read_entries
+from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
 from privspec.kernel.core.reading import Item
 from privspec.kernel.core.tables import read_law
@@ -80,6 +79,8 @@ class Numbers:
         """The place of each value of a column; NO_PLACE, if `strict`, where it is no value of the domain."""
         if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
             values = column.astype(np.float64)
+        elif isinstance(column, Coded):
+            values = np.array([number(cell) for cell in column.cells])[column.places]
         else:
             values = np.array([number(cell) for cell in column], dtype=np.float64)
         if fit is not None:
@@ -135,15 +136,16 @@ class Words:
         """The place of each value of a column; NO_PLACE, if `strict`, where it has none, and else the first word's."""
         # columns hold few different values: each is looked up once
         cells = column.tolist() if isinstance(column, np.ndarray) else column
-        texts = cells if set(map(type, cells)) <= {str} else [_text(cell) for cell in cells]
-        counted = Counter(texts)
-        known = {text: self._find(_text(text)) for text in counted}
+        plain = isinstance(cells, Coded) or set(map(type, cells)) <= {str}
+        texts = cells if plain else [_text(cell) for cell in cells]
+        coded = Coded.of(texts)
+        known = np.array([self._find(_text(text)) for text in coded.cells], dtype=np.intp)
         if fit is not None:
-            fit.rows += len(texts)
-            for text, times in counted.items():
-                if known[text] == NO_PLACE:
-                    fit.cell(_text(text), times)
-        places = np.fromiter(map(known.__getitem__, texts), np.intp, len(texts))
+            fit.rows += len(coded)
+            for text, place, times in zip(coded.cells, known, np.bincount(coded.places, minlength=1), strict=False):
+                if place == NO_PLACE and times:
+                    fit.cell(_text(text), int(times))
+        places: NDArray[np.intp] = known[coded.places]
         return places if strict else np.maximum(places, 0)
 
     def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:

@@ -420,6 +420,39 @@ Batches: TypeAlias = Iterator[list[Column]]
 """Batch after batch, the columns of one variable's places."""
 
 
+class Coded(Sequence[Any]):
+    """A column of few different cells: these `cells`, and the place among them of what each record holds (n,)."""
+
+    def __init__(self, cells: Sequence[Any], places: NDArray[np.integer[Any]]) -> None:
+        self.cells, self.places = cells, places
+
+    @classmethod
+    def of(cls, column: Column) -> Coded:
+        """Of cells that can be looked up."""
+        if isinstance(column, cls):
+            return column
+        known = {cell: place for place, cell in enumerate(dict.fromkeys(column))}
+        return cls(list(known), np.fromiter(map(known.__getitem__, column), np.intp, len(column)))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, at: Any) -> Any:
+        places = self.places[at]
+        return [self.cells[place] for place in places] if isinstance(at, slice) else self.cells[places]
+
+
+def coded(column: pl.Series) -> Column:
+    """A column that is not of numbers, as it stands."""
+    import polars as pl
+
+    if column.dtype == pl.String and not column.null_count():
+        cells = column.unique(maintain_order=True)
+        if 4 * len(cells) <= len(column):
+            return Coded(cells.to_list(), column.cast(pl.Enum(cells)).to_physical().to_numpy())
+    return column.to_list()
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """The columns of one variable: of `size` values, or of a single one (None)."""
@@ -484,7 +517,7 @@ def _of_text(fields: Fields, path: Path, *, header: bool) -> Batches:
     if plain is not None:
         chosen = plain.select(fields.find(plain.columns))
         for part in chosen.iter_slices(BATCH):
-            yield [column.fill_null("").to_list() for column in part]
+            yield [coded(column.fill_null("")) for column in part]
         return
     rows = rows_of_text(fields.name, path)
     names = [name.strip() for name in next(rows, [])] if header else list(fields.columns)
@@ -507,7 +540,7 @@ def _of_frame(fields: Fields, source: Any) -> Batches:
         parts = collect(fields.name, plain).iter_slices(BATCH)
     for part in parts:
         columns = collect(fields.name, readable(fields.name, part.lazy(), names)).get_columns()
-        yield [c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in columns]
+        yield [c.to_numpy() if c.dtype.is_numeric() else coded(c) for c in columns]
 
 
 def _of_array(fields: Fields, array: NDArray[Any]) -> Batches:

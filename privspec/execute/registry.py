@@ -16,16 +16,16 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute.data import located
 from privspec.execute.database import UnusableError, real_path, transaction
 from privspec.execute.ledger import LedgerState, Receipt, look
+from privspec.execute.reading import Coded, Column, coded
 from privspec.execute.sources import (
     ARROW,
     cell_text,
@@ -45,7 +45,6 @@ from privspec.execute.warehouse import in_spark
 if TYPE_CHECKING:
     import polars as pl
 
-Column: TypeAlias = Sequence[Any] | NDArray[Any]
 APPLICATION = 0x7073_7231
 """What stands in the header of a registry's file."""
 LARGEST = 8 * 2**20
@@ -221,30 +220,21 @@ def _of_table(columns: Sequence[Column]) -> bytes:
     return hashlib.sha256(b"".join(sorted(map(_of_column, columns)))).digest()
 
 
-class _Trimmed(dict[str, str]):
-    """Texts without the spaces around them."""
-
-    def __missing__(self, cell: str) -> str:
-        self[cell] = self.of(cell)
-        return self[cell]
-
-    @staticmethod
-    def of(cell: Any) -> str:
-        return (cell_text(cell) or "").strip()
-
-
 def _of_column(column: Column) -> bytes:
     """Of numbers, as doubles, if there is nothing else in it; of trimmed words otherwise. Blank is missing."""
     if not isinstance(column, np.ndarray):
         # columns hold few different words: each is looked at once
-        trimmed = _Trimmed()
-        words = [trimmed[cell] if type(cell) is str else trimmed.of(cell) for cell in column]
+        if not isinstance(column, Coded):
+            column = Coded.of([cell if type(cell) is str else cell_text(cell) or "" for cell in column])
+        words, places = [cell.strip() for cell in column.cells], column.places
         try:
-            known = {word: float(word or "nan") for word in dict.fromkeys(words)}
-            column = np.array([known[word] for word in words])
+            found = np.array([float(word or "nan") for word in words])[places]
         except ValueError:
-            return hashlib.sha256(b"words" + "\x1f".join(words).encode("utf-8", "replace")).digest()
-    numbers = column.astype("<f8") + 0.0
+            every = "\x1f".join(map(words.__getitem__, places.tolist()))
+            return hashlib.sha256(b"words" + every.encode("utf-8", "replace")).digest()
+    else:
+        found = column
+    numbers = found.astype("<f8") + 0.0
     return hashlib.sha256(b"numbers" + np.where(np.isnan(numbers), np.nan, numbers).tobytes()).digest()
 
 
@@ -255,8 +245,9 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
         frame = plain_text(name, source) if source.stat().st_size > AT_ONCE else None
         widths = {len(row) for row in islice(rows_of_text(name, source), 2)}
         if frame is not None and widths == {frame.width}:
-            yield _upright([[column.name, *column.to_list()] for column in frame])
-            yield _upright([_plain_numbers(column) for column in frame])
+            cells = [coded(column.fill_null("")) for column in frame]
+            yield _upright([_below(name, column) for name, column in zip(frame.columns, cells, strict=True)])
+            yield _upright([_plain_numbers(*both) for both in zip(frame, cells, strict=True)])
             return
         rows = list(rows_of_text(name, source))
         yield _columns(rows)
@@ -281,8 +272,15 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
         yield _upright([c if c.dtype.kind in "biuf" else c.tolist() for c in columns])
 
 
-def _plain_numbers(column: pl.Series) -> Column:
-    """Of a column of texts its numbers, not a number where it is blank; the texts if there are others."""
+def _below(name: str, column: Column) -> Column:
+    """The cells of a column with its name before them."""
+    if isinstance(column, Coded):
+        return Coded([*column.cells, name], np.append(len(column.cells), column.places))
+    return [name, *column]
+
+
+def _plain_numbers(column: pl.Series, cells: Column) -> Column:
+    """Of a column of texts its numbers, not a number where it is blank; the cells if there are others."""
 
     def blank(cell: str | None) -> float:
         if (cell or "").strip():
@@ -290,9 +288,9 @@ def _plain_numbers(column: pl.Series) -> Column:
         return float("nan")
 
     try:
-        return numbers_at_once(column, blank)
+        return cells if isinstance(cells, Coded) else numbers_at_once(column, blank)
     except ValueError:
-        return column.to_list()
+        return cells
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Sequence[Column]:

@@ -398,8 +398,15 @@ def _csv(release: Release) -> Iterator[bytes]:
     yield (",".join(_quoted(name) for name in table) + "\n").encode()
     length = max((len(c) for c in table.values()), default=0)
     for start in range(0, length, LINES):
-        part = [_cells(c[start : start + LINES].tolist()) for c in table.values()]
-        yield ("\n".join(map(",".join, zip(*part, strict=True))) + "\n").encode()
+        part = [c[start : start + LINES] for c in table.values()]
+        # what says the same in every row is written out once
+        same = [None if any(c.strides) else _cell(c[:1].tolist()[0]) for c in part]
+        own = [j for j, cell in enumerate(same) if cell is None]
+        first, last = (own[0], own[-1]) if own else (0, len(part) - 1)
+        cells = [_cells(c.tolist()) for c in part[first : last + 1]]
+        lines = map(",".join, zip(*cells, strict=True)) if len(cells) > 1 else cells[0]
+        head, tail = "".join(f"{cell}," for cell in same[:first]), "".join(f",{cell}" for cell in same[last + 1 :])
+        yield (head + f"{tail}\n{head}".join(lines) + tail + "\n").encode()
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

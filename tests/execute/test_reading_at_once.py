@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +16,11 @@ from hypothesis import strategies as st
 
 from privspec.core.diagnostics import DataError
 from privspec.execute import reading, registry
-from privspec.execute.reading import Declared, read_entries
+from privspec.execute.drawing import atom_of
+from privspec.execute.keeper import Keeper
+from privspec.execute.reading import Coded, Declared, Fields, batches, read_entries
+from privspec.execute.registry import digests
+from privspec.families.tables.rows import _different
 
 ODD = ["", " ", "1", "-2.5", " 3 ", "1e3", ".5", "5.", "+7", "1_0", "nan", "inf", "-Infinity", "abc", "٣", "0x1", "1,5"]
 ODDER = [
@@ -93,3 +99,38 @@ def test_large_files_are_the_same_data(
         monkeypatch.setattr(registry, "AT_ONCE", size)
         found.append(registry.digests("x", path))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "cells", [["a", " b", "", "nan"], ["1", " 2 ", "", "-0"], ["1", "x", "1", "1"], ["inf", "1e3"]]
+)
+def test_columns_of_few_different_cells_are_known_as_those_cut_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cells: list[str]
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 0)
+    monkeypatch.setattr(registry, "AT_ONCE", 0)
+    many = [cells[i % len(cells)] for i in range(3_000)]
+    large, quoted = tmp_path / "large.csv", tmp_path / "quoted.csv"
+    large.write_text("x,y\n" + "".join(f"{cell},{i}\n" for i, cell in enumerate(many)))
+    quoted.write_text('"x",y\n' + "".join(f"{cell},{i}\n" for i, cell in enumerate(many)))
+    one, other = digests("x", large), digests("x", quoted)
+    assert len(one & other) == 2, "the same table with its first line and without it, and two files"
+    for atom in (atom_of((Fraction(1), Fraction(2))), atom_of(("a", "b"))):
+        assert isinstance(next(batches(Fields("x"), large))[0], Coded)
+        fits, codes = [Keeper(), Keeper()], list[list[int]]()
+        for path, keeper in zip((large, quoted), fits, strict=True):
+            fit = atom.fit(keeper, "x")
+            parts = [atom.codes(columns[0], fit=fit).tolist() for columns in batches(Fields("x"), path)]
+            codes.append([code for part in parts for code in part])
+        assert codes[0] == codes[1]
+        assert fits[0].report() == fits[1].report()
+
+
+def test_the_different_rows_are_those_that_sorting_finds() -> None:
+    rng = np.random.default_rng(3)
+    for sizes in ((6,), (3, 4, 2), (250, 250, 250)):
+        joint = np.stack([rng.integers(0, size, 500) for size in sizes], axis=1).astype(np.uint8)
+        found, places = _different(joint)
+        different, index = np.unique(joint, axis=0, return_inverse=True)
+        assert found == [tuple(line) for line in different.tolist()]
+        assert places.tolist() == index.reshape(-1).tolist()

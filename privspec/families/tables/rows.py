@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property, singledispatch
 from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -306,15 +307,27 @@ def _choose_rows(rows: Rows, encoded: list[Codes], count: int) -> Codes:
     known: dict[tuple[int, ...], int | None] = {}
     for start in range(0, len(chosen), BATCH):
         joint = np.concatenate([codes[start : start + BATCH] for codes in encoded], axis=1)
-        different, places = np.unique(joint, axis=0, return_inverse=True)
-        keys = [tuple(line) for line in different.tolist()]
+        keys, places = _different(joint)
         for joined in keys:
             if joined not in known:
                 known[joined] = rows.row(joined)
         found = [known[key] for key in keys]
         # a table that names fewer rows than there are combinations of values: the first row, whoever else is there
-        chosen[start : start + len(joint)] = np.array([row or 0 for row in found])[places.reshape(-1)]
+        chosen[start : start + len(joint)] = np.array([row or 0 for row in found])[places]
     return chosen
+
+
+def _different(joint: Codes) -> tuple[list[tuple[int, ...]], NDArray[np.intp]]:
+    """The different rows of whole numbers from 0, and which of them each row is."""
+    sizes = [int(size) + 1 for size in joint.max(axis=0)]
+    if prod(sizes) > BATCH:
+        different, places = np.unique(joint, axis=0, return_inverse=True)
+        return [tuple(line) for line in different.tolist()], places.reshape(-1)
+    # few that there could be: nothing is sorted
+    flat = np.ravel_multi_index(tuple(joint.T), sizes)
+    there = np.bincount(flat, minlength=prod(sizes)) > 0
+    lines = np.unravel_index(np.flatnonzero(there), sizes)
+    return list(zip(*(line.tolist() for line in lines), strict=True)), (np.cumsum(there) - 1)[flat]
 
 
 def _refuse_record(name: str, place: int) -> NoReturn:
