@@ -393,10 +393,26 @@ def _finite(entry: Any, span: Span) -> Fraction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Drawn:
-    """What every party of a simulated crowd holds: records (N, n, d), and hidden attributes such as weights (N, d)."""
+    """What every party of a simulated crowd holds: records (N, n, d), and hidden attributes such as weights (N, d).
+
+    `axis` (d,), where there is one: of length one, and given what all parties share, a party is as likely as its mirror
+    image, all of whose vectors keep their part along the axis and have the rest of them turned round.
+    """
 
     records: Array
     attributes: Mapping[str, Array]
+    axis: Array | None = None
+
+    def mirrored(self) -> Drawn:
+        """The image of the crowd; itself where there is no axis."""
+        axis = self.axis
+        if axis is None:
+            return self
+
+        def image(vectors: Array) -> Array:
+            return np.asarray(2 * (vectors @ axis)[..., None] * axis - vectors)
+
+        return Drawn(image(self.records), {name: image(values) for name, values in self.attributes.items()}, axis)
 
 
 class Generator(Protocol):
@@ -427,7 +443,7 @@ class ThurstoneMosteller:
         difference = sqrt(2.0) * random.standard_normal((parties, self.records, self.dimension))
         utility = np.einsum("vnd,vd->vn", difference, weights) + random.standard_normal((parties, self.records))
         chosen = np.where(utility[..., None] > 0, difference, -difference)
-        return Drawn(clipped(chosen, self.radius), {"weights": weights})
+        return Drawn(clipped(chosen, self.radius), {"weights": weights}, centre / np.linalg.norm(centre))
 
 
 def clipped(records: Array, radius: float | None) -> Array:

@@ -18,9 +18,21 @@ from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible
 from privspec.families.statistics import predict as predict_module
 from privspec.families.statistics.family import StatisticDecision, Statistics
-from privspec.families.statistics.predict import SAMPLE, Judge, forbidden, lower, predict, released, ways, weights_of
+from privspec.families.statistics.predict import (
+    SAMPLE,
+    Judge,
+    _Seen,
+    _View,
+    forbidden,
+    lower,
+    predict,
+    released,
+    ways,
+    weights_of,
+)
 from privspec.model.build import load_model
 from privspec.model.graph import Model
+from privspec.model.priors import ThurstoneMosteller
 from privspec.problem.statistics import reads
 
 SPEC = """spec crowd
@@ -251,6 +263,7 @@ def test_a_loss_may_compare_with_what_is_computed(loss: str, variables: str, bac
 
 
 MILLION = 10**6
+CLOSELY = "E[ disagreement(O, mean(V[voter].weights for voter)) ]"
 
 
 def crowd_of(parties: int, loss: str = OWN) -> Model:
@@ -298,6 +311,43 @@ def test_what_is_missing_of_a_crowd_is_within_the_standard_error(monkeypatch: py
     for one in some.ranking:
         (same,) = (other for other in whole.ranking if other.way.name == one.way.name)
         assert abs(one.loss - same.loss) < 4 * (one.standard_error + same.standard_error)
+
+
+def test_a_mirrored_voter_makes_the_mirrored_choices() -> None:
+    """Lengths, utilities and so choices are those of the voter; what is common to all stays where it is."""
+    crowd = ThurstoneMosteller(5, 4, 1.0).draw(200, np.random.default_rng(3))
+    image, axis = crowd.mirrored(), crowd.axis
+    assert axis is not None
+    for one, other in ((crowd.records, image.records), (crowd.attributes["weights"], image.attributes["weights"])):
+        assert np.allclose(np.linalg.norm(one, axis=-1), np.linalg.norm(other, axis=-1))
+        assert np.allclose(one @ axis, other @ axis)
+        assert np.allclose((one + other) / 2, (one @ axis)[..., None] * axis)
+    utilities = [np.einsum("vnd,vd->vn", c.records, c.attributes["weights"]) for c in (crowd, image)]
+    assert np.allclose(*utilities)
+    weights = ThurstoneMosteller(1, 4, None).draw(200_000, np.random.default_rng(4))
+    mean = weights.attributes["weights"].mean(axis=0)
+    assert np.allclose(mean / np.linalg.norm(mean), weights.axis, atol=0.02)
+
+
+def test_the_mean_of_all_voters_varies_as_much_as_it_should() -> None:
+    """32 voters who stand for 8,192: across the axis their moved mean has the law of that of all."""
+    few, all_, size = 32, 8192, 3
+    crowds = [ThurstoneMosteller(2, size, 1.0).draw(few, np.random.default_rng(i)) for i in range(2000)]
+    moved = (
+        _View(_Seen(crowds), _Seen([one.mirrored() for one in crowds]), few, few, all_ / few).of("weights").mean(axis=1)
+    )
+    across = np.array([m - (m @ one.axis) * one.axis for m, one in zip(moved, crowds, strict=True)])
+    assert (across**2).sum(axis=1).mean() == pytest.approx((size - 1) / all_, rel=0.1)
+
+
+def test_the_loss_of_a_million_is_known_closely() -> None:
+    """Noise once, at the pool: the direction of all is off by the noise and by what a million voters vary."""
+    text = priced(CLOSELY).source.text
+    system = lower(load_model(Source("crowd.priv", re.sub(r"  N = \d+", f"  N = {MILLION}", text))))
+    sums = [way for way in ways(system) if way.route.at == "records" and not way.each_party]
+    found = predict(system, sums, most=40)
+    assert found.parties == SAMPLE
+    assert found.ranking[0].standard_error <= found.ranking[0].loss / 5 < 2e-4
 
 
 def test_a_plan_for_the_distance_from_the_society_is_verified() -> None:

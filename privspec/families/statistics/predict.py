@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cache
 from math import hypot, sqrt
 from typing import Any
 
@@ -231,6 +231,8 @@ LOST = 6.0
 """Standard errors behind the best from which a candidate is not followed any further."""
 FINE = 2e-3
 """Standard error of the best loss that ends it."""
+CLOSE = 0.05
+"""Share of the best loss that its standard error may be where some parties stand for all: losses may be tiny then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,12 +290,83 @@ def predict(
             break
         tally.drop()
     ranking = [Predicted(candidates[i], tally.mean(i), tally.whole_error(i)) for i in tally.order]
-    return Prediction(tuple(ranking), tally.crowds, tally.drawn, float(np.mean(tally.exact)))
+    exact = float(np.mean(tally.exact)) if tally.exact else float("nan")
+    return Prediction(tuple(ranking), tally.crowds, tally.drawn, exact)
 
 
-def _first(crowd: Drawn, parties: int) -> Drawn:
-    """The first parties of a crowd."""
-    return Drawn(crowd.records[:parties], {name: values[:parties] for name, values in crowd.attributes.items()})
+RECORDS = ""
+"""What stands for the records among the names of attributes."""
+
+
+class _Seen:
+    """Crowds of as many parties each, with statistics that are worked out when they are asked for."""
+
+    def __init__(self, crowds: Sequence[Drawn]) -> None:
+        self.attributes = tuple(crowds[0].attributes)
+        self._values: dict[Route | str, Array] = {
+            n: np.stack([c.attributes[n] for c in crowds]) for n in self.attributes
+        }
+        self._values[RECORDS] = np.stack([crowd.records for crowd in crowds])
+
+    def values(self, what: Route | str) -> Array:
+        """A route's statistics, an attribute or the records (C, N, ...)."""
+        if not isinstance(what, str) and what not in self._values:
+            records, base = self._values[RECORDS], what.based_on
+            flat = records.reshape(-1, *records.shape[2:])
+            found = what.statistic(flat) if base is None else what.derived(self.values(base).reshape(len(flat), -1))
+            self._values[what] = found.reshape(*records.shape[:2], -1)
+        return self._values[what]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _View:
+    """The first parties of crowds, of whom all `drawn` stand for so many `times` as many.
+
+    The mean over parties and their mirror images (None: all parties are there) has the expectation of that over all
+    parties, without what stands across the axis by chance. What does is as large as for all parties if it is that of
+    those who were drawn over the root of `times`: the same for any view, so that two of them differ in the mean only.
+    """
+
+    seen: _Seen
+    images: _Seen | None
+    parties: int
+    drawn: int
+    times: float
+
+    def _across(self, what: Route | str, parties: int) -> Array:
+        """Half of what lies between the mean of the first parties and that of their images (C, 1, ...)."""
+        assert self.images is not None
+        mean, image = (one.values(what)[:, :parties].mean(axis=1, keepdims=True) for one in (self.seen, self.images))
+        return np.asarray((mean - image) / 2)
+
+    def moved(self, what: Route | str) -> Array:
+        """How far the mean of all parties is from that of the first ones, of each crowd (C, 1, ...)."""
+        if self.images is None:
+            return np.zeros(1)
+        return np.asarray(self._across(what, self.drawn) / sqrt(self.times) - self._across(what, self.parties))
+
+    def of(self, what: Route | str) -> Array:
+        """Values (C, parties, ...) of the first parties, moved so that their mean is that of all."""
+        return np.asarray(self.seen.values(what)[:, : self.parties] + self.moved(what))
+
+    def exact(self, system: StatisticSystem) -> Array | None:
+        """The function's value for each party."""
+        result = next((r for r in system.routes if r.at == "result"), None)
+        return None if result is None else self.of(result)
+
+    def judges(self, system: StatisticSystem) -> list[Judge]:
+        """One for each crowd."""
+        attributes = {name: self.of(name) for name in self.seen.attributes}
+        exactly = cache(lambda: self.exact(system))
+        known = any(route.at == "result" for route in system.routes)
+        return [
+            Judge(
+                system,
+                Drawn(records, {name: values[i] for name, values in attributes.items()}),
+                (lambda i=i: exactly()[i]) if known else None,
+            )
+            for i, records in enumerate(self.of(RECORDS))
+        ]
 
 
 class _Tally:
@@ -306,17 +379,13 @@ class _Tally:
         self.rises: list[list[float]] = [[] for _ in candidates]
         """By how much the losses are larger where half as many parties stand for all."""
         self.exact: list[float] = []
+        self.crowds = 0
         self.followed = set(range(len(candidates)))
 
     @property
     def whole(self) -> bool:
         """Whether all parties of a crowd are drawn."""
         return self.drawn == self.system.block.parties
-
-    @property
-    def crowds(self) -> int:
-        """How many were drawn."""
-        return len(self.exact)
 
     def mean(self, i: int) -> float:
         """Mean loss of a candidate."""
@@ -359,52 +428,44 @@ class _Tally:
         while len(drawn) < most and (not drawn or (len(drawn) + 1) * drawn[0][0].records.size <= TOGETHER):
             crowd = self.system.generator.draw(self.drawn, random)
             drawn.append((crowd, random.integers(2**63, size=len(self.candidates))))
-        records = np.concatenate([crowd.records for crowd, _ in drawn])
-        statistics: dict[Route, Array] = {}
-
-        def of(route: Route) -> Array:
-            if route not in statistics:
-                base = route.based_on
-                statistics[route] = route.statistic(records) if base is None else route.derived(of(base))
-            return statistics[route]
-
-        self._judge(drawn, of, self.losses, self.exact)
-        if not self.whole:
-            half = self.drawn // 2
-            halves: list[list[float]] = [[] for _ in self.candidates]
-            fewer = [(_first(crowd, half), seeds) for crowd, seeds in drawn]
-            kept = np.arange(len(records)) % self.drawn < half
-            self._judge(fewer, lambda route: of(route)[kept], halves, [])
-            for i in self.followed:
-                self.rises[i] += (np.array(halves[i]) - self.losses[i][-len(drawn) :]).tolist()
-
-    def _judge(
-        self,
-        crowds: Sequence[tuple[Drawn, Any]],
-        of: Callable[[Route], Array],
-        losses: list[list[float]],
-        exact: list[float],
-    ) -> None:
-        """Add the losses of crowds, given with their seeds; `of` gives the statistics of all their parties."""
-
-        def each(route: Route) -> Array:
-            return of(route).reshape(len(crowds), -1, route.size)
-
-        result = next((r for r in self.system.routes if r.at == "result"), None)
-        exactly = None if result is None else each(result)
-        judges = [
-            Judge(self.system, crowd, None if exactly is None else partial(exactly.__getitem__, i))
-            for i, (crowd, _) in enumerate(crowds)
-        ]
+        crowds = [crowd for crowd, _ in drawn]
+        images = None if self.whole else _Seen([crowd.mirrored() for crowd in crowds])
+        sizes = (self.drawn,) if self.whole else (self.drawn, self.drawn // 2)
+        seen, times = _Seen(crowds), self.system.block.parties / self.drawn
+        views = [_View(seen, images, size, self.drawn, times) for size in sizes]
+        judges = [view.judges(self.system) for view in views]
         for i in sorted(self.followed):
-            way = self.candidates[i]
-            draws = [np.random.default_rng(seeds[i]) for _, seeds in crowds]
-            noisy = [_noisy(self.system, way, *one) for one in zip(each(way.route), draws, strict=True)]
-            values = _finished(self.system, way, np.stack(noisy))
-            losses[i] += [judge.loss(value) for judge, value in zip(judges, values, strict=True)]
-        for i, judge in enumerate(judges):
-            bare = float("nan") if exactly is None else judge.loss(_pooled(self.system, exactly[i], None))
-            exact.append(bare)
+            found = self._losses(self.candidates[i], views, judges, [seeds[i] for _, seeds in drawn])
+            self.losses[i] += found[0].tolist()
+            if not self.whole:
+                self.rises[i] += (found[1] - found[0]).tolist()
+        self.crowds += len(drawn)
+        if self.whole or self.crowds <= ROUND:  # estimates of many voters take long, and no choice depends on these
+            exactly = views[0].exact(self.system)
+            bare = [] if exactly is None else [_pooled(self.system, values, None) for values in exactly]
+            self.exact += [judge.loss(value) for judge, value in zip(judges[0], bare, strict=False)]
+
+    def _losses(
+        self, way: Way, views: Sequence[_View], judges: Sequence[Sequence[Judge]], seeds: Sequence[int]
+    ) -> list[Array]:
+        """Of every crowd in each view; they share the noise of the first, so that they differ by the data only."""
+        system, first = self.system, views[0]
+        draws = [np.random.default_rng(seed) for seed in seeds]
+        statistics = first.seen.values(way.route)
+        moved = np.broadcast_to(first.moved(way.route), (len(draws), 1, way.route.size))[:, 0]
+        noisy = np.stack([_noisy(system, way, *one) for one in zip(statistics, moved, draws, strict=True)])
+        found = []
+        for view, judge in zip(views, judges, strict=True):
+            part = noisy[:, : view.parties] if way.finish_first else noisy
+            if view is not first and not way.finish_first:
+                off = [
+                    _pooled(system, a, None) - _pooled(system, b, None)
+                    for a, b in zip(view.of(way.route), first.of(way.route), strict=True)
+                ]
+                part = noisy + np.stack(off)
+            values = _finished(system, way, part)
+            found.append(np.array([one.loss(value) for one, value in zip(judge, values, strict=True)]))
+        return found
 
     def _behind(self, i: int) -> float:
         """How many standard errors a candidate is behind the best, on the crowds that both were simulated on."""
@@ -420,8 +481,10 @@ class _Tally:
         self.followed = {i for i in self.followed if i < self.allowed and (i == best or self._behind(i) < LOST)}
 
     def settled(self) -> bool:
-        """Whether the order of the best two is clear, or the best is known finely."""
+        """Whether the order of the best two is clear or the best is known finely; where some stand for all, closely."""
         contest = self.contest
+        if not self.whole:
+            return self.whole_error(contest[0]) <= CLOSE * self.mean(contest[0])
         error = self.error(contest[0])
         return error <= FINE or (error <= 5 * FINE and all(self._behind(i) > CLEAR for i in contest[1:2]))
 
@@ -432,21 +495,26 @@ def released(system: StatisticSystem, way: Way, statistics: Array, random: np.ra
     Where they are of fewer parties than there are, what these add up to counts so many times more, and the sum of their
     noises as many times as the root of that: noises have mean zero, so those of all vary that much.
     """
-    found: Array = _finished(system, way, _noisy(system, way, statistics, random)[None])[0]
+    found: Array = _finished(system, way, _noisy(system, way, statistics, 0.0, random)[None])[0]
     return found
 
 
-def _noisy(system: StatisticSystem, way: Way, statistics: Array, random: np.random.Generator) -> Array:
-    """What is finished: the noisy pool (k,), or noisy statistics (N, k) that are finished one by one."""
+def _noisy(
+    system: StatisticSystem, way: Way, statistics: Array, moved: Array | float, random: np.random.Generator
+) -> Array:
+    """What is finished: the noisy pool (k,), or noisy statistics (N, k) that are finished one by one.
+
+    Args: moved (k,), how far the mean of all parties is from that of those whose statistics these are.
+    """
     times = system.block.parties / len(statistics)
     if not way.each_party:
-        total = way.noise[0].noisy(statistics.sum(axis=0)[None, :] * times, random)[0]
+        total = way.noise[0].noisy((statistics + moved).sum(axis=0)[None, :] * times, random)[0]
         return np.asarray(total * float(system.block.share))
     noisy = _noisy_each(way, statistics, random)
     if way.finish_first:
         return noisy
     if times > 1:
-        noisy = statistics + (noisy - statistics) / sqrt(times)
+        noisy = statistics + moved + (noisy - statistics) / sqrt(times)
     return _pooled(system, noisy, weights_of(way, len(statistics)))
 
 
