@@ -8,7 +8,7 @@ declared one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import isqrt, prod
 from pathlib import Path
@@ -181,6 +181,8 @@ def located(name: str, source: Any, suffixes: Sequence[str] = SUFFIXES) -> Any:
 
 LIMB = 2**26
 """Whole numbers up to 2^53 are added up in two parts, sums of which are whole numbers of 64 bits."""
+AT_ONCE = 2**18
+"""Numbers that are added up at once."""
 
 
 def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
@@ -193,9 +195,10 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
         return ExactVector(integers(values), one.step.denominator)
     if held.ball is not None:
         return _added(one.held.units, _place_balls(one, held.ball, values))
-    clipped, count = np.clip(np.nan_to_num(values, nan=0.0), low, high), one.step.denominator
+    count = one.step.denominator
     if held.lower is None or held.upper is None:
         # multiples of the grid itself: there is no width to take a share of
+        clipped = np.clip(np.nan_to_num(values, nan=0.0), low, high)
         steps = [round(Fraction(float(value)) * count) for value in clipped]
         if held.lower is not None:
             steps = [max(step, -((-held.lower * count) // 1)) for step in steps]
@@ -203,8 +206,13 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
             steps = [min(step, (held.upper * count) // 1) for step in steps]
         return _added(one.held.units, ExactVector(integers(steps), count))
     width = held.upper - held.lower
-    shares = (clipped - low) / float(width) if width else np.zeros(len(clipped))
-    sums, copies = _sums(one.held.units, np.clip(np.rint(shares * count), 0, count))
+
+    def whole(part: Array) -> Array:
+        clipped = np.clip(np.nan_to_num(part, nan=0.0), low, high)
+        shares = (clipped - low) / float(width) if width else np.zeros(len(part))
+        return np.clip(np.rint(shares * count), 0, count)
+
+    sums, copies = _sums(one.held.units, values, whole)
     step = width / count
     below = np.lcm.reduce([held.lower.denominator, step.denominator], dtype=object)
     return ExactVector(
@@ -214,16 +222,24 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
     )
 
 
-def _sums(alike: Alike | None, steps: Array) -> tuple[Integers, Integers]:
-    """Whole numbers up to 2^53 added up by class, number by number of a unit, and how many went into each sum."""
+def _sums(alike: Alike | None, values: Array, whole: Callable[[Array], Array]) -> tuple[Integers, Integers]:
+    """Values as whole numbers up to 2^53, and 1 of each; added up by class, number by number of a unit, where alike."""
     if alike is None:
+        steps = whole(values)
         return integers(steps), integers([1] * len(steps))
-    classes = np.repeat(np.array(alike.classes), np.array(alike.counts))
     sums = np.zeros((2, len(alike.copies), alike.length), dtype=np.int64)
-    for part, limb in zip(sums, (steps // LIMB, steps % LIMB), strict=True):
-        np.add.at(part, classes, limb.astype(np.int64).reshape(-1, alike.length))
+    ends, classes, each = np.cumsum(alike.counts), np.array(alike.classes), max(AT_ONCE // alike.length, 1)
+    for start in range(0, int(ends[-1]), each):
+        part = whole(values[start * alike.length : (start + each) * alike.length]).astype(np.int64)
+        part = part.reshape(-1, alike.length)
+        own = classes[np.searchsorted(ends, np.arange(start, start + len(part)), side="right")]
+        for total, limb in zip(sums, (part // LIMB, part % LIMB), strict=True):
+            if (own == own[0]).all():
+                total[own[0]] += limb.sum(axis=0)
+            else:
+                np.add.at(total, own, limb)
     high, low = (integers(part.reshape(-1).tolist()) for part in sums)
-    return high * LIMB + low, integers([copies for copies in alike.copies for _ in range(alike.length)])
+    return high * LIMB + low, integers(alike.numbers)
 
 
 def _added(alike: Alike | None, placed: ExactVector) -> ExactVector:

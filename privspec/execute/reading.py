@@ -114,7 +114,7 @@ def numbers(declared: Declared, array: NDArray[Any]) -> NDArray[np.float64]:
     if array.dtype.kind not in "biufUSO":
         refuse_unreadable(declared.name, "an array of numbers or texts")
     if array.dtype.kind in "biuf" and declared.read is number:
-        found = array.astype(np.float64)
+        found = array.astype(np.float64, copy=False)
         for _ in range(int(np.isnan(found).sum())):
             declared.told(None)
         return found

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, integers, multiply
+from privspec.execute import data
 from privspec.execute.data import Grid, place_entries
+from privspec.kernel.core.linear import Held
+from privspec.kernel.participation import Alike
 from tests.execute.holding import held
 
 
@@ -98,3 +103,19 @@ def test_a_record_in_its_ball_stays_where_it_is() -> None:
 def test_parts_are_joined_over_one_denominator() -> None:
     joined = ExactVector.joined([ExactVector(integers([1, 2]), 6), ExactVector(integers([3]), 4)])
     assert joined.fractions() == [Fraction(1, 6), Fraction(1, 3), Fraction(3, 4)]
+
+
+def test_units_are_added_up_some_at_a_time_and_no_number_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    alike, fine = Alike(2, (3, 1, 5, 2, 4), (0, 1, 0, 2, 1)), Fraction(1, 2**53)
+    values = np.random.default_rng(5).uniform(-1, 3, 30)
+    values[[3, 7, 29]] = np.nan, np.inf, -np.inf
+    ends = Fraction(-1, 3), Fraction(2)
+    held = Held("x", 0, 30, "entries", (30,), *ends, None, (), None, alike)
+    each = place_entries(Grid(replace(held, units=None), fine), values).fractions()
+    owners = [own for count, own in zip(alike.counts, alike.classes, strict=True) for _ in range(count)]
+    expected = [Fraction(0)] * 6
+    for i, value in enumerate(each):
+        expected[2 * owners[i // 2] + i % 2] += value
+    for size in (1, 4, 7, 2**18):
+        monkeypatch.setattr(data, "AT_ONCE", size)
+        assert place_entries(Grid(held, fine), values).fractions() == expected
