@@ -60,7 +60,7 @@ class Plan:
 
         try:
             if str(path) == "-":
-                return cls.of(parse(sys.stdin.read()).value, Path("the plan on standard input"))
+                return cls._of(parse(sys.stdin.read()).value, Path("the plan on standard input"))
             if path.stat().st_size > PLAN_BYTES:
                 raise _not_a_plan(path, "it is larger than 2 GB")
             data = parse(path.read_text(encoding="utf-8")).value
@@ -70,14 +70,19 @@ class Plan:
             raise _not_a_plan(path, "it is not a JSON document") from error
         except Refused as error:
             raise _not_a_plan(path, str(error)) from error
-        return cls.of(data, path)
+        return cls._of(data, path)
 
     @classmethod
     def of(cls, data: object, path: Path | None = None) -> Plan:
-        """A plan from its JSON document.
+        """A plan from its JSON document, which it takes a copy of.
 
         Raises: UsageError PS0711, PS0712.
         """
+        return cls._of(copy.deepcopy(data), path)
+
+    @classmethod
+    def _of(cls, data: object, path: Path | None) -> Plan:
+        """As `of`, from a document that nobody else holds."""
         where = path or Path("the plan")
         if not isinstance(data, dict) or not isinstance(data.get("format"), str):
             raise _not_a_plan(where, "it has no format")
@@ -90,7 +95,7 @@ class Plan:
                 f"{where} has plan format {version[:20]}; this privspec reads version {FORMAT_MAJOR}",
                 help="solve the spec again, or use the privspec that wrote the plan",
             )
-        return cls(copy.deepcopy(data), path)
+        return cls(data, path)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.digest == other.digest and self.document == other.document
@@ -353,8 +358,8 @@ class Plan:
         )
 
     def to_json(self) -> str:
-        """The document as text: what `-o` writes."""
-        return json.dumps(self.document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        """The document as text: what `-o` writes. The rows of an array stand in a line each."""
+        return _laid_out(self.document, "\n") + "\n"
 
     def write(self, path: Path | str) -> Plan:
         """Write the document atomically; the plan with its new place."""
@@ -372,6 +377,17 @@ class Plan:
 
         plan, known = self._verified()
         return plan_html(plan.document, plan._model(known), _judgement(known))
+
+
+def _laid_out(value: object, line: str) -> str:
+    """JSON with every item of an object, and every one of a list of lists or objects, in a line of its own."""
+    inner = line + " "
+    if isinstance(value, dict) and value:
+        items = (f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(one, inner)}" for key, one in value.items())
+        return f"{{{inner}{f',{inner}'.join(items)}{line}}}"
+    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        return f"[{inner}{f',{inner}'.join(_laid_out(one, inner) for one in value)}{line}]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _judged(text: str) -> Verification:

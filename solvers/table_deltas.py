@@ -118,7 +118,7 @@ class _Block:
         found = np.zeros((self.inputs, len(self.shown)))
         np.add.at(found, self.first, prices)
         np.subtract.at(found, self.second, self.ratios * prices)
-        return found @ self.shown
+        return np.asarray(found @ self.shown)
 
     def sets(self, t: Array, s: Array, u: Array, z: Array, q: Array, whole: Array) -> Sets:
         """Level sets of the prices z of t, and where slack is used, of the pairs whose delta has a price."""
@@ -219,7 +219,7 @@ class _Newton:
         slacks = tuple(block.slacks() for block in self.blocks)
         positive = tuple(np.maximum(part, 1e-2 / self.size) for part in self.measured(v, slacks))
         size = 1.0 / self.shape[0]
-        prices = [np.full(part.shape, size / 2) for part in positive]
+        prices: list[Array] = [np.full(part.shape, size / 2) for part in positive]
         for k in range(len(self.blocks)):
             prices[3 * k + 2] *= 2
         prices[-2] = np.ones(len(self.low))

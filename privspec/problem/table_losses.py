@@ -75,7 +75,7 @@ def amount(expr: syntax.Expr, scene: Pointwise, worlds: Worlds, *, worst_cases: 
             if worlds.prior is None:
                 text = "this average is over data without a model"
                 raise Failure("PS0401", term.span, text, help="write worst[ ... ], or add a model such as x ~ uniform")
-            average = cost * term.weight if average is None else average + cost * term.weight
+            average = _added(average, cost, term.weight)
             for one in apart:
                 if one.weight * term.weight < 0:
                     raise _rewarded(term.span)
@@ -124,11 +124,16 @@ def _body(expr: syntax.Expr, scene: Pointwise, worlds: Worlds) -> tuple[Costs, t
         if variation is not None:
             found.append(variation)
         else:
-            more = _costs(part, chances, worlds) * weight
-            cost = more if cost is None else cost + more
+            cost = _added(cost, _costs(part, chances, worlds), weight)
     if cost is None:
         cost = np.full((len(worlds.rows), len(worlds.columns)), Fraction(0), dtype=object)
     return cost, tuple(found)
+
+
+def _added(first: Costs | None, second: Costs, weight: Fraction) -> Costs:
+    """The first, if any, and a weight times the second: few sums have other weights than one."""
+    found: Costs = second if weight == 1 else second * weight
+    return found if first is None else first + found
 
 
 # --- total variations -----------------------------------------------------------------------------

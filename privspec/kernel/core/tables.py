@@ -90,14 +90,14 @@ def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
 def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
     """Numerators and common denominator of the executed law, whose rows sum to one."""
     table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
-    for number, row in enumerate(table):
-        if sum(row) != 1:
-            raise item.wrong(f"have a row, {number}, that does not sum to one")
     for below in {p.denominator for row in table for p in row}:
         whole = lcm(whole, below)
         if whole.bit_length() * size[0] * size[1] > DIGITS or whole.bit_length() > DIGITS >> 14:
             raise item.wrong("have no common denominator of a reasonable size")
-    return [[p.numerator * (whole // p.denominator) for p in row] for row in table], whole
+    for number, law in enumerate(laws := [[p.numerator * (whole // p.denominator) for p in row] for row in table]):
+        if sum(law) != whole:
+            raise item.wrong(f"have a row, {number}, that does not sum to one")
+    return laws, whole
 
 
 def broken(
