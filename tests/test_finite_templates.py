@@ -25,6 +25,7 @@ from privspec.noise.samplers import SystemRandomness
 from privspec.pipeline import Request
 from privspec.plan import Plan
 from privspec.sweep import sweep_spec
+from tests.plans import solved_text
 
 DRAWS = 100_000
 FALSE_ALARM = 1e-6 / 10
@@ -39,14 +40,14 @@ PEOPLE: dict[str, dict[str, list[str]]] = {
     "power_means": {"x": ["1", "10", "4"]},
 }
 """Columns of a file; a person in each row, over and over."""
-SMALLER: dict[str, dict[str, str]] = {"geo_indistinguishability": {"side": "4"}}
+SMALLER: dict[str, dict[str, int]] = {"geo_indistinguishability": {"side": 4}}
 """Parameters for a quick run."""
 
 ALL = ("counting_query", *PEOPLE)
 
 
-def solved(name: str, **parameters: Any) -> Plan:
-    return Problem(template_text(name)).solve(**{**SMALLER.get(name, {}), **parameters})
+def solved(name: str) -> Plan:
+    return Plan(solved_text(template_text(name), **SMALLER.get(name, {})))
 
 
 def label(value: Any) -> Any:

@@ -17,6 +17,7 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.families.linear.masks import write_key
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
+from tests.plans import solved_text
 
 SUM = """parties: owner in 1..3
 variables:
@@ -84,11 +85,6 @@ FAMILIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def plans() -> dict[str, Plan]:
-    return {name: Problem(one.spec).solve() for name, one in FAMILIES.items()}
-
-
 def messages(plan: Plan, one: Family, folder: Path, seed: int | None = None) -> list[Path]:
     """Every party's message by itself; from a seed, no ledger is charged."""
     folder.mkdir(exist_ok=True)
@@ -124,8 +120,9 @@ def refused(plan: Plan, sent: Sequence[Path]) -> str:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_messages_become_a_release_or_are_refused(name: str, plans: dict[str, Plan], tmp_path: Path) -> None:
-    plan, one = plans[name], FAMILIES[name]
+def test_messages_become_a_release_or_are_refused(name: str, tmp_path: Path) -> None:
+    one = FAMILIES[name]
+    plan = Plan(solved_text(one.spec))
     assert plan.by_messages
     sent = messages(plan, one, tmp_path / "own", 7)
     release = plan.combine(sent)
@@ -143,9 +140,10 @@ def test_messages_become_a_release_or_are_refused(name: str, plans: dict[str, Pl
 
 
 @pytest.mark.parametrize("name", [name for name, one in FAMILIES.items() if one.truth is not None])
-def test_messages_have_the_law_of_a_run(name: str, plans: dict[str, Plan], tmp_path: Path) -> None:
+def test_messages_have_the_law_of_a_run(name: str, tmp_path: Path) -> None:
     """Means and variances of 25 releases by messages, against those that the plan states."""
-    plan, one = plans[name], FAMILIES[name]
+    one = FAMILIES[name]
+    plan = Plan(solved_text(one.spec))
     drawn = np.array(
         [np.ravel(plan.combine(messages(plan, one, tmp_path / "m", seed)).outputs["O"])[0] for seed in range(25)]
     )

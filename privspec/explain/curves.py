@@ -157,8 +157,8 @@ class RenyiCurve:
         """Whether an outcome may have these chances in two neighbouring worlds (k,)."""
         orders = ORDERS if self.order is None else np.array([self.order])
         most = self.amount * orders if self.order is None else self.amount
-        pairs = (hits, alarms), (alarms, hits)
-        return np.logical_and(*((_divergences(orders, p, q) <= most).all(axis=1) for p, q in pairs))
+        there, back = _divergences(orders, hits, alarms), _divergences(orders, alarms, hits)
+        return ((there <= most) & (back <= most)).all(axis=1)
 
     def misses(self, false_alarms: float) -> float:
         return self.least_misses([false_alarms])[0]

@@ -197,6 +197,7 @@ _TEXTS: Mapping[type[s.Node], Callable[[Any], str]] = {
     s.Call: lambda n: f"{n.function}({listed(n.arguments)})",
     s.Counting: lambda n: n.text,
     s.SetOf: lambda n: f"{{{listed(n.items)}}}",
+    s.Numbers: lambda n: f"{{{listed(n.items)}}}",
     s.TupleOf: lambda n: f"({listed(n.items)})",
     s.Vector: lambda n: f"[{listed(n.items)}]",
     s.Negate: lambda n: f"-{_at(n.operand, _UNARY)}",

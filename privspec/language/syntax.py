@@ -69,6 +69,10 @@ class SetOf(Node):
     items: tuple[Expr, ...]
 
 
+class Numbers(SetOf):
+    """The numbers that a condition allows, perhaps many: walks pass them by, as there is no name among them."""
+
+
 class TupleOf(Node):
     """`(a, b)`: two items or more; parentheses around one expression leave no node."""
 

@@ -15,7 +15,8 @@ _FIELDS: dict[type[Node], tuple[str, ...]] = {}
 def _field_names(kind: type[Node]) -> tuple[str, ...]:
     found = _FIELDS.get(kind)
     if found is None:
-        found = tuple(f.name for f in fields(kind) if f.name not in {"span", "name_span"})
+        leaf = issubclass(kind, syntax.Numbers)
+        found = () if leaf else tuple(f.name for f in fields(kind) if f.name not in {"span", "name_span"})
         _FIELDS[kind] = found
     return found
 

@@ -410,7 +410,8 @@ class _Reader:
                 raise Failure(
                     "PS0206", places[name], message, help=f"{name} is in {self._domain(name, table).describe()}"
                 )
-            listed = syntax.SetOf(tuple(_literal(value) for value in values), span=places[name])
+            kind = syntax.SetOf if any(isinstance(value, str) for value in values) else syntax.Numbers
+            listed = kind(tuple(_literal(value) for value in values), span=places[name])
             settings.append(syntax.Keyword(name, listed, span=places[name]))
         return syntax.Counting(call.function, (*head, *public, *settings), text, span=call.span)
 

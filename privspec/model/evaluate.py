@@ -194,6 +194,8 @@ def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
             values = [evaluate(item, environment) for item in expr.items]
             rows = any(isinstance(item, syntax.Vector) for item in expr.items)
             return stack(values, expr.span) if rows else _joined(values, expr.span)
+        case syntax.Numbers():
+            return tuple(item.value for item in expr.items if isinstance(item, syntax.Number))
         case syntax.SetOf():
             return tuple(_symbol(item, environment) for item in expr.items)
         case syntax.Negate():
