@@ -497,14 +497,28 @@ MEETING = 1e-7
 
 
 def farthest(sizes: Array, count: int, apart: int) -> float:
-    """The bound of `kernel.participation.farthest` for sizes |G_ij| (n, n), all choices at once."""
-    n = len(sizes)
-    at = np.arange(n)
-    before = np.where(at[None, :] <= at[:, None] - apart, sizes, 0.0)
-    behind = np.where(at[None, :] >= at[:, None] + apart, sizes, 0.0)[:, ::-1]
-    sides = [_best(side, count - 1, apart) for side in (before, behind)]
-    totals = np.diag(sizes) + np.max([sides[0][c] + sides[1][count - 1 - c] for c in range(count)], axis=0)
-    return float(_best(totals[None, :], count, apart)[-1][0])
+    """The bound of `kernel.lengths.farthest` for sizes |G_ij| (n, n)."""
+    return max(float(ends.max()) for ends, _ in rows_of_places(sizes, count, apart))
+
+
+def rows_of_places(sizes: Array, count: int, apart: int) -> list[tuple[Array, Indices]]:
+    """For 1, 2, .. `count` places that lie apart: that bound (n,) by the last of them, and the one before it.
+
+    Sizes of neighbours in a choice are added up as they are, those of others at their largest for each place.
+    """
+    at = np.arange(len(sizes))
+    own = np.diag(sizes).copy()
+    if count > 2:
+        before = np.where(at[None, :] <= at[:, None] - 2 * apart, sizes, 0.0)
+        behind = np.where(at[None, :] >= at[:, None] + 2 * apart, sizes, 0.0)[:, ::-1]
+        sides = [_best(side, count - 2, apart) for side in (before, behind)]
+        own += np.max([sides[0][c] + sides[1][count - 2 - c] for c in range(count - 1)], axis=0)
+    found = [(own, np.full(len(at), -1))]
+    steps = np.where(at[None, :] <= at[:, None] - apart, 2 * sizes, -np.inf)
+    for _ in range(count - 1):
+        totals = steps + found[-1][0]
+        found.append((own + totals.max(axis=1), totals.argmax(axis=1)))
+    return found
 
 
 def _best(values: Array, count: int, apart: int) -> list[Array]:

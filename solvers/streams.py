@@ -30,6 +30,7 @@ from privspec.solvers.programs import (
     Streams,
     Watch,
     box_vertices,
+    rows_of_places,
     same_rows,
 )
 from scipy import sparse
@@ -67,6 +68,7 @@ class Epochs:
         self.size = self.effects.shape[1]
         self.padded = np.column_stack([self.effects, np.zeros(len(self.effects))])
         self.logs, self.vectors = np.zeros(classes), np.zeros((classes, units, self.rank))
+        self.started: tuple[Array, Array] = np.zeros(0), self.vectors[:0]
         self.root = np.zeros((len(self.effects), 0))
 
     def run(self) -> None:
@@ -74,14 +76,19 @@ class Epochs:
         from scipy.optimize import minimize  # slow to load
 
         classes, units = self.places.shape
-        first = self.directions
-        if first is None:
-            generator = np.random.default_rng(0)
-            first = np.eye(units, self.rank) + 0.3 * generator.standard_normal((classes, units, self.rank))
-        start = np.concatenate([np.full(classes, -np.log(classes)), first.ravel()])
-        options = {"maxiter": ROUNDS, "maxfun": ROUNDS, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
+        known, logs = len(self.started[0]), np.full(classes, -np.log(classes))
+        generator = np.random.default_rng(0)
+        first = np.eye(units, self.rank) + 0.3 * generator.standard_normal((classes, units, self.rank))
+        first = first if self.directions is None else self.directions
+        if known:
+            # classes that were there before go on from where they were, others begin with little weight
+            logs[:known], logs[known:] = self.started[0], self.started[0].max() + LITTLE
+            first[:known] = self.started[1]
+        start = np.concatenate([logs, first.ravel()])
+        rounds = FEWER if len(self.started[0]) else ROUNDS
+        options = {"maxiter": rounds, "maxfun": rounds, "maxcor": 30, "ftol": 0.0, "gtol": 0.0}
         with suppress(Closed):
-            for _ in range(RESTARTS):
+            for _ in range(1 if rounds == FEWER else RESTARTS):
                 # round-off of the value ends a search that slopes would carry on: begin again without its history
                 found = minimize(self._negative, start, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
                 start = found.x
@@ -122,6 +129,13 @@ class Epochs:
         if self.value - self.bound <= self.tolerance * self.value or self.watch.expired:
             raise Closed
 
+    def joined(self, more: Indices) -> Epochs:
+        """The same with more classes, of numbers with one sign."""
+        signs = None if self.directions is None else np.vstack([self.directions, np.ones((*more.shape, 1))])
+        found = Epochs(self.effects, np.vstack([self.places, more]), self.dimension, self.tolerance, self.watch)
+        found.directions, found.started = signs, (self.logs, self.vectors)
+        return found
+
     def gram(self) -> Array:
         """Effects' Sigma^-1 effects at the best covariance Sigma."""
         inverse = np.linalg.pinv(self.root) @ self.effects
@@ -133,7 +147,8 @@ class Epochs:
         rows = np.repeat(self.places.ravel(), self.rank)
         columns = np.repeat(np.arange(classes), units)[:, None] * self.rank + np.arange(self.rank)
         values = self.vectors.reshape(-1) * np.sqrt(self.rank)
-        kept = rows < self.size
+        # classes of next to no weight are left out: the bound is that of the others
+        kept = (rows < self.size) & np.repeat(self.logs >= self.logs.max() + LIGHT, units * self.rank)
         shape = (self.size, classes * self.rank)
         matrix = sparse.csc_array((values[kept], (rows[kept], columns.ravel()[kept])), shape=shape)
         return matrix, np.repeat(np.exp(self.logs) / self.rank, self.rank)
@@ -162,12 +177,16 @@ def solve_streams(
         every = _signs(places.shape[1])
         signs = np.tile(every, (len(places), 1))[:, :, None]
         places = np.repeat(places, len(every), axis=0)
-    found = Epochs(effects, places, stream.dimension, 0.9 * tolerance, watch, directions=signs)
+    wanted = 0.9 * tolerance if stream.exactly else BRACKET
+    found = Epochs(effects, places, stream.dimension, wanted, watch, directions=signs)
     found.run()
+    root = found.root
+    if not stream.exactly:
+        found, root = _with_worst(found, stream, watch)
     matrix, weights = found.differences()
     dual = DualPoint((sparse.csc_array(matrix * stream.reach),), (weights / weights.max(),))
     bound = lower_bound(program, dual)
-    best = package(program, reduced.basis @ found.root, dual, bound, "fixed epochs, dual ascent", watch)
+    best = package(program, reduced.basis @ root, dual, bound, "epochs, dual ascent", watch)
     if not stream.exactly:
         root = banded(effects, found.gram(), stream.apart, watch)
         band = package(program, reduced.basis @ root, dual, bound, "strategy in a band", watch)
@@ -175,6 +194,50 @@ def solve_streams(
     if watch.expired and best.relative_gap > tolerance and stream.exactly:
         raise OutOfTimeError(best)
     return best
+
+
+BRACKET = 2e-3
+"""Relative gap for units that lie farther apart, over the choices that were looked at so far."""
+FEWER = 40
+"""Steps between two such looks."""
+LOOKED = 40
+"""Times that choices which move more than they may are looked for."""
+WORK = 1.2e10
+"""Cubes of the number of units that all this takes at most."""
+LITTLE, LIGHT = -6.0, -16.0
+"""Logarithms of shares of the heaviest class: that of a new one, and those that are left out."""
+
+
+def _with_worst(found: Epochs, stream: Streams, watch: Watch) -> tuple[Epochs, Array]:
+    """The classes of the best bound, with choices that move most beside the first; the best root of a covariance."""
+    best, least, root = found, np.inf, found.root
+    for _ in range(min(LOOKED, int(WORK / (FEWER * found.size**3)) + 1)):
+        sizes = np.abs(found.gram())
+        ways = rows_of_places(sizes, stream.count, stream.apart)
+        reached = max(float(ends.max()) for ends, _ in ways)
+        value = float(np.sum(found.root**2)) * reached
+        if value < least:
+            least, root = value, found.root
+        known = {tuple(row) for row in found.places.tolist()}
+        more = [row for row in _choices(ways, found.places.shape[1]) if row not in known]
+        if least - best.bound <= BRACKET * least or watch.expired:
+            break
+        found = found.joined(np.array(more, dtype=np.intp).reshape(len(more), -1) if more else found.places[:0])
+        found.run()
+        best = max(best, found, key=lambda one: one.bound)
+    return best, root
+
+
+def _choices(ways: list[tuple[Array, Indices]], units: int) -> list[tuple[int, ...]]:
+    """For each last place the choice of so many places that moves most, if any moves as much as most of them."""
+    ends = ways[units - 1][0]
+    found = []
+    for last in np.flatnonzero(np.isfinite(ends) & (ends >= np.median(ends[np.isfinite(ends)]))).tolist():
+        row = [last]
+        for _, before in reversed(ways[1:units]):
+            row.append(int(before[row[-1]]))
+        found.append(tuple(row[::-1]))
+    return found
 
 
 SIGNED = 6

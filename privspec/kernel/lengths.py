@@ -176,14 +176,24 @@ def best(values: list[int], count: int, apart: int) -> list[list[int]]:
 def farthest(gram: list[list[int]], count: int, apart: int) -> int:
     """At least the sum of G_ij v_i'v_j over units that change: up to `count`, `apart` from each other or more.
 
-    |v_i'v_j| <= 1, so that unit i adds at most t_i, G_ii and the largest |G_ij| of others that may change with it.
+    |v_i'v_j| <= 1. Of units that change next to each other |G_ij| is added up as it is; of all others, which are twice
+    as far apart or more, at its largest for each unit by itself.
     """
-    totals = []
+    own, far = list[int](), 2 * apart
     for i, row in enumerate(gram):
-        sides = [list(map(abs, row[: max(i + 1 - apart, 0)])), list(map(abs, row[i + apart :]))[::-1]]
-        left, right = ([one[-1] for one in best(side if any(side) else [], count - 1, apart)] for side in sides)
-        totals.append(abs(row[i]) + max(a + b for a, b in zip(left, reversed(right), strict=True)))
-    return best(totals, count, apart)[-1][-1]
+        sides = [list(map(abs, row[: max(i + 1 - far, 0)])), list(map(abs, row[i + far :]))[::-1]]
+        left, right = ([one[-1] for one in best(side if any(side) else [], max(count - 2, 0), apart)] for side in sides)
+        own.append(abs(row[i]) + max(a + b for a, b in zip(left, reversed(right), strict=True)))
+    ends, most = own, max(own)
+    for _ in range(count - 1):
+        # the largest sum of so many units by the last of them
+        twice = (
+            [2 * abs(v) + end for v, end in zip(row[: max(i + 1 - apart, 0)], ends, strict=False)]
+            for i, row in enumerate(gram)
+        )
+        ends = [(one + max(some)) if some else -1 for one, some in zip(own, twice, strict=True)]
+        most = max(most, *ends)
+    return most
 
 
 def charged(rows: list[dict[int, Fraction]], moved: Difference, amount: Fraction, dimension: int) -> Fraction | None:
