@@ -13,7 +13,7 @@ import numpy as np
 from privspec.core.diagnostics import PrivspecError
 from privspec.core.records import dataclass, replace
 from privspec.kernel import Claim, Report, judge
-from privspec.kernel.core.case import PLAN
+from privspec.kernel.core.problem import PLAN
 from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Release, chosen_rows
-from privspec.kernel.core.problem import View
+from privspec.kernel.core.problem import PLAN, Case, View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.linear_figures import doubles

@@ -13,11 +13,10 @@ from math import prod
 
 from flint import ctx
 
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import ball, end, exp_up
-from privspec.kernel.core.problem import View
+from privspec.kernel.core.problem import Bound, Case, Rules, View
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
-from privspec.kernel.points import PURE, Held, guarantees_of, judge_view, reach_of_reports
+from privspec.kernel.points import PURE, Held, guarantees_of, judge_epsilon, judge_view, reach_of_reports
 from privspec.kernel.quality.stated import judge_loss
 
 NOTE = "real-cells"
@@ -180,12 +179,8 @@ class CellRules(Rules):
         guarantees = guarantees_of(case, block, PURE)
         epsilon = cells.epsilon()
         for one in guarantees:
-            said, asked = one.achieved.get("epsilon"), one.asked["epsilon"]
-            holds = epsilon is not None and said is not None and epsilon <= said <= asked
-            holds = holds and set(one.achieved) == {"epsilon"} and one.because == (NOTE,)
             figure = "some report tells for certain" if epsilon is None else f"epsilon {float(epsilon):.8g}"
-            tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(asked):.8g} is asked for"
-            case.says("privacy", holds, f"{block.output}, {one.obligation.neighbours}: {figure}{tail}", one.number)
+            judge_epsilon(case, block, one, epsilon, figure, NOTE)
         (bound,) = case.claims.fields(optional=("bound",))
         strictest = min(one.asked["epsilon"] for one in guarantees)
         derived = None if bound.absent else lower_bound(block, strictest, bound)

@@ -13,10 +13,9 @@ from math import gcd
 
 from flint import arb, arb_mat, ctx, fmpz_poly
 
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Guarantee, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, Size, read
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 

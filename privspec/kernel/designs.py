@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.case import PLAN, Case
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import fraction
-from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.problem import PLAN, Case, read_frame
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP

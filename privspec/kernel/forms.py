@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from privspec.kernel.core.case import Rules
+from privspec.kernel.core.problem import Rules
 
 HOMES = {
     "linear": ("personal", "PartyRules"),

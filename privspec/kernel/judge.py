@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from privspec.kernel.core.case import Case
+from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.report import Claim, Report

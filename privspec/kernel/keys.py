@@ -14,9 +14,8 @@ from math import ceil, comb, floor
 
 from flint import arb, ctx
 
-from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, exp_up, gaussian_delta_up
-from privspec.kernel.core.problem import Guarantee, Unit, read_guarantees
+from privspec.kernel.core.problem import Case, Guarantee, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_lines, judge_loss

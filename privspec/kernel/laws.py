@@ -13,10 +13,10 @@ from math import ceil, expm1, floor, inf, lcm, log, prod
 
 from flint import arb, ctx, fmpq, fmpq_mat
 
-from privspec.kernel.core.case import Case
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.numbers import ball, end, rational, sqrt_down
+from privspec.kernel.core.problem import Case
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes_rules import MIXTURES
 from privspec.kernel.quality.tables import Executed as Drawn

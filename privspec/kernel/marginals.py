@@ -24,11 +24,10 @@ from flint import arb, ctx, fmpq
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.chains import FINEST, variance
-from privspec.kernel.core.case import Case
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import size_of
 from privspec.kernel.core.numbers import ball, end, fraction, rational
-from privspec.kernel.core.problem import Obligation, Unit, View
+from privspec.kernel.core.problem import Case, Obligation, Unit, View
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import wrong_person
 

@@ -20,11 +20,10 @@ from math import prod
 from flint import arb, ctx, fmpq_mat, fmpz_mat
 
 from privspec.kernel.allowed import largest_mu_squared
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import Matrix, dot, read_matrix
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Guarantee, Obligation, Unit, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Obligation, Rules, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.marginals import (
     AMONG,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from privspec.kernel.core.case import NOTHING, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import Difference, Held, Release
 from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, units_of
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Guarantee, Measure, read_guarantees
+from privspec.kernel.core.problem import NOTHING, Case, Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.placed import PlacedRules
 from privspec.kernel.trust import NORMS, Asserted

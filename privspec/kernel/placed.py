@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.kernel.core.case import Case
 from privspec.kernel.core.linear import Matrix, Measured, Release
 from privspec.kernel.core.linear_privacy import units_of
 from privspec.kernel.core.numbers import fraction, sqrt_down
-from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.problem import Case, Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.quality.linear import LinearRules, listed
 from privspec.kernel.quality.linear_figures import beside

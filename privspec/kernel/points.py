@@ -12,9 +12,8 @@ from math import prod
 
 from flint import arb, ctx
 
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Guarantee, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 
@@ -270,11 +269,8 @@ class PointRules(Rules):
 
     def judge(self, case: Case) -> Points:
         points = read_points(case.block, case.mechanism)
-        block, trust = points.block, case.frame.trust
-        held = [(data.name, data.party) for data in case.frame.data]
-        if held != [(block.source, block.party)] or trust.means.shared:
-            raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"each report is of one point alone, under trust {trust.kind}")
+        block = points.block
+        judge_view(case, block, "point")
         text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
         case.says("rounding", True, text)
         if block.moved:
@@ -303,18 +299,15 @@ class PointRules(Rules):
 
     def _guarantee(self, case: Case, points: Points, guarantee: Guarantee) -> Fraction | None:
         """Whether a line holds; the least loss under it, where it is one by distance."""
-        asked, said, epsilon = guarantee.obligation, guarantee.achieved.get("epsilon"), guarantee.asked["epsilon"]
+        asked, epsilon = guarantee.obligation, guarantee.asked["epsilon"]
         metric = asked.measure.distance
         by_distance = asked.measure.name == METRIC and metric in NORM_OF
         epsilon_of = rate(points, str(metric)) if by_distance else whole(points)
         known = by_distance or (asked.measure.name in PURE and metric is None)
-        holds = epsilon_of is not None and said is not None and epsilon_of <= said <= epsilon
-        holds = holds and known and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (NOTE,)
         figure = "no epsilon" if epsilon_of is None else f"epsilon {float(epsilon_of):.8g}"
-        unit = f" per unit of {metric} distance" if by_distance else ""
-        tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(epsilon):.8g} is asked for"
-        head = f"{points.block.output}, {asked.neighbours}: {figure}{unit}"
-        case.says("privacy", holds, f"{head}, from {points.norm} noise of scale {points.scale}{tail}", guarantee.number)
+        figure += f" per unit of {metric} distance" * by_distance
+        text = f"{figure}, from {points.norm} noise of scale {points.scale}"
+        judge_epsilon(case, points.block, guarantee, epsilon_of if known else None, text, NOTE)
         return least_loss(points.block, str(metric), epsilon) if by_distance and epsilon else None
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
@@ -332,6 +325,15 @@ def judge_view(case: Case, block: Held, of: str) -> None:
     if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
         raise case.block.wrong("is about other data, or other trust, than the problem")
     case.says("view", True, f"each report is of one {of} alone, under trust {trust}")
+
+
+def judge_epsilon(case: Case, block: Held, one: Guarantee, least: Fraction | None, figure: str, note: str) -> None:
+    """Whether a plan states an epsilon between what was derived, if there is any, and what is asked for."""
+    said, asked = one.achieved.get("epsilon"), one.asked["epsilon"]
+    holds = least is not None and said is not None and least <= said <= asked
+    holds = holds and set(one.achieved) == {"epsilon"} and one.because == (note,)
+    tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(asked):.8g} is asked for"
+    case.says("privacy", holds, f"{block.output}, {one.obligation.neighbours}: {figure}{tail}", one.number)
 
 
 def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs: tuple[str, ...]) -> Bound:

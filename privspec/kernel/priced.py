@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import Frame, Guarantee, Share, View
+from privspec.kernel.core.problem import Bound, Case, Frame, Guarantee, Rules, Share, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.personal import PartyRules
 from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown

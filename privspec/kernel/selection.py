@@ -13,10 +13,9 @@ from math import ceil, comb, factorial, floor, prod
 
 from flint import arb, ctx
 
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.composition import NONE, proves
 from privspec.kernel.core.numbers import ball, end, exp_up
-from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Unit, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Frame, Guarantee, Obligation, Rules, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import SAID, judge_loss

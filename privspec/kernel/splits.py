@@ -15,11 +15,10 @@ from math import ceil, exp, floor, sinh, sqrt
 from flint import arb, ctx
 
 from privspec.kernel.allowed import largest_mu_squared, mass
-from privspec.kernel.core.case import Case
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
 from privspec.kernel.core.numbers import ball, exp_down, exp_up, rational
-from privspec.kernel.core.problem import Guarantee, Obligation
+from privspec.kernel.core.problem import Case, Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.lemmas.votes import Executed as Winner

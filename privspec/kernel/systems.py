@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.case import PLAN, Bound, Case, Rules
 from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_mu_up
 from privspec.kernel.core.numbers import sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Data, Guarantee, Obligation, Share, Unit, View, read_frame, read_guarantees
+from privspec.kernel.core.problem import (
+    PLAN,
+    Bound,
+    Case,
+    Data,
+    Guarantee,
+    Obligation,
+    Rules,
+    Share,
+    Unit,
+    View,
+    read_frame,
+    read_guarantees,
+)
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of

@@ -374,11 +374,9 @@ class _Reader:
                 hint = f"write {call.function}({spell(first.base)}), with conditions after it"
                 raise Failure("PS0206", first.span, f"{call.function} is about the whole table", help=hint)
             if len(columns) > 1 and call.function != "sum":
+                said = f"{call.function} is about one column"
                 raise Failure(
-                    "PS0206",
-                    first.span,
-                    f"{call.function} is about one column",
-                    help="as in {}".format(f"{call.function}({spell(columns[0])})"),
+                    "PS0206", first.span, said, help="as in {}".format(f"{call.function}({spell(columns[0])})")
                 )
             for column in columns:
                 if column.base != columns[0].base:

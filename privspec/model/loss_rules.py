@@ -457,13 +457,9 @@ def _check(line: syntax.Independence, named: list[str], reader: RequirementReade
     if twice is not None:
         raise Failure("PS0320", line.span, f"{twice} is named twice in this line")
     if not reader.scope.of("output").keys() & set(named):
-        raise Failure(
-            "PS0322",
-            line.span,
-            "this line names no output, so that no mechanism could obey it",
-            label="nothing here is drawn by the mechanism",
-            help="what is believed of the data is written under background, as in (sex, y) ~ categorical(...)",
-        )
+        text = "this line names no output, so that no mechanism could obey it"
+        hint = "what is believed of the data is written under background, as in (sex, y) ~ categorical(...)"
+        raise Failure("PS0322", line.span, text, label="nothing here is drawn by the mechanism", help=hint)
     if line.tolerance is not None:
         tolerance = evaluate(line.tolerance, reader.public)
         if not isinstance(tolerance, Fraction) or not 0 <= tolerance < 1:

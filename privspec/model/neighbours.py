@@ -72,14 +72,9 @@ class InputBlock:
         """
         if self.size > ENUMERATION_LIMIT:
             what = "cells" if self.layout == "cells" else "numbers"
-            raise SpecError.at(
-                self.source,
-                self.span,
-                "PS0225",
-                f"{self.name} has {self.size:,} {what}; at most {ENUMERATION_LIMIT:,} can be laid out in memory",
-                label=f"{self.size:,} {what}",
-                help="use fewer attributes, or coarser ones" if self.layout == "cells" else None,
-            )
+            text = f"{self.name} has {self.size:,} {what}; at most {ENUMERATION_LIMIT:,} can be laid out in memory"
+            hint = "use fewer attributes, or coarser ones" if self.layout == "cells" else None
+            raise SpecError.at(self.source, self.span, "PS0225", text, label=f"{self.size:,} {what}", help=hint)
 
     @cached_property
     def lower(self) -> Array:
@@ -100,20 +95,12 @@ class InputBlock:
         """Coordinates of a record: of one factor of the outermost power, for each person."""
         if self.layout == "cells":
             return 1
-        shape = self.domain.shape
-        return self._count(shape[1:] if isinstance(self.domain, Power) else shape)
+        return prod(self.domain.shape[isinstance(self.domain, Power) :])
 
     @property
     def party_length(self) -> int:
         """Coordinates that one person of the index set holds; all of them if there is none."""
         return self.size // self.type.shape[0] if self.index else self.size
-
-    @staticmethod
-    def _count(shape: tuple[int, ...]) -> int:
-        count = 1
-        for extent in shape:
-            count *= extent
-        return count
 
     def runs(self, length: int) -> tuple[Indices, ...]:
         """The coordinates, so many at a time."""

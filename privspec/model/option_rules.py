@@ -213,13 +213,9 @@ def _site(expr: syntax.Expr, scope: Scope, report: Report) -> str | None:
         report.error("PS0271", expr.span, f"nothing is called {found.id}", help=hint)
         return None
     if declared.what in NOT_SITES:
-        report.error(
-            "PS0271",
-            expr.span,
-            f"noise at {found.id} hides nothing: {NOT_SITES[declared.what]}",
-            others=((declared.span, declared.with_article),),
-            help=f"noise can enter at {listing(sites, 'or')}" if sites else None,
-        )
+        text = f"noise at {found.id} hides nothing: {NOT_SITES[declared.what]}"
+        help_ = f"noise can enter at {listing(sites, 'or')}" if sites else None
+        report.error("PS0271", expr.span, text, others=((declared.span, declared.with_article),), help=help_)
         return None
     return form.format(found.id)
 

@@ -75,13 +75,12 @@ class _Statistics:
         if self.without_number and self.beside:
             call = self.without_number[0]
             table = self._about(call)
-            raise Failure(
-                "PS0530",
-                call.span,
-                f"what an error of this {call.function} weighs beside others depends on the number of records",
-                help=f"declare how many are expected: input {table} in table(...)^1000; while "
-                "records are added or removed, that number serves the loss alone",
+            text = f"what an error of this {call.function} weighs beside others depends on the number of records"
+            hint = (
+                f"declare how many are expected: input {table} in table(...)^1000; while "
+                "records are added or removed, that number serves the loss alone"
             )
+            raise Failure("PS0530", call.span, text, help=hint)
         variables = [new for one in spec.variables for new in self.added.get(one.target.name, [one])]
         return replace(spec, variables=tuple(variables), loss=loss)  # type: ignore[arg-type]
 

@@ -355,15 +355,13 @@ class Typer:
             raise Failure("PS0209", item.span, f"an index is one number, not {kind.describe()}")
         value = self.public(item)
         if isinstance(value, Fraction) and (value.denominator != 1 or not 1 <= value <= extent):
-            raise Failure(
-                "PS0209",
-                item.span,
-                f"there is no entry {show(value)}",
-                label=f"entries are counted from 1 to {extent}",
-                help=f"the first is {self._text(expr.base)}[1], the last {self._text(expr.base)}[{extent}]"
+            text = f"there is no entry {show(value)}"
+            help_ = (
+                f"the first is {self._text(expr.base)}[1], the last {self._text(expr.base)}[{extent}]"
                 if len(base.shape) == 1
-                else None,
+                else None
             )
+            raise Failure("PS0209", item.span, text, label=f"entries are counted from 1 to {extent}", help=help_)
 
     def _attribute(self, expr: syntax.Attribute, bound: Bindings) -> Type:
         match expr.base:

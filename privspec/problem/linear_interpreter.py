@@ -22,7 +22,6 @@ from privspec.language.walk import names_used, walk
 from privspec.model.domains import Table, Tables, Type
 from privspec.model.evaluate import (
     Environment,
-    Reader,
     bind_call,
     evaluate,
     floats,
@@ -33,6 +32,7 @@ from privspec.model.evaluate import (
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Arguments, library
 from privspec.model.reports import COMPUTED
+from privspec.model.targets import environment
 from privspec.model.values import Value, joined_length
 from privspec.problem.linear_affine import (
     FROM,
@@ -113,12 +113,6 @@ def unsupported(
 _NOT_EXPRESSIONS = syntax.RangeOf | syntax.Keyword | syntax.Member | syntax.Condition | syntax.Comprehension
 
 
-def environment_of(model: Model, local: Mapping[str, Value]) -> Environment:
-    """What the model's evaluator needs to know of public values."""
-    sizes = {name: party.size for name, party in model.parties.items()}
-    return Environment({**model.values, **local}, sizes, Reader(model.base, dict(model.files)))
-
-
 @dataclass(eq=False)
 class Interpreter:
     """Affine values of the nodes of a model.
@@ -182,12 +176,8 @@ class Interpreter:
         at, share = self.layout.places[name]
         width = share.width
         if not node.type.numeric and not isinstance(node.type.element, Tables):
-            raise unsupported(
-                self.model.source,
-                node.span,
-                f"solve cannot add noise to {name}, {node.type.describe()}",
-                help_=COMPUTED,
-            )
+            text = f"solve cannot add noise to {name}, {node.type.describe()}"
+            raise unsupported(self.model.source, node.span, text, help_=COMPUTED)
         place = SparseMatrix.of((width, self.layout.width), np.arange(width), np.arange(at, at + width), np.ones(width))
         if share.partition is not None:
             each = Affine((share.partition.number, *node.type.shape[1:]), np.zeros(width), {own_symbol(INPUTS): place})
@@ -249,16 +239,15 @@ class Interpreter:
         return name in self.model.values
 
     def _environment(self, local: Mapping[str, Binding]) -> Environment:
-        return environment_of(self.model, {n: value for n, value in local.items() if not isinstance(value, Member)})
+        return environment(self.model, {n: value for n, value in local.items() if not isinstance(value, Member)})
 
     def _not_linear(self, span: Span, message: str) -> UnsupportedError:
-        return unsupported(
-            self.model.source,
-            span,
-            f"{message}; solve adds noise to linear answers",
-            help_="release the linear parts, such as sums, and compute this from them with `output NAME = ...`, which "
-            f"costs no privacy; {COMPUTED}",
+        text = f"{message}; solve adds noise to linear answers"
+        hint = (
+            "release the linear parts, such as sums, and compute this from them with `output NAME = ...`, which "
+            f"costs no privacy; {COMPUTED}"
         )
+        return unsupported(self.model.source, span, text, help_=hint)
 
     def _affine(self, expr: syntax.Expr, local: dict[str, Binding]) -> Affine:
         return self._as_affine(self.expression(expr, local), expr.span)
@@ -390,12 +379,8 @@ class Interpreter:
             if not isinstance(place, Fraction) or place.denominator != 1 or axis >= len(value.shape):
                 raise self._not_linear(item.span, "a whole number is expected here")
             if not 1 <= place <= value.shape[axis]:
-                raise unsupported(
-                    self.model.source,
-                    item.span,
-                    f"there is no entry {place}: it has {value.shape[axis]}",
-                    "PS0209",
-                )
+                text = f"there is no entry {place}: it has {value.shape[axis]}"
+                raise unsupported(self.model.source, item.span, text, "PS0209")
             at.append(int(place) - 1)
         taken = np.arange(value.size).reshape(value.shape)[tuple(at)]
         found = value.taken(np.asarray(taken).reshape(-1), np.shape(taken))

@@ -23,6 +23,7 @@ from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model, once_at_any_amount
 from privspec.model.reports import Failure
 from privspec.model.requirements import AccuracyTarget
+from privspec.model.targets import environment
 from privspec.model.values import Value
 from privspec.problem.linear_affine import (
     INPUTS,
@@ -38,7 +39,7 @@ from privspec.problem.linear_affine import (
     output_symbol,
     stack,
 )
-from privspec.problem.linear_interpreter import Cells, Interpreter, environment_of, unsupported
+from privspec.problem.linear_interpreter import Cells, Interpreter, unsupported
 from privspec.problem.linear_supported import refuse_laid_out, refuse_too_large, refuse_unsupported
 from privspec.problem.linear_vectors import scalars_of
 from privspec.problem.terms import public_number
@@ -269,14 +270,9 @@ def _check_reaches(model: Model, system: Lowered, name: str, effect: Array) -> N
     if model.chosen and not reached.any():
         return  # what was chosen may leave a place out
     if not reached.any():
-        raise SpecError.at(
-            model.source,
-            node.span,
-            "PS0505",
-            f"noise at {node.name} never reaches an output: nothing that the loss compares is computed from it",
-            label="declared here",
-            help=f"name a node between the inputs and the outputs under `noise at`, not {node.name}",
-        )
+        text = f"noise at {node.name} never reaches an output: nothing that the loss compares is computed from it"
+        hint = f"name a node between the inputs and the outputs under `noise at`, not {node.name}"
+        raise SpecError.at(model.source, node.span, "PS0505", text, label="declared here", help=hint)
     costly = np.asarray(system.aimed @ effect).any(axis=0)
     if np.any(reached & ~costly):
         touched = effect[:, np.flatnonzero(reached & ~costly)[0]]
@@ -310,12 +306,8 @@ def _error_rows(model: Model, loss: Squares | Worst) -> tuple[Affine, Array, boo
         return loss.rows, loss.weights, False, loss.sizes
     if any(len(member.weights) != 1 for member in loss.members):
         span = model.loss.span if model.loss else model.spec.span
-        raise unsupported(
-            model.source,
-            span,
-            "solve takes the largest of single errors, not of sums of them",
-            "PS0502",
-        )
+        text = "solve takes the largest of single errors, not of sums of them"
+        raise unsupported(model.source, span, text, "PS0502")
     weights = np.concatenate([s.weights for s in loss.members])
     return stack([s.rows for s in loss.members]), weights, True, loss.members[0].sizes
 
@@ -355,22 +347,16 @@ def _refuse_chained(model: Model, out: OutputSlice, value: Affine) -> None:
     """An output computed from another output is the reader's own arithmetic: not solved yet."""
     other = next((o.name for o in model.outputs if output_symbol(o.name) in value.coefficients), None)
     if other is not None:
-        raise unsupported(
-            model.source,
-            model.nodes[out.name].span,
-            f"solve cannot compute {out.name} from the output {other}",
-            help_=f"leave {out.name} out: whoever has {other} can compute it, at no cost in privacy",
-        )
+        text = f"solve cannot compute {out.name} from the output {other}"
+        hint = f"leave {out.name} out: whoever has {other} can compute it, at no cost in privacy"
+        raise unsupported(model.source, model.nodes[out.name].span, text, help_=hint)
 
 
 def _unpriced(model: Model, name: str, part: str) -> SpecError:
+    text = f"the loss does not mention{part} {name}, so any noise would do for it"
+    hint = f"add a term for {name} to the loss, or do not release it"
     return SpecError.at(
-        model.source,
-        model.nodes[name].span,
-        "PS0506",
-        f"the loss does not mention{part} {name}, so any noise would do for it",
-        label="released, but its error costs nothing",
-        help=f"add a term for {name} to the loss, or do not release it",
+        model.source, model.nodes[name].span, "PS0506", text, label="released, but its error costs nothing", help=hint
     )
 
 
@@ -433,12 +419,8 @@ class _Solver:
         solution, _, rank, _ = np.linalg.lstsq(block.toarray(), right, rcond=None)
         if rank < block.shape[1]:
             span = self.model.loss.span if self.model.loss else self.model.spec.span
-            raise unsupported(
-                self.model.source,
-                span,
-                "the loss leaves some combination of outputs free, so any noise would do for it",
-                "PS0506",
-            )
+            text = "the loss leaves some combination of outputs free, so any noise would do for it"
+            raise unsupported(self.model.source, span, text, "PS0506")
         out[self.columns] = solution
         return out
 
@@ -458,15 +440,12 @@ def _check_consistent(
         for reached, wanted in (*moved, (error_map @ offset, rows.offset))
     ):
         span = span or (model.loss.span if model.loss else model.spec.span)
-        raise SpecError.at(
-            model.source,
-            span,
-            "PS0507",
+        text = (
             "no unbiased output makes every error term zero on average: the loss compares an output with different "
-            "things, or with something it is not computed from",
-            label="these terms disagree",
-            help="compare each output with one value; for a blend, write that value as an intermediate",
+            "things, or with something it is not computed from"
         )
+        hint = "compare each output with one value; for a blend, write that value as an intermediate"
+        raise SpecError.at(model.source, span, "PS0507", text, label="these terms disagree", help=hint)
 
 
 # --- accuracy -------------------------------------------------------------------------------------
@@ -478,7 +457,7 @@ def _limits(
     """Every instance of every accuracy line."""
     for accuracy, local, members in _instances(model, quiet):
         written = accuracy.target
-        bound = evaluate(written.right, environment_of(model, local))
+        bound = evaluate(written.right, environment(model, local))
         if not isinstance(bound, Fraction) or bound <= 0:
             raise unsupported(model.source, written.right.span, "an accuracy target is a positive number", "PS0508")
         for member in members:
@@ -519,7 +498,7 @@ def target_places(model: Model, written: syntax.Target) -> Iterator[dict[str, Va
         yield {}
         return
     over = syntax.Comprehension(written.left, written.variable, written.domain, span=written.span)
-    for place in places(over, environment_of(model, {})):
+    for place in places(over, environment(model)):
         yield {written.variable: place}
 
 

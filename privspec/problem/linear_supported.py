@@ -229,14 +229,9 @@ def _output_within(model: Model, node: GraphNode) -> str | None:
 def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     if isinstance(requirement.measure, Personalised):
         if requirement.neighbours.group > 1:
-            yield Diagnostic.at(
-                model.source,
-                requirement.span,
-                "PS0501",
-                f"solve cannot compute with several {plural(requirement.neighbours.unit_name)} at once, each with "
-                "a figure of its own",
-                help="ask for one at a time",
-            )
+            units = plural(requirement.neighbours.unit_name)
+            text = f"with several {units} at once, each with a figure of its own"
+            yield not_computed(model.source, requirement.span, text, "ask for one at a time")
         # the weakest figure and the strictest say all that there is to say
         each = requirement.measure.each
         for one in dict.fromkeys((min(each, key=_weakness), max(each, key=_weakness))):
@@ -245,22 +240,13 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
     measure = requirement.measure
     budget = measure.gaussian_mu_down()
     if (budget or 0) > LARGEST_MU or (budget is None and (measure.pure_epsilon or 0) > LARGEST_EPSILON):
-        yield Diagnostic.at(
-            model.source,
-            requirement.span,
-            "PS0501",
-            f"solve cannot compute a requirement as weak as {measure.describe()}: it protects nothing",
-            help=f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}",
-        )
+        text = f"a requirement as weak as {measure.describe()}: it protects nothing"
+        hint = f"ask for an epsilon of at most {LARGEST_EPSILON} or a mu of at most {LARGEST_MU}"
+        yield not_computed(model.source, requirement.span, text, hint)
     # an amount that is left to choose is told where it is declared
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None and not isinstance(measure, Chosen):
-        yield Diagnostic.at(
-            model.source,
-            requirement.span,
-            "PS0501",
-            f"solve cannot compute {measure.name} where noise is added",
-            help="write epsilon-DP, (epsilon, delta)-DP, rho-zCDP, mu-GDP or (order, epsilon)-RDP",
-        )
+        hint = "write epsilon-DP, (epsilon, delta)-DP, rho-zCDP, mu-GDP or (order, epsilon)-RDP"
+        yield not_computed(model.source, requirement.span, f"{measure.name} where noise is added", hint)
 
 
 def _grids(model: Model, node: GraphNode) -> str:
@@ -289,23 +275,14 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
     for requirement in model.requirements:
         personal = isinstance(requirement.measure, Personalised)
         if personal and not requirement.neighbours.adding and tables & set(requirement.wrt):
-            yield Diagnostic.at(
-                model.source,
-                requirement.span,
-                "PS0501",
-                "solve cannot compute with records that change in place, each with a figure of its party",
-                help="write `adding or removing one record`",
-            )
+            text = "with records that change in place, each with a figure of its party"
+            yield not_computed(model.source, requirement.span, text, "write `adding or removing one record`")
         several = {name for name in tables if model.block(name).geometry != CellGeometry(1)}
         together = several if len(requirement.wrt) == 1 else tables
         if requirement.neighbours.unit not in ("entry", "record") and together & set(requirement.wrt):
-            yield Diagnostic.at(
-                model.source,
-                requirement.span,
-                "PS0501",
-                f"solve cannot compute with `{requirement.neighbours.describe()}` of a whole table",
-                help="protect its records: `adding or removing one record`, or one person with several",
-            )
+            text = f"with `{requirement.neighbours.describe()}` of a whole table"
+            hint = "protect its records: `adding or removing one record`, or one person with several"
+            yield not_computed(model.source, requirement.span, text, hint)
 
 
 def _weakness(measure: Measure) -> tuple[Fraction, ...]:

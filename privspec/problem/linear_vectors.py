@@ -18,7 +18,7 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
 from privspec.model.library import library
 from privspec.model.neighbours import BallGeometry, ReplacingRecord, Spaced
-from privspec.problem.linear_interpreter import environment_of
+from privspec.model.targets import environment
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,7 +119,7 @@ def _check_rows(model: Model, expr: syntax.Node, rows: frozenset[str]) -> None:
 
 def _check_factor(model: Model, expr: syntax.Expr, *, rank: int) -> None:
     """A public number, or matrix."""
-    if np.ndim(evaluate(expr, environment_of(model, {}))) != rank:  # type: ignore[arg-type]
+    if np.ndim(evaluate(expr, environment(model))) != rank:  # type: ignore[arg-type]
         raise _ApartError
 
 

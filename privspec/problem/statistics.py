@@ -202,12 +202,9 @@ def _block(model: Model) -> StatisticBlock:
     assert call is not None and call.function.routes is not None
     source = model.nodes[call.source]
     if source.index != call.node.index:
-        raise Failure(
-            "PS0501",
-            call.node.span,
-            f"solve takes a value of {call.function.name} for each {source.index}, and this is for one of them",
-            help=f"{call.node.name}[{source.index}] = {call.function.name}({source.name}[{source.index}], ...)",
-        )
+        text = f"solve takes a value of {call.function.name} for each {source.index}, and this is for one of them"
+        hint = f"{call.node.name}[{source.index}] = {call.function.name}({source.name}[{source.index}], ...)"
+        raise Failure("PS0501", call.node.span, text, help=hint)
     records = records_of(source)
     pool, mean = _pool(model, call.node)
     output = _output(model, pool)
@@ -279,12 +276,9 @@ def records_of(source: GraphNode) -> Records:
         case Power(base=base, exponents=(count, dimension)) if not isinstance(base, BallDomain):
             if base.bounds == (None, None):
                 return Records(count, dimension, None)
-    raise Failure(
-        "PS0501",
-        source.span,
-        f"solve takes records in an l2 ball, or of any size, and {source.name} is not of that form",
-        help=f"input {source.name}[voter] in l2_ball(1, d)^n, or in real^(n, d)",
-    )
+    text = f"solve takes records in an l2 ball, or of any size, and {source.name} is not of that form"
+    hint = f"input {source.name}[voter] in l2_ball(1, d)^n, or in real^(n, d)"
+    raise Failure("PS0501", source.span, text, help=hint)
 
 
 def _pool(model: Model, each: GraphNode) -> tuple[GraphNode, bool]:
@@ -309,12 +303,9 @@ def _pool(model: Model, each: GraphNode) -> tuple[GraphNode, bool]:
                 inner == each.name
             ):
                 return node, function == "mean"
-    raise Failure(
-        "PS0501",
-        each.span,
-        f"solve takes a mean or a sum of {each.name} over all parties",
-        help=f"society = mean({each.name}[{each.index}] for {each.index})",
-    )
+    text = f"solve takes a mean or a sum of {each.name} over all parties"
+    hint = f"society = mean({each.name}[{each.index}] for {each.index})"
+    raise Failure("PS0501", each.span, text, help=hint)
 
 
 def _output(model: Model, pool: GraphNode) -> GraphNode:
@@ -353,12 +344,9 @@ def _simulated(model: Model, source: GraphNode) -> SimulatedLoss:
             raise Failure("PS0502", other.span, "solve predicts a loss of the form E[ ... ] here")
     known = [known.distribution for known in model.models if known.subject == source.name]
     if not known:
-        raise Failure(
-            "PS0517",
-            source.span,
-            f"nothing says how {source.name} is distributed, so no loss can be predicted",
-            help=f"add a data model under background: {source.name} ~ thurstone_mosteller(d, n)",
-        )
+        text = f"nothing says how {source.name} is distributed, so no loss can be predicted"
+        hint = f"add a data model under background: {source.name} ~ thurstone_mosteller(d, n)"
+        raise Failure("PS0517", source.span, text, help=hint)
     return SimulatedLoss(known[0], SEED, MOST_CROWDS, spell(model.loss), tuple(_definitions(model, body)))
 
 

@@ -320,13 +320,9 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
 
 
 def _no_line(model: Model, output: str) -> Diagnostic:
-    return Diagnostic.at(
-        model.source,
-        model.nodes[output].span,
-        "PS0501",
-        f"solve cannot compute a system with an output that no line is about ({output})",
-        help="name it in a line of privacy, or release it by a spec of its own",
-    )
+    text = f"solve cannot compute a system with an output that no line is about ({output})"
+    hint = "name it in a line of privacy, or release it by a spec of its own"
+    return Diagnostic.at(model.source, model.nodes[output].span, "PS0501", text, help=hint)
 
 
 def family_of_part(model: Model) -> Family:

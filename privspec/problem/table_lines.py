@@ -33,12 +33,17 @@ from privspec.problem.table_forms import (
     Choice,
     ChosenLaw,
     Condition,
+    Costs,
     Estimates,
     Fairness,
     Manipulation,
     Scaled,
+    amount,
+    costs,
+    fractions,
+    numbers,
+    spread,
 )
-from privspec.problem.table_losses import Costs, amount, costs, fractions, numbers, spread
 from privspec.problem.terms import Chosen, Term, public_number, terms
 
 # --- conditions -----------------------------------------------------------------------------------

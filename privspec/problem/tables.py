@@ -14,7 +14,7 @@ from privspec.model.reports import NO_AMOUNT, Failure, not_computed, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
-from privspec.problem.table_forms import Amount, Compared, Rounds, Table
+from privspec.problem.table_forms import Amount, Compared, Rounds, Table, amount
 from privspec.problem.table_lines import (
     Conditions,
     accuracy,
@@ -24,7 +24,6 @@ from privspec.problem.table_lines import (
     is_manipulation,
     manipulation,
 )
-from privspec.problem.table_losses import amount
 
 LARGEST_EPSILON = 30
 """Ratios beyond e^30 leave nothing for double precision to tell apart."""

@@ -193,12 +193,9 @@ def _chosen_rounds(model: Model, name: str) -> Choice:
             found = factor_of(loss, name, model) if loss is not None and len(model.choices) == 1 else None
             if found is not None and (found[0] > 0) == found[1] and found[0]:
                 return Choice(name, Fraction(low), Fraction(high), True, *found)
-            raise Failure(
-                "PS0525",
-                model.spec.span if loss is None else loss.span,
-                f"solve chooses {name} where as many as fit is all that is asked for",
-                help=f"loss: -{name}, or loss: 1 / {name}",
-            )
+            message = f"solve chooses {name} where as many as fit is all that is asked for"
+            hint = f"loss: -{name}, or loss: 1 / {name}"
+            raise Failure("PS0525", model.spec.span if loss is None else loss.span, message, help=hint)
     text = f"a number of rounds is chosen from whole numbers from 1: choose {name} in 1..10000"
     raise Failure("PS0525", node.span, text)
 
@@ -278,12 +275,9 @@ class _Reader:
         domain = self.output.domain
         items = domain.items if isinstance(domain, FiniteSet) else ()
         if set(items) != set(self.points.alternatives):
-            raise Failure(
-                "PS0519",
-                self.output.span,
-                f"{self.output.name} and {self.source.name} do not have the same alternatives",
-                help=f"leave out the domain of {self.output.name}: it is taken from what the loss compares it with",
-            )
+            text = f"{self.output.name} and {self.source.name} do not have the same alternatives"
+            hint = f"leave out the domain of {self.output.name}: it is taken from what the loss compares it with"
+            raise Failure("PS0519", self.output.span, text, help=hint)
         if any(d.points != self.points for d in self.drawn):
             span = self.model.loss.span if self.model.loss is not None else self.model.spec.span
             raise Failure("PS0520", span, "solve compares a winner with lotteries of one kind of points, not of two")
@@ -298,12 +292,9 @@ class _Reader:
             hint = "leave the line out: the page for auditors says which voters and candidates the rule treats alike"
             raise Failure("PS0501", line.span, "solve cannot compute fairness lines for votes", help=hint)
         if model.noise_at is not None:
-            raise Failure(
-                "PS0501",
-                model.noise_at_spans[0],
-                "solve cannot compute places for noise in a vote",
-                help="the rule says how the winner is drawn: leave the line out",
-            )
+            text = "solve cannot compute places for noise in a vote"
+            help_ = "the rule says how the winner is drawn: leave the line out"
+            raise Failure("PS0501", model.noise_at_spans[0], text, help=help_)
         if not model.trust.drawn_whole:
             span = model.trust.span or model.spec.span
             hint = "a winner is no sum of shares: write `trust nobody`, where each voter reports, or `trust curator`"
@@ -325,12 +316,9 @@ class _Reader:
             return tuple((points.of(a), Fraction(1, m)) for a in points.alternatives)
         size = domain.size or 0
         if size > KINDS:
-            raise Failure(
-                "PS0522",
-                data.span,
-                f"there are {size:,} kinds of ballots; a data model is read for up to {KINDS:,}",
-                help="use fewer alternatives, or shorter ballots: partial_ranking(A, 3)",
-            )
+            text = f"there are {size:,} kinds of ballots; a data model is read for up to {KINDS:,}"
+            hint = "use fewer alternatives, or shorter ballots: partial_ranking(A, 3)"
+            raise Failure("PS0522", data.span, text, help=hint)
         ballots = tuple(domain.elements())
         found: dict[Law, Fraction] = {}
         for ballot, weight in zip(ballots, law_of(data, ballots, environment(self.model)), strict=True):
@@ -343,12 +331,9 @@ class _Reader:
         lines = (self.model.loss, *(target.target.left for target in self.model.accuracy))
         for node in (node for line in lines if line is not None for node in walk(line)):
             if isinstance(node, syntax.Over) and node.operator == "E":
-                raise Failure(
-                    "PS0522",
-                    node.span,
-                    f"this average is over {self.source.name}, which has no data model",
-                    help=f"add a model such as {self.source.name} ~ uniform, or write worst[ ... ]",
-                )
+                text = f"this average is over {self.source.name}, which has no data model"
+                hint = f"add a model such as {self.source.name} ~ uniform, or write worst[ ... ]"
+                raise Failure("PS0522", node.span, text, help=hint)
 
     # -- requirements
 
@@ -364,12 +349,8 @@ class _Reader:
             )
         comes = any(other.neighbours.adding for other in self.model.requirements)
         if isinstance(relation, ReplacingEverything) and comes:
-            raise Failure(
-                "PS0521",
-                span,
-                f"where {self.index}s come and go their number is a secret, and so is how many would be replaced",
-                help=f"replacing up to k {self.index}s",
-            )
+            said = f"where {self.index}s come and go their number is a secret, and so is how many would be replaced"
+            raise Failure("PS0521", span, said, help=f"replacing up to k {self.index}s")
         match measure:
             case PureDP() | EpsilonDelta() | LDP():
                 return
@@ -377,18 +358,12 @@ class _Reader:
                 if loss.whole or (isinstance(amount, syntax.Name) and amount.id == loss.name):
                     return
         if isinstance(measure, Chosen):
-            raise Failure(
-                "PS0524",
-                span,
-                "solve chooses epsilon where it is the whole loss and stands alone in the requirement",
-                help="loss: epsilon, and a requirement such as O is epsilon-DP wrt vote",
-            )
-        raise Failure(
-            "PS0521",
-            span,
-            f"solve cannot compute rules for {measure.describe()}",
-            help="rules of private voting meet epsilon-DP, and (epsilon, delta)-DP by way of it",
-        )
+            message = "solve chooses epsilon where it is the whole loss and stands alone in the requirement"
+            help_ = "loss: epsilon, and a requirement such as O is epsilon-DP wrt vote"
+            raise Failure("PS0524", span, message, help=help_)
+        text = f"solve cannot compute rules for {measure.describe()}"
+        hint = "rules of private voting meet epsilon-DP, and (epsilon, delta)-DP by way of it"
+        raise Failure("PS0521", span, text, help=hint)
 
     # -- loss
 
@@ -474,13 +449,12 @@ class _Reader:
                     if found is not None:
                         form = "distance" if function == "total_variation" else "mismatch"
                         return beside(form, found.lottery)
-        raise Failure(
-            "PS0520",
-            expr.span,
-            f"solve compares {self.output.name} with a lottery of the votes, or with all votes on average",
-            help=f"total_variation({self.output.name}, random_dictator({self.source.name})), or "
-            f"mean(mismatch({self.output.name}, {self.source.name}[{self.index}]) for {self.index})",
+        text = f"solve compares {self.output.name} with a lottery of the votes, or with all votes on average"
+        hint = (
+            f"total_variation({self.output.name}, random_dictator({self.source.name})), or "
+            f"mean(mismatch({self.output.name}, {self.source.name}[{self.index}]) for {self.index})"
         )
+        raise Failure("PS0520", expr.span, text, help=hint)
 
     def _is_ballot(self, call: syntax.Call) -> bool:
         """`mismatch(O, vote[voter])`."""

@@ -17,7 +17,7 @@ from privspec.families.family import Settings, compiler_of
 from privspec.families.linear.family import Linear
 from privspec.families.systems.family import _Solver
 from privspec.families.systems.splits import GAUSSIAN, PURE, Line, Lines, Split, rounded_down
-from privspec.kernel.core.case import Case
+from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.systems import SystemRules, read_system, shares_of
 from privspec.manual import template_text

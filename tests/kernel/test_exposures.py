@@ -9,7 +9,7 @@ import pytest
 
 from privspec import Problem
 from privspec.kernel import judge
-from privspec.kernel.core.case import SPARED, hides_nothing
+from privspec.kernel.core.problem import SPARED, hides_nothing
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
 

@@ -20,8 +20,8 @@ from tests.plans import SMALL, mutate, resign, solved, without
 ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
 LIMITS = {
-    "core": 1_636,
-    "quality": 1_059,
+    "core": 1_626,
+    "quality": 1_057,
     "lemmas": 952,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""

@@ -18,7 +18,7 @@ from privspec.core.records import dataclass, replace
 from privspec.families.document import float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.families.infeasible import Infeasible
-from privspec.kernel.core.case import Case
+from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import HOMES, rules_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from privspec.families.document import float_down
 from privspec.families.systems.splits import Curve, Lines, Split, corners, directed, minimised, rounded_down
-from privspec.kernel.core.case import Case
+from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.splits import Known

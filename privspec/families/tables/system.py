@@ -20,11 +20,21 @@ from privspec.core.rounding import as_float
 from privspec.kernel.core.problem import Measure, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.quality.tables_forms import Votes
-from privspec.model.adjacency import Neighbours
+from privspec.model.worlds import Neighbours
 from privspec.problem.form import document
-from privspec.problem.table_forms import Accuracy, Amount, Condition, Fairness, Manipulation, Table, Variation
+from privspec.problem.table_forms import (
+    Accuracy,
+    Amount,
+    Condition,
+    Costs,
+    Fairness,
+    Manipulation,
+    Table,
+    Variation,
+    fractions,
+    laws_of,
+)
 from privspec.problem.table_lines import Moment, moment
-from privspec.problem.table_losses import Costs, fractions, laws_of
 from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CURVES, CurveRatio

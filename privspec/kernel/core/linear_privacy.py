@@ -14,7 +14,6 @@ from math import comb, gcd
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel import shares
-from privspec.kernel.core.case import NOTHING, Bound, Case
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
     COUNTED,
@@ -30,7 +29,7 @@ from privspec.kernel.core.linear import (
     read_release,
 )
 from privspec.kernel.core.numbers import rational, sqrt_up
-from privspec.kernel.core.problem import Frame, Guarantee, View, read_guarantees
+from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import GROUPS, crowded, eigenvalue, largest_form, of_vectors, spread, top, vertex
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced

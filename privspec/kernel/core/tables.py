@@ -11,9 +11,8 @@ from math import lcm, log
 
 from flint import ctx
 
-from privspec.kernel.core.case import Case
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down, sqrt_down
-from privspec.kernel.core.problem import Guarantee, read_guarantees
+from privspec.kernel.core.problem import Case, Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
 from privspec.kernel.divergences import satisfies
 

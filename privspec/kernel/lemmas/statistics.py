@@ -13,10 +13,9 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball, end, sqrt_up
-from privspec.kernel.core.problem import Guarantee, read_guarantees
+from privspec.kernel.core.problem import Case, Guarantee, Rules, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 
 BLOCK = (

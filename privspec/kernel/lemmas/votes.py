@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.core.case import Case, Rules
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import Frame, Guarantee, Obligation, Share, read_guarantees
+from privspec.kernel.core.problem import Case, Frame, Guarantee, Obligation, Rules, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
 from privspec.kernel.quality.stated import SAID, Line, judge_lines, judge_loss

@@ -17,11 +17,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
 from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Frame, View
+from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality import linear_figures as figures
 from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked

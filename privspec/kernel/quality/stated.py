@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from privspec.kernel.core.case import Case
+from privspec.kernel.core.problem import Case
 
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from privspec.kernel.core.case import Bound, Case, Rules
 from privspec.kernel.core.numbers import BITS, exp_up, sqrt_up
-from privspec.kernel.core.problem import Guarantee, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
 from privspec.kernel.divergences import MEASURES, support
