@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import ceil, log, sqrt
@@ -53,6 +53,8 @@ PROFILES = 1000
 """Tables that are simulated to compare averages, fewer where there are many answers."""
 WORK = 3e8
 NODES = 96
+TOGETHER = 1 << 19
+"""Doubles of tables whose laws are worked out at once."""
 SEED = 20220
 """Of what simulates tables: made-up data alone, so that the same spec always gives the same plan."""
 OFFSETS = (4, 8, 16, 32)
@@ -229,8 +231,8 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
         weights = None if block.cost.worst else [float(one) for one in block.weights()]
         prices = all_costs(block, tables)
         for one in found:
-            costs = [float(law_of_draw(one, n) @ price) for n, price in zip(tables, prices, strict=True)]
-            mean = max(costs) if weights is None else float(np.dot(weights, costs))
+            costs = expected(one, tables, prices)
+            mean = float(costs.max()) if weights is None else float(np.dot(weights, costs))
             yield Tried(one, float(block.cost.weight) * mean, 0.0)
         return
     if block.cost.worst:
@@ -243,11 +245,18 @@ def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iter
     drawn = simulated(block)
     prices = all_costs(block, drawn)
     for one in found:
-        single = [float(law_of_draw(one, n) @ price) for n, price in zip(drawn, prices, strict=True)]
-        costs = np.array(single).reshape(-1, block.groups).sum(axis=1)
+        costs = expected(one, drawn, prices).reshape(-1, block.groups).sum(axis=1)
         spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
         weight = float(block.cost.weight)
         yield Tried(one, weight * float(np.mean(costs)), weight * spread)
+
+
+def expected(drawn: Drawn, tables: Sequence[NDArray[np.int64]], prices: Sequence[Array]) -> Array:
+    """What a mechanism costs on average at each of some tables (t,)."""
+    some = max(1, TOGETHER // (drawn.block.size * NODES))
+    parts = (slice(start, start + some) for start in range(0, len(tables), some))
+    costs = [(law_of_draw(drawn, np.array(tables[part])) * np.array(prices[part])).sum(axis=1) for part in parts]
+    return np.concatenate(costs)
 
 
 def simulated(block: Selected) -> tuple[NDArray[np.int64], ...]:
@@ -311,20 +320,22 @@ def _sought(block: Selected, counts: NDArray[np.int64]) -> int:
 
 
 def steps_at(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
-    """The scores of a table in steps, as `Drawn.scores` (k,)."""
+    """The scores of tables (.., k) in steps, as `Drawn.scores`."""
     target = drawn.target
     if target is None:
-        return np.asarray(counts.max() - counts, dtype=np.float64)
-    unit, below = target.share.denominator, np.cumsum(counts) - counts
-    aim = float(target.aim(int(counts.sum())) * unit)
+        return np.asarray(counts.max(axis=-1, keepdims=True) - counts, dtype=np.float64)
+    unit, below = target.share.denominator, np.cumsum(counts, axis=-1) - counts
+    sizes, place = np.unique(counts.sum(axis=-1, keepdims=True), return_inverse=True)
+    aims = np.array([float(target.aim(int(size)) * unit) for size in sizes])
+    aim = aims[place.reshape((*counts.shape[:-1], 1))]
     found: Array = np.maximum(np.maximum(below * unit - aim, aim - (below + counts) * unit), 0.0)
     return found + np.asarray(drawn.handicap, dtype=np.float64) if drawn.handicap else found
 
 
 def law_of_draw(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
-    """The chances of the answers at a table in doubles (k,)."""
+    """The chances of the answers at tables in doubles (.., k)."""
     steps = steps_at(drawn, counts)
-    return LAWS[drawn.family](np.exp(-float(_log(drawn.base)) * (steps - steps.min())))
+    return LAWS[drawn.family](np.exp(-float(_log(drawn.base)) * (steps - steps.min(axis=-1, keepdims=True))))
 
 
 def _log(base: Fraction) -> float:
@@ -339,16 +350,16 @@ def _nodes(count: int) -> tuple[Array, Array]:
 
 
 def _exponential(chances: Array) -> Array:
-    return np.asarray(chances / chances.sum())
+    return np.asarray(chances / chances.sum(axis=-1, keepdims=True))
 
 
 def _permute_and_flip(chances: Array) -> Array:
     """y_a times the integral over s in [0, 1] of the product over b != a of (1 - s y_b), by Gauss and Legendre."""
     places, weights = _nodes(min(len(chances) // 2 + 1, NODES))
-    left = np.log1p(-np.outer(places, chances))
-    product = np.exp(left.sum(axis=1, keepdims=True) - left)
+    left = np.log1p(-places[:, None] * chances[..., None, :])
+    product = np.exp(left.sum(axis=-1, keepdims=True) - left)
     found = chances * (weights @ product)
-    return np.asarray(found / found.sum())
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))
 
 
 LAWS: dict[str, Callable[[Array], Array]] = {"exponential": _exponential, "permute_and_flip": _permute_and_flip}
