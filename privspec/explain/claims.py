@@ -34,27 +34,12 @@ class Relation:
         return self.unit not in (None, "everything")
 
     @property
-    def absence(self) -> str:
-        """What "not taking part" means under this relation, as a clause; empty where it means just that."""
-        if self.unit is None:
-            return f"the data differ as the guarantee says ({self.text})"
-        if self.unit == "everything":
-            return "other data stand in the place of all of yours"
-        stands = _STAND_INS.get(self.unit if self.kept is None else "record", f"another {self.unit} stands")
-        return "" if self.adds else f"{stands} in the place of yours"
-
-    @property
     def plural(self) -> str:
         """The unit in the plural: "records"."""
         return _PLURALS.get(self.unit or "", f"{self.unit}s") if self.single else "data sets"
 
 
 _PLURALS = {"entry": "entries", "person": "people"}
-_STAND_INS = {
-    "entry": "another number stands",
-    "record": "another person's record stands",
-    "voter": "another person's answers stand",
-}
 _RELATION = re.compile(
     r"(?P<how>replacing|adding or removing) "
     r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+)(?:, (?:at least|exactly) \d+ apart)?"

@@ -99,7 +99,7 @@ class KeyFact(MechanismFact):
         return tuple(said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return (f"the texts of each {self.key} that is listed, as they stand in the data, but not which are left out",)
+        return (f"the text of each listed {self.key}, as it stands in the data, but not which are left out",)
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         shown = (

@@ -104,7 +104,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
         curves[facts.mechanism.exact_curve if exact else f"what {claim.reached} allows"] = claim.achieved
     if claim.promised is not None and not _same(claim.promised, claim.achieved):
         curves[f"what {claim.statement} alone allows"] = claim.promised
-    grid = [i / 400 for i in range(401)]
+    grid = [i / 160 for i in range(161)]
     rows = (
         (percent(a), *(percent(max(0.0, c.misses(float(a)) - 1e-12), 3, DOWN) for c in curves.values()))
         for a in TRADEOFF_MARKS

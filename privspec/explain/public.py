@@ -85,8 +85,8 @@ def _off(facts: Facts) -> Iterator[Sentence]:
         if len(pairs) > MOST_NAMED:
             pairs = (_together(pairs),)
         (first, size), *rest = pairs
-        more = "".join(f", {what} by {by}" for what, by in rest)
-        words = f"Because of the noise, {first} is typically off by {size}{more}."
+        more = listing([f"{first} is typically off by {size}", *(f"{what} by {by}" for what, by in rest)])
+        words = f"Because of the noise, {more}."
         yield proved(words, facts.context.loss_because, Judged("loss"))
 
 

@@ -38,7 +38,7 @@ class SystemFact(MechanismFact):
     """The facts of every part, each as if its plan stood alone, and what it spends of each line, in words.
 
     `chosen`: the numbers that the spec left to be picked, exactly; `runs`: what is said of parts that are drawn several
-    times or on a condition; `shares` and `lines`: what each part spends, and of which lines.
+    times or on a condition; `shares` and `lines`: what each part spends, and of which lines; `often`: how many times.
     """
 
     parts: tuple[Facts, ...]
@@ -47,6 +47,7 @@ class SystemFact(MechanismFact):
     runs: tuple[str, ...]
     shares: tuple[tuple[Share, ...], ...]
     lines: tuple[tuple[int, ...], ...]
+    often: tuple[str, ...]
 
     drawn_label: ClassVar[str] = "What is released"
     subject: ClassVar[str] = "The system as executed"
@@ -136,9 +137,9 @@ class SystemFact(MechanismFact):
     def _by_line(self) -> dict[int, list[tuple[str, str]]]:
         """For the number of each line the parts that share it, and what they spend."""
         found: dict[int, list[tuple[str, str]]] = {}
-        for part, shares, lines in zip(self.parts, self.shares, self.lines, strict=True):
+        for part, shares, lines, often in zip(self.parts, self.shares, self.lines, self.often, strict=True):
             for share, line in zip(shares, lines, strict=True):
-                found.setdefault(line, []).append((_names(part), _share(share)))
+                found.setdefault(line, []).append((_names(part), f"{_share(share)}{often}"))
         return found
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
@@ -205,6 +206,7 @@ def system_fact(
             " and ".join(dict.fromkeys(map(_share, own))) + _each_time(held)
             for own, held in zip(shares, listed, strict=True)
         ),
+        often=tuple(map(_each_time, listed)),
     )
 
 
