@@ -21,6 +21,8 @@ for threads in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(threads, "1")
 
 HERE = Path(__file__).resolve().parent
+LONG = {"test_cli.py", "test_fuzz.py", "test_help.py", "test_tutorial.py"}
+"""Files with the longest tests, which go first."""
 
 # a run repeats: a failure must say something about the change under test, not about luck; "thorough" explores
 settings.register_profile(
@@ -49,8 +51,8 @@ def _has_tests(place: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The same order in all workers, wherever they began; nobody waits in the end for the longest test of all."""
-    items.sort(key=lambda item: (item.path.name != "test_tutorial.py", item.path))
+    """The same order in all workers, wherever they began; nobody waits in the end for the longest tests of all."""
+    items.sort(key=lambda item: (item.path.name not in LONG, item.path))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

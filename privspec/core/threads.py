@@ -26,7 +26,8 @@ def start_with_one() -> None:
 @contextmanager
 def fitting_threads(size: int) -> Iterator[None]:
     """One thread for matrices of fewer than `LARGE` rows; the user's or the libraries' own choice above."""
-    if (size < LARGE) is _held_back:  # they have as many as they should
+    said = next((os.environ[name] for name in _SAID if name in os.environ), "")
+    if (size < LARGE) is _held_back or (size < LARGE and said == "1"):  # they have as many as they should
         yield
         return
     from threadpoolctl import threadpool_limits
