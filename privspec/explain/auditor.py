@@ -353,8 +353,7 @@ def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> Iterato
     words = f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}."
     yield proved(words, *because)
     if not shown.exact:
-        words = "These figures are the trade-off bound: they follow from the parameters alone."
-        yield proved(f"{words} {facts.mechanism.subject} may allow less.", _ODDS)
+        yield proved(f"These figures are bounds. {facts.mechanism.subject} may allow less.", _ODDS)
     if other is not None and other.words != shown.words:
         words = f"The statement by itself would allow {other.odds.pair} and an advantage of {other.advantage}"
         yield proved(f"{words} ({other.words}).", _ODDS, claim.line)

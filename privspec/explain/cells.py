@@ -18,7 +18,7 @@ from privspec.stated import Stated
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts
+    from privspec.explain.facts import Facts
 
 _NOTE = Note("real-cells")
 MOST_CELLS = 40
@@ -66,9 +66,6 @@ class CellFact(MechanismFact):
     def error(self, facts: Facts) -> tuple[str, str]:
         kind = "root mean square" if self.block.power == 2 else "mean absolute"
         return ("Expected error" if self.averaged else "Largest expected error"), f"{self.error_size}  ({kind})"
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        return f" {item.times} × the loss"
 
     # --- the pages
 

@@ -18,7 +18,7 @@ from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.context import Context
-    from privspec.explain.facts import AlternativeFact, Facts
+    from privspec.explain.facts import Facts
 
 _NOTE = Note("scores")
 NAMES = {
@@ -117,9 +117,6 @@ class SelectionFact(MechanismFact):
         kind += ", all groups together" if self.block.by else ""
         spread = "" if loss.standard_error is None or cost.power == 2 else f" ± {loss.standard_error}"
         return label, f"{self.off}{spread}  ({kind})"
-
-    def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        return f" {item.times} × the loss"
 
     # --- the pages
 
