@@ -12,6 +12,7 @@ from privspec.core.records import dataclass
 from privspec.execute.ballot_files import BALLOT, COUNT, JOIN, NOT_ONE, PARTY, Find, Form, open_ballots
 from privspec.execute.family import Roll
 from privspec.execute.keeper import Keeper, refuse
+from privspec.execute.reading import Coded
 from privspec.execute.sources import collect, column_names
 from privspec.model.values import Symbol, show
 
@@ -256,15 +257,8 @@ def _ranked(texts: pl.Series, width: int, find: Find) -> tuple[Codes, NDArray[np
 
 def _codes(words: pl.Series, find: Find) -> Codes:
     """The number of each word; the different ones are looked up once."""
-    import polars as pl
-
-    # words become numbers of their own first: replacing texts takes several times as long
-    numbered = words.fill_null("").cast(pl.Categorical)
-    different = numbered.unique()
-    places = different.to_physical().to_numpy()
-    known = np.full(int(places.max(initial=0)) + 1, NOT_ONE, dtype=np.int16)
-    known[places] = [find(word) for word in different.cast(pl.String).to_list()]
-    codes: Codes = known[numbered.to_physical().to_numpy()]
+    found = Coded.of_texts(words.fill_null(""))
+    codes: Codes = np.array([find(word) for word in found.cells], dtype=np.int16)[found.places]
     return codes
 
 

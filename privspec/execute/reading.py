@@ -434,6 +434,14 @@ class Coded(Sequence[Any]):
         known = {cell: place for place, cell in enumerate(dict.fromkeys(column))}
         return cls(list(known), np.fromiter(map(known.__getitem__, column), np.intp, len(column)))
 
+    @classmethod
+    def of_texts(cls, column: pl.Series) -> Coded:
+        """Of texts, none of them missing."""
+        import polars as pl
+
+        cells = column.unique(maintain_order=True)
+        return cls(cells.to_list(), column.cast(pl.Enum(cells)).to_physical().to_numpy())
+
     def __len__(self) -> int:
         return len(self.places)
 
@@ -446,11 +454,8 @@ def coded(column: pl.Series) -> Column:
     """A column that is not of numbers, as it stands."""
     import polars as pl
 
-    if column.dtype == pl.String and not column.null_count():
-        cells = column.unique(maintain_order=True)
-        if 4 * len(cells) <= len(column):
-            return Coded(cells.to_list(), column.cast(pl.Enum(cells)).to_physical().to_numpy())
-    return column.to_list()
+    texts = column.dtype == pl.String and not column.null_count()
+    return Coded.of_texts(column) if texts and 4 * column.n_unique() <= len(column) else column.to_list()
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,15 @@ def rows_of_text(name: str, path: Path, *, width: int | None = None, joined: boo
             yield cells
 
 
-def has_quotes(name: str, path: Path) -> bool:
-    """Whether there is a quote anywhere in the file."""
+def lines_without_quotes(name: str, path: Path) -> int | None:
+    """How many lines a text file has; None where a quote is anywhere in it."""
+    lines, last = 0, b"\n"
     with opened(name, path) as file:
         while chunk := file.read(CHUNK):
             if b'"' in chunk:
-                return True
-    return False
+                return None
+            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    return lines + (last != b"\n")
 
 
 def _unquoted(part: str) -> str | None:
@@ -315,15 +317,20 @@ def _of_pandas(column: Any) -> NDArray[Any]:
 
 def _text(name: str, path: Path, columns: Sequence[str] | None) -> pl.LazyFrame:
     """Cells as `rows_of_text` cuts them; polars reads the file itself where no quote is in it."""
-    import polars as pl
-
     separator = separator_of(path)
     source: Path | bytes = path
-    if columns is not None or has_quotes(name, path):
+    if columns is not None or lines_without_quotes(name, path) is None:
         rows = rows_of_text(name, path)
         cut = rows if columns is None else _under(name, rows, columns)
         content = "".join(BETWEEN.join(_held(cell) for cell in row) + "\n" for row in cut)
         separator, source = BETWEEN, content.encode()
+    return _plain_text(source, separator)
+
+
+def _plain_text(source: Path | bytes, separator: str) -> pl.LazyFrame:
+    """Text without quotes; columns are found without the spaces around their names."""
+    import polars as pl
+
     frame = pl.scan_csv(
         source,
         separator=separator,
@@ -354,18 +361,15 @@ def plain_text(name: str, path: Path) -> pl.DataFrame | None:
 
     if path.suffix.lower() not in (".csv", ".tsv"):
         return None
-    lines, last = 0, b"\n"
-    with opened(name, path) as file:
-        while chunk := file.read(CHUNK):
-            if b'"' in chunk:
-                return None
-            lines, last = lines + chunk.count(b"\n"), chunk[-1:]
+    lines = lines_without_quotes(name, path)
+    if lines is None:
+        return None
     try:
-        frame = collect(name, _text(name, path, None))
+        frame = collect(name, _plain_text(path, separator_of(path)))
     except (pl.exceptions.PolarsError, DataError):
         return None
     first = [cell.strip() for cell in next(rows_of_text(name, path), [])]
-    return frame if frame.height + 1 == lines + (last != b"\n") and frame.columns == first else None
+    return frame if frame.height + 1 == lines and frame.columns == first else None
 
 
 def numbers_at_once(column: pl.Series, entry: Callable[[Any], float]) -> NDArray[np.float64]:
@@ -510,6 +514,17 @@ def column_names(name: str, frame: pl.LazyFrame) -> list[str]:
     """
     with unreadable_said(name):
         return frame.collect_schema().names()
+
+
+def frames_of(name: str, frame: pl.LazyFrame, rows: int) -> Iterator[pl.DataFrame]:
+    """Some rows of a frame after others, so many at once at most.
+
+    Raises: DataError (PS0803).
+    """
+    with unreadable_said(name):
+        batches = getattr(frame, "collect_batches", None)  # not in every version of polars
+        for part in (collect(name, frame),) if batches is None else batches(chunk_size=rows):
+            yield from part.iter_slices(rows)
 
 
 def parquet_frames(name: str, path: Path, columns: Sequence[str], rows: int) -> Iterator[pl.DataFrame]:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from privspec.core.records import astuple, dataclass, replace
 from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
-from privspec.execute.sources import collect, numbers_at_once, readable, unreadable_said
+from privspec.execute.sources import collect, frames_of, numbers_at_once, readable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -254,8 +254,8 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
     plain = readable(asked.name, frame, names, ids)
     schema = plain.collect_schema()
     texts = {i for i in asked.numbers if schema[asked.attributes[i].name] == pl.String}
-    for part in batches(asked.name, plain) if texts else (plain,):
-        numbers = part
+    for part in frames_of(asked.name, plain, BATCH) if texts else (plain,):
+        numbers = part.lazy()
         for i in texts:
             name = asked.attributes[i].name
 
@@ -265,7 +265,7 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
                     told(place, cell)
                 return value
 
-            column = collect(asked.name, part.select(name))[name]
+            column = collect(asked.name, part.lazy().select(name))[name]
             numbers = numbers.with_columns(pl.Series(name, numbers_at_once(column, entry)))
         for found in collect(asked.name, _keyed(asked, numbers)).iter_slices(BATCH):
             for i in asked.numbers:
@@ -274,20 +274,6 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
                 if missing and i not in texts:
                     told(i, None, missing)
             yield _groups(asked, found)
-
-
-def batches(name: str, frame: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
-    """Some rows of a frame after others.
-
-    Raises: DataError (PS0803).
-    """
-    with unreadable_said(name):
-        if not hasattr(frame, "collect_batches"):
-            parts: Iterator[pl.DataFrame] = collect(name, frame).iter_slices(BATCH)
-        else:
-            parts = iter(frame.collect_batches(chunk_size=BATCH))
-        for part in parts:
-            yield part.lazy()
 
 
 def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:

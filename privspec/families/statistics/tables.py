@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, field
-from privspec.execute.keeper import Fit, refuse, refuse_unreadable
+from privspec.execute.keeper import Fit, refuse
 from privspec.execute.reading import Fields, number
 from privspec.execute.sources import (
     Unordered,
-    collect,
     column_names,
+    frames_of,
     load_array,
     load_frame,
     load_json,
@@ -139,20 +139,12 @@ def _known(wanted: Wanted, keys: pl.Series) -> pl.Series:
 
 
 def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    import polars as pl
 
     plain = readable(wanted.name, frame, layout.names)
     if isinstance(source, Path) and source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
         yield from parquet_frames(wanted.name, source, layout.names, wanted.rows)
         return
-    arranged = layout.arranged(plain)
-    batches = getattr(arranged, "collect_batches", None)
-    try:
-        parts = collect(wanted.name, arranged).iter_slices(wanted.rows) if batches is None else batches()
-        for part in parts:
-            yield from part.iter_slices(wanted.rows)
-    except (pl.exceptions.PolarsError, OSError):
-        refuse_unreadable(wanted.name, "a table of columns")
+    yield from frames_of(wanted.name, layout.arranged(plain), wanted.rows)
 
 
 # --- layouts --------------------------------------------------------------------------------------
