@@ -7,6 +7,7 @@ more, requires the very problem that the plan holds, and the words that follow f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from privspec.kernel.core.reading import Item, Refused, parse
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
-from privspec.problem.designs import block_of
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.problem.stored import model_inside
@@ -111,7 +111,7 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     told += [f"Parameter as solved: {sentence}." for sentence in overrides(model)]
     told += words(problem)
     if model.design is not None and model.chosen:
-        told.append(block_of(replace(model, chosen={})).words()[0])
+        told.append(_whole_design(model).words()[0])
     same = problem_document(problem) == parts["problem"].value and _left_open(model, parts)
     found = "the spec, elaborated again, is the problem of the plan" if same else "the plan is about another problem"
     claims.append(Claim("problem", same, found))
@@ -127,8 +127,14 @@ def _left_open(model: Model, parts: Mapping[str, Item]) -> bool:
     stated = dict(parts["design"].entries()) if "design" in parts and not parts["design"].absent else {}
     if model.design is None or not model.chosen:
         return not stated and not model.open
-    whole = replace(model, chosen={})
-    return "problem" in stated and problem_document(block_of(whole)) == stated["problem"].value
+    return "problem" in stated and problem_document(_whole_design(model)) == stated["problem"].value
+
+
+def _whole_design(model: Model) -> Any:
+    """The design of a spec in which a choice was made, with all of its alternatives."""
+    from privspec.problem.designs import block_of  # most specs leave nothing open
+
+    return block_of(replace(model, chosen={}))
 
 
 def _unread(model: Model) -> str | None:
