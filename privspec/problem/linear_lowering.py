@@ -390,8 +390,11 @@ class _Solver:
             for symbol, width in widths.items():
                 aims[symbol][out.start : out.stop] = value.dense(symbol, width)
         for symbol, width in widths.items():
-            known = self.map @ aims[symbol] if computed else 0.0
-            aims[symbol] = aims[symbol] + self.solve(-(rows.dense(symbol, width) + known))
+            wanted = rows.dense(symbol, width)
+            if computed:
+                aims[symbol] = aims[symbol] + self.solve(-(wanted + self.map @ aims[symbol]))
+            else:
+                aims[symbol] = self.solve(-wanted)
         known_offset = self.map @ offset if computed else 0.0
         solved_offset = self.solve(-(rows.offset + known_offset)[:, None])[:, 0]
         return aims, offset + solved_offset
