@@ -3,17 +3,17 @@
 f_a(S) - R f_b(S) <= delta has a row for each set S of outputs. A slack for each pair and output states it in far fewer,
 and a step of the interior method eliminates these: what is factored has the size of the table (30 x 30 with all pairs:
 900, not 27,000). The multipliers of a pair are a mixture of those of its rows: of their level sets. A few of these are
-enough for the simplex method to land on a vertex (`table_rows`). Predictor and corrector: Mehrotra 1992.
+enough for the simplex method to land on a vertex (`table_rows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, Watch
+from privspec.solvers.table_interior import Point, central_path
 from privspec.solvers.table_programs import (
     AtomRatio,
     CompleteRatio,
@@ -26,8 +26,6 @@ from privspec.solvers.table_programs import (
 )
 from scipy import linalg
 
-_MOST_STEPS = 80
-_STEP = 0.9995
 _CLOSE = 1e-7
 _USABLE = 1e-3
 _LEVELS = tuple(0.025 + 0.05 * step for step in range(20))
@@ -39,54 +37,17 @@ Sets = tuple[Indices, NDArray[np.bool_]]
 
 def sets_of(program: TableProgram, watch: Watch) -> list[Sets | None]:
     """Rows to start from for each privacy block that has a delta, None for others; all None if no point was found."""
-    newton, gap = _Newton(program), np.inf
-    point = newton.start()
-    with np.errstate(all="ignore"):  # programs without a table run away: their gap says so
-        for _ in range(_MOST_STEPS):
-            gap = newton.error(point)
-            if gap < _CLOSE or not np.isfinite(gap) or watch.expired:
-                break
-            try:
-                point = newton.step(point)
-            except linalg.LinAlgError:
-                break
+    newton = _Newton(program)
+    point, gap = central_path(newton, newton.start(), _CLOSE, watch)
     if not gap < _USABLE:
         return [None] * len(newton.blocks)
-    return [block.sets(*point.of(k)) if block.delta else None for k, block in enumerate(newton.blocks)]
+    return [block.sets(*_of(point, k)) if block.delta else None for k, block in enumerate(newton.blocks)]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Point:
-    """Entries and scalars v, multipliers w of equalities, the slacks s of each block; what is positive, its prices.
-
-    Positive are, in this order: t = s - (f_a - R f_b), s, and u = delta - sum s of each block, what has a lower end
-    above it, and rows below their bounds. Without a delta s and u are empty.
-    """
-
-    v: Array
-    w: Array
-    slacks: tuple[Array, ...]
-    positive: tuple[Array, ...]
-    prices: tuple[Array, ...]
-
-    def of(self, block: int) -> tuple[Array, ...]:
-        """t, s, u of a block, and their prices."""
-        at = slice(3 * block, 3 * block + 3)
-        return (*self.positive[at], *self.prices[at])
-
-    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
-        """Some way along a step."""
-
-        def along(values: Sequence[Array], change: Sequence[Array], way: float) -> tuple[Array, ...]:
-            return tuple(a + way * b for a, b in zip(values, change, strict=True))
-
-        return _Point(
-            self.v + primal * step.v,
-            self.w + dual * step.w,
-            along(self.slacks, step.slacks, primal),
-            along(self.positive, step.positive, primal),
-            along(self.prices, step.prices, dual),
-        )
+def _of(point: Point, block: int) -> tuple[Array, ...]:
+    """t, s, u of a block, and their prices."""
+    at = slice(3 * block, 3 * block + 3)
+    return (*point.positive[at], *point.prices[at])
 
 
 class _Block:
@@ -164,7 +125,12 @@ class _Eliminated:
 
 
 class _Newton:
-    """The program with its residuals and Newton steps."""
+    """The program with its residuals.
+
+    Free are entries and scalars v, and the slacks s of each block; positive, in this order, t = s - (f_a - R f_b), s,
+    and u = delta - sum s of each block, what has a lower end above it, and rows below their bounds. Without a delta s
+    and u are empty.
+    """
 
     def __init__(self, program: TableProgram) -> None:
         inputs, outputs = self.shape = program.shape
@@ -191,7 +157,7 @@ class _Newton:
         return np.vstack((first, more)), np.append(bounds, [float(v) for v in rows.bounds])
 
     def measured(self, v: Array, slacks: Sequence[Array]) -> list[Array]:
-        """What has to be positive, in the order of `_Point`."""
+        """What has to be positive, in order."""
         table = v[: self.entries].reshape(self.shape)
         found = []
         for block, own in zip(self.blocks, slacks, strict=True):
@@ -210,7 +176,7 @@ class _Newton:
             slacks.append(t + s - u[:, None] if block.delta else s)
         return of_v, slacks
 
-    def start(self) -> _Point:
+    def start(self) -> Point:
         """An even table, and prices of size 1 / X."""
         v = np.full(self.size, 1.0 / self.shape[1])
         ends = slice(self.entries, len(self.low))
@@ -223,47 +189,34 @@ class _Newton:
         for k in range(len(self.blocks)):
             prices[3 * k + 2] *= 2
         prices[-2] = np.ones(len(self.low))
-        return _Point(v, np.zeros(len(self.sums)), slacks, positive, tuple(prices))
+        return Point((v, *slacks), positive, tuple(prices), (np.zeros(len(self.sums)),))
 
-    def _residuals(self, point: _Point) -> tuple[Array, list[Array], Array, list[Array]]:
+    def residuals(self, point: Point) -> tuple[Array, list[Array], Array, list[Array]]:
         """What is missing in the dual (by v, by slacks), in the equalities, and in what is positive."""
+        (v, *slacks), (w,) = point.free, point.multipliers
         of_v, of_slacks = self.transposed(point.prices)
-        measured = zip(point.positive, self.measured(point.v, point.slacks), strict=True)
-        missing = self.cost - self.equal.T @ point.w - of_v
-        return missing, [-part for part in of_slacks], self.sums - self.equal @ point.v, [a - b for a, b in measured]
+        measured = zip(point.positive, self.measured(v, slacks), strict=True)
+        missing = self.cost - self.equal.T @ w - of_v
+        return missing, [-part for part in of_slacks], self.sums - self.equal @ v, [a - b for a, b in measured]
 
-    def error(self, point: _Point) -> float:
+    def error(self, point: Point) -> float:
         """Sum of slacks times prices against the loss, or the largest violation of an equality."""
-        missing, slacks, sums, positive = self._residuals(point)
-        every = (missing, sums, *slacks, *positive)
-        away = max(float(np.abs(part).max(initial=0.0)) for part in every)
-        return max(_products(point) / max(abs(float(self.cost @ point.v)), 1e-9), away / 10)
+        missing, slacks, sums, positive = self.residuals(point)
+        away = max(float(np.abs(part).max(initial=0.0)) for part in (missing, sums, *slacks, *positive))
+        return max(point.products / max(abs(float(self.cost @ point.free[0])), 1e-9), away / 10)
 
-    def step(self, point: _Point) -> _Point:
-        """One step of predictor and corrector.
-
-        Raises: LinAlgError where double precision ends.
-        """
-        system = _System(self, point, *self._residuals(point))
-        before = _products(point)
-        goal = [-a * b for a, b in zip(point.positive, point.prices, strict=True)]
-        guess = system.solve(goal)
-        ahead = _products(point.moved(guess, *_reach(point, guess, 1.0)))
-        centre = before / sum(map(np.size, goal)) * (ahead / before) ** 3
-        bent = zip(goal, guess.positive, guess.prices, strict=True)
-        second = system.solve([centre + a - b * c for a, b, c in bent])
-        return point.moved(second, *_reach(point, second, _STEP))
+    def system(self, point: Point) -> Callable[[Sequence[Array]], Point]:
+        """The equations of a step."""
+        return _System(self, point).solve
 
 
 class _System:
     """The linear equations of a step at one point, factored."""
 
-    def __init__(
-        self, newton: _Newton, point: _Point, missing: Array, slacks: list[Array], sums: Array, off: list[Array]
-    ) -> None:
+    def __init__(self, newton: _Newton, point: Point) -> None:
         self.newton, self.point = newton, point
-        self.missing, self.missing_slacks, self.sums, self.off = missing, slacks, sums, off
-        self.parts = [_Eliminated(block, *point.of(k)) for k, block in enumerate(newton.blocks)]
+        self.missing, self.missing_slacks, self.sums, self.off = newton.residuals(point)
+        self.parts = [_Eliminated(block, *_of(point, k)) for k, block in enumerate(newton.blocks)]
         inputs, outputs = newton.shape
         pure = np.zeros((inputs, outputs, inputs, outputs))
         for part in self.parts:
@@ -278,7 +231,7 @@ class _System:
         coupling[np.diag_indices_from(coupling)] *= 1 + 1e-13
         self.coupling = linalg.cho_factor(coupling)
 
-    def solve(self, goal: Sequence[Array]) -> _Point:
+    def solve(self, goal: Sequence[Array]) -> Point:
         """The step after which what is positive times its prices changes by the goal, to first order."""
         newton, point = self.newton, self.point
         every = list(zip(goal, point.positive, point.prices, self.off, strict=True))
@@ -298,22 +251,4 @@ class _System:
         constant = newton.measured(0 * v, [0 * own for own in slacks])
         moves = [a - b - c for a, b, c in zip(newton.measured(v, slacks), constant, self.off, strict=True)]
         prices = tuple((a - price * move) / slack for (a, slack, price, _), move in zip(every, moves, strict=True))
-        return _Point(v, w, tuple(slacks), tuple(moves), prices)
-
-
-def _products(point: _Point) -> float:
-    return float(sum(np.vdot(a, b) for a, b in zip(point.positive, point.prices, strict=True)))
-
-
-def _reach(point: _Point, step: _Point, share: float) -> tuple[float, float]:
-    """How far what is positive, and its prices, stay so."""
-
-    def reached(values: Sequence[Array], change: Sequence[Array]) -> Iterator[float]:
-        for value, move in zip(values, change, strict=True):
-            falling = move < 0
-            if falling.any():
-                yield float((-value[falling] / move[falling]).min())
-
-    primal = min(reached(point.positive, step.positive), default=np.inf)
-    dual = min(reached(point.prices, step.prices), default=np.inf)
-    return min(1.0, share * primal), min(1.0, share * dual)
+        return Point((v, *slacks), tuple(moves), prices, (w,))

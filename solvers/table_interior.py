@@ -1,16 +1,17 @@
-"""Interior points of tables whose inputs are all neighbours: m_y <= f_xy <= R m_y, for any number of outputs.
+"""Interior points of tables: the method, and tables whose inputs are all neighbours, m_y <= f_xy <= R m_y.
 
-Every output brings its own block of constraints, coupled with the others by the row sums (and, for a worst-case loss,
-by the losses of the rows) alone. A step factors one matrix of the size of the coupling and works entry by entry
-otherwise: twenty steps for a table of 400 x 400. Predictor and corrector: Mehrotra 1992; one round of iterative
-refinement keeps row sums exact to the last digit. The multipliers it ends with start column generation.
+With all inputs neighbours every output brings its own block of constraints, coupled with the others by the row sums
+(and, for a worst-case loss, by the losses of the rows) alone. A step factors one matrix of the size of the coupling and
+works entry by entry otherwise: twenty steps for a table of 400 x 400. Predictor and corrector: Mehrotra 1992; one round
+of iterative refinement keeps row sums exact to the last digit. The multipliers it ends with start column generation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import scipy
@@ -18,45 +19,86 @@ from privspec.solvers.programs import Array, Indices, Watch
 from privspec.solvers.table_programs import TableProgram
 
 _MOST_STEPS = 200
-_STEP = 0.999
+_STEP = 0.9995
 _CLOSE = 1e-12
 _SNAP = 1e-3  # entries this close to an end of their range are taken to be at it: column generation mends that
 _UNUSED = 1e-5
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Point:
-    """Tables f (X, Y), minima m (Y,), and the level t of a worst-case loss, with all slacks and multipliers.
+class Point:
+    """Unknowns of any sign, what has to be positive with its prices, multipliers of equalities; or a step of all."""
 
-    `slacks` and `prices` (2, X, Y) belong to m <= f and f <= R m, `spare` and `shares` (X,) to the losses of the rows
-    (no entries for an expected loss); `weights` (X,) to the row sums.
-    """
+    free: tuple[Array, ...]
+    positive: tuple[Array, ...]
+    prices: tuple[Array, ...]
+    multipliers: tuple[Array, ...]
 
-    table: Array
-    least: Array
-    level: float
-    slacks: Array
-    spare: Array
-    prices: Array
-    shares: Array
-    weights: Array
-
+    @property
     def products(self) -> float:
-        """The sum of slacks times prices."""
-        return float(np.sum(self.slacks * self.prices) + self.spare @ self.shares)
+        """The sum of what is positive times its prices."""
+        return float(sum(np.vdot(a, b) for a, b in zip(self.positive, self.prices, strict=True)))
 
-    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
-        """Some way along a step."""
-        return _Point(
-            self.table + primal * step.table,
-            self.least + primal * step.least,
-            self.level + primal * step.level,
-            self.slacks + primal * step.slacks,
-            self.spare + primal * step.spare,
-            self.prices + dual * step.prices,
-            self.shares + dual * step.shares,
-            self.weights + dual * step.weights,
+    def moved(self, step: Point, share: float) -> Point:
+        """As far along a step as what is positive, and its prices, stay so: a share of it, and never beyond its end."""
+
+        def along(parts: Sequence[Array], changes: Sequence[Array], way: float) -> tuple[Array, ...]:
+            return tuple(a + way * b for a, b in zip(parts, changes, strict=True))
+
+        primal, dual = (
+            min(1.0, share * min(_reaches(*both), default=np.inf))
+            for both in ((self.positive, step.positive), (self.prices, step.prices))
         )
+        return Point(
+            along(self.free, step.free, primal),
+            along(self.positive, step.positive, primal),
+            along(self.prices, step.prices, dual),
+            along(self.multipliers, step.multipliers, dual),
+        )
+
+
+def _reaches(values: Sequence[Array], changes: Sequence[Array]) -> Iterator[float]:
+    for value, change in zip(values, changes, strict=True):
+        falling = change < 0
+        if falling.any():
+            yield float((-value[falling] / change[falling]).min())
+
+
+class Newton(Protocol):
+    """A linear program in the form of points."""
+
+    def error(self, point: Point) -> float:
+        """How far a point is from the optimum, and from meeting its equations."""
+        ...
+
+    def system(self, point: Point) -> Callable[[Sequence[Array]], Point]:
+        """The step after which what is positive times its prices changes so, to first order.
+
+        Raises: LinAlgError where double precision ends.
+        """
+        ...
+
+
+def central_path(newton: Newton, point: Point, close: float, watch: Watch) -> tuple[Point, float]:
+    """The best point that was reached before the deadline or the end of double precision, with its error."""
+    best, quality = point, np.inf
+    with np.errstate(all="ignore"):  # programs without a table run away: their error says so
+        for _ in range(_MOST_STEPS):
+            error = newton.error(point)
+            if error < quality:
+                best, quality = point, error
+            if error < close or not error < 1e6 * quality or watch.expired:
+                break
+            try:
+                solve = newton.system(point)
+            except np.linalg.LinAlgError:
+                break
+            goal = [-a * b for a, b in zip(point.positive, point.prices, strict=True)]
+            guess, mean = solve(goal), point.products / sum(map(np.size, goal))
+            centre = mean * (point.moved(guess, 1.0).products / point.products) ** 3
+            bent = zip(goal, guess.positive, guess.prices, strict=True)
+            point = point.moved(solve([centre + a - b * c for a, b, c in bent]), _STEP)
+    return best, quality
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,37 +140,27 @@ class Interior:
 
 def interior_point(program: TableProgram, ratio: float, watch: Watch) -> Interior | None:
     """The best point that was reached before the deadline or the end of double precision; None if that was none."""
-    scale = float(np.abs(program.cost).max()) or 1.0
-    newton = _Newton(program.cost / scale, ratio, program.worst)
-    point = newton.start()
-    best, quality = None, np.inf
-    for _ in range(_MOST_STEPS):
-        value, bound = newton.values(point)
-        watch.step(value * scale, bound * scale)
-        error = max(abs(value - bound), newton.errors(point))
-        if error < quality:
-            best, quality = point, error
-        if error < _CLOSE * max(abs(value), 1e-6) or not np.isfinite(error) or error > 1e6 * quality or watch.expired:
-            break
-        try:
-            point = newton.step(point)
-        except np.linalg.LinAlgError:
-            break
-    if best is None:
+    newton = _Newton(program, ratio, watch)
+    best, quality = central_path(newton, newton.start(), _CLOSE, watch)
+    if not np.isfinite(quality):
         return None
-    shares = best.shares / best.shares.sum() if program.worst else None
-    return Interior(best.table, best.least, best.weights * scale, shares, ratio)
+    (table, least, _), (_, shares), (weights,) = best.free, best.prices, best.multipliers
+    return Interior(table, least, weights * newton.scale, shares / shares.sum() if program.worst else None, ratio)
 
 
 class _Newton:
-    """The program with its residuals and Newton steps."""
+    """The program with its residuals.
 
-    def __init__(self, cost: Array, ratio: float, worst: bool) -> None:
-        self.cost, self.ratio, self.worst = cost, ratio, worst
-        self.inputs, self.outputs = cost.shape
-        self.pairs = 2 * cost.size + (self.inputs if worst else 0)
+    Free are tables f (X, Y), minima m (Y,), and the level (1,) of a worst-case loss; positive what is left of
+    m <= f and f <= R m (2, X, Y), and of the losses of the rows (X,), which an expected loss has none of.
+    """
 
-    def start(self) -> _Point:
+    def __init__(self, program: TableProgram, ratio: float, watch: Watch) -> None:
+        self.scale = float(np.abs(program.cost).max()) or 1.0
+        self.cost, self.ratio, self.worst, self.watch = program.cost / self.scale, ratio, program.worst, watch
+        self.inputs, self.outputs = self.cost.shape
+
+    def start(self) -> Point:
         """A point strictly inside all constraints, of the program and of its dual."""
         table = np.full(self.cost.shape, 1.0 / self.outputs)
         least = 2.0 / self.outputs / (1.0 + self.ratio) * np.ones(self.outputs)
@@ -140,8 +172,8 @@ class _Newton:
         losses = np.sum(self.cost * table, axis=1)
         level = float(losses.max() + 0.1 * np.abs(losses).max() + 1e-3) if self.worst else 0.0
         spare = level - losses if self.worst else np.zeros(0)
-        slacks = self.slacks(table, least)
-        return _Point(table, least, level, slacks, spare, np.stack((gaps + above, above)), shares, weights)
+        free = table, least, np.full(1, level)
+        return Point(free, (self.slacks(table, least), spare), (np.stack((gaps + above, above)), shares), (weights,))
 
     def charged(self, shares: Array) -> Array:
         """What each entry of the table costs."""
@@ -156,60 +188,43 @@ class _Newton:
         below, above = prices
         return below - above, self.ratio * above.sum(axis=0) - below.sum(axis=0)
 
-    def values(self, point: _Point) -> tuple[float, float]:
-        """The loss and its bound, each up to what is missing in feasibility."""
-        value = point.level if self.worst else float(np.sum(self.cost * point.table))
-        return value, float(point.weights.sum())
-
-    def errors(self, point: _Point) -> float:
-        """The largest violation of an equality of the program or of its dual."""
-        first, second = self._dual_residual(point)
-        found = [np.abs(first).max(), np.abs(second).max(), np.abs(1.0 - point.table.sum(axis=1)).max()]
-        found.append(np.abs(point.slacks - self.slacks(point.table, point.least)).max())
+    def error(self, point: Point) -> float:
+        """The gap, or the largest violation of an equality of the program or of its dual, in shares of the loss."""
+        (table, least, level), (weights,) = point.free, point.multipliers
+        value, bound = float(level[0]) if self.worst else float(np.sum(self.cost * table)), float(weights.sum())
+        self.watch.step(value * self.scale, bound * self.scale)
+        first, second = self.dual_residual(point)
+        found = [np.abs(first).max(), np.abs(second).max(), np.abs(1.0 - table.sum(axis=1)).max(), abs(value - bound)]
+        found.append(np.abs(point.positive[0] - self.slacks(table, least)).max())
         if self.worst:
-            found += [np.abs(self._loss_residual(point)).max(), abs(1.0 - point.shares.sum())]
-        return float(max(found))
+            found += [np.abs(self.loss_residual(point)).max(), abs(1.0 - point.prices[1].sum())]
+        return float(max(found)) / max(abs(value), 1e-6)
 
-    def _dual_residual(self, point: _Point) -> tuple[Array, Array]:
-        first, second = self.collected(point.prices)
-        return self.charged(point.shares) - point.weights[:, None] - first, -second
+    def dual_residual(self, point: Point) -> tuple[Array, Array]:
+        """What is missing in the dual, by the table and by its minima."""
+        (prices, shares), (weights,) = point.prices, point.multipliers
+        first, second = self.collected(prices)
+        return self.charged(shares) - weights[:, None] - first, -second
 
-    def _loss_residual(self, point: _Point) -> Array:
-        missing: Array = point.spare - point.level + np.sum(self.cost * point.table, axis=1)
+    def loss_residual(self, point: Point) -> Array:
+        """What is missing in the losses of the rows."""
+        (table, _, level), (_, spare) = point.free, point.positive
+        missing: Array = spare - level + np.sum(self.cost * table, axis=1)
         return missing
 
-    def step(self, point: _Point) -> _Point:
-        """One step of predictor and corrector."""
-        system = _System(self, point)
-        mean = point.products() / self.pairs
-        guess = system.solve(-point.slacks * point.prices, -point.spare * point.shares)
-        ahead = point.moved(guess, *self._reach(point, guess, 1.0))
-        centre = mean * (ahead.products() / self.pairs / mean) ** 3
-        second = system.solve(
-            centre - point.slacks * point.prices - guess.slacks * guess.prices,
-            centre - point.spare * point.shares - guess.spare * guess.shares,
-        )
-        return point.moved(second, *self._reach(point, second, _STEP))
-
-    @staticmethod
-    def _reach(point: _Point, step: _Point, share: float) -> tuple[float, float]:
-        """How far the slacks and the prices stay positive."""
-
-        def largest(values: Array, change: Array) -> float:
-            falling = change < 0
-            return float((-values[falling] / change[falling]).min()) if falling.any() else np.inf
-
-        primal = min(largest(point.slacks, step.slacks), largest(point.spare, step.spare))
-        dual = min(largest(point.prices, step.prices), largest(point.shares, step.shares))
-        return min(1.0, share * primal), min(1.0, share * dual)
+    def system(self, point: Point) -> Callable[[Sequence[Array]], Point]:
+        """The equations of a step."""
+        return _System(self, point).solve
 
 
 class _System:
     """The linear equations of a step at one point, reduced to the coupling and factored."""
 
-    def __init__(self, newton: _Newton, point: _Point) -> None:
+    def __init__(self, newton: _Newton, point: Point) -> None:
         self.newton, self.point = newton, point
-        self.scales = point.prices / point.slacks
+        self.slacks, self.spare = point.positive
+        self.prices, self.shares = point.prices
+        self.scales = self.prices / self.slacks
         below, above = self.scales
         self.own = below + above
         self.tilt = (below + newton.ratio * above) / self.own
@@ -228,7 +243,7 @@ class _System:
         cross, losses = -low @ dear.T, dear @ dear.T
         cross[np.diag_indices_from(cross)] -= np.sum(cost / self.own, axis=1)
         losses[np.diag_indices_from(losses)] += np.sum(cost**2 / self.own, axis=1)
-        losses[np.diag_indices_from(losses)] += self.point.spare / self.point.shares
+        losses[np.diag_indices_from(losses)] += self.spare / self.shares
         return np.block([[sums, cross], [cross.T, losses]])
 
     def _block(self, first: Array, second: Array) -> tuple[Array, Array]:
@@ -262,25 +277,23 @@ class _System:
         table, least = self._block(first + self._spread(moves), second)
         return table, least, moves, level
 
-    def solve(self, products: Array, loss_products: Array) -> _Point:
-        """The step after which slacks times prices change by `products`, to first order."""
-        newton, point = self.newton, self.point
-        residual = point.slacks - newton.slacks(point.table, point.least)
-        wanted = newton.collected((products + point.prices * residual) / point.slacks)
-        off = newton._dual_residual(point)
-        first, second = wanted[0] - off[0], wanted[1] - off[1]
-        coupled = 1.0 - point.table.sum(axis=1)
-        total = 0.0
+    def solve(self, goal: Sequence[Array]) -> Point:
+        """The step after which slacks times prices change by the goal, to first order."""
+        newton, (products, loss_products) = self.newton, goal
+        table, least, _ = self.point.free
+        residual = self.slacks - newton.slacks(table, least)
+        wanted = newton.collected((products + self.prices * residual) / self.slacks)
+        off = newton.dual_residual(self.point)
+        coupled, total = 1.0 - table.sum(axis=1), 0.0
         if newton.worst:
-            coupled = np.append(coupled, newton._loss_residual(point) + loss_products / point.shares)
-            total = 1.0 - float(point.shares.sum())
-        table, least, moves, level = self._refined(first, second, coupled, total)
+            coupled = np.append(coupled, newton.loss_residual(self.point) + loss_products / self.shares)
+            total = 1.0 - float(self.shares.sum())
+        table, least, moves, level = self._refined(wanted[0] - off[0], wanted[1] - off[1], coupled, total)
         slacks = newton.slacks(table, least) - residual
-        prices = (products - point.prices * slacks) / point.slacks
-        count = newton.inputs
-        shares = moves[count:]
-        spare = (loss_products - point.spare * shares) / point.shares
-        return _Point(table, least, level, slacks, spare, prices, shares, moves[:count])
+        weights, shares = np.split(moves, [newton.inputs])
+        spare = (loss_products - self.spare * shares) / self.shares
+        prices = (products - self.prices * slacks) / self.slacks
+        return Point((table, least, np.full(1, level)), (slacks, spare), (prices, shares), (weights,))
 
     def _refined(self, first: Array, second: Array, coupled: Array, total: float) -> tuple[Array, Array, Array, float]:
         """One round of iterative refinement on the equations before their reduction."""
@@ -290,7 +303,7 @@ class _System:
         rest = coupled - self._coupled(table)
         if newton.worst:
             count = newton.inputs
-            rest = rest - np.append(np.zeros(count), self.point.spare / self.point.shares * moves[count:] + level)
+            rest = rest - np.append(np.zeros(count), self.spare / self.shares * moves[count:] + level)
             total = total - float(moves[count:].sum())
         more = self._solved(first + self._spread(moves) - used[0], second - used[1], rest, total)
         return table + more[0], least + more[1], moves + more[2], level + more[3]
