@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from math import gcd, lcm, prod
-from typing import ClassVar, Protocol, TypeAlias
+from math import gcd, isfinite, lcm, prod
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,26 @@ class TableContext:
             raise ValueError("an expected loss needs a prior")
         if self.prior is not None and self.prior.shape != (inputs,):
             raise ValueError("the prior must have one weight for each row")
+
+    @property
+    def points(self) -> Coordinates | None:
+        """The rows as points; None where they are none, or nothing is spent on what they are."""
+        return coordinates(self.rows) if self.epsilon else None
+
+    @property
+    def grid(self) -> ProductGrid | None:
+        """The grid that the columns fill."""
+        points = coordinates(self.columns)
+        return None if points is None else product_grid(points)
+
+    def rate(self, order: int) -> float | None:
+        """How fast probabilities may fall with the distance of points in the l1 or l2 norm.
+
+        None without points, and at no distance, which would need endless noise.
+        """
+        points = self.points
+        rate = 0.0 if points is None else float(self.epsilon) * self.neighbours.rate(lengths(points, order))
+        return rate if rate and isfinite(rate) else None
 
     def loss(self, table: Array) -> float:
         """The loss of a table (X, Y): expected under the prior, or the largest over the rows."""
@@ -245,15 +265,8 @@ class Comparison:
     note: str
 
 
-class FiniteMechanism(Protocol):
-    """A mechanism on finite domains."""
-
-    note: ClassVar[str]
-    """Stem of the note that proves its guarantee."""
-
-    def candidates(self, context: TableContext) -> Iterator[Candidate]:
-        """Its tables for a context, calibrated to the requirement; none where it does not apply."""
-        ...
+Mechanism: TypeAlias = "Callable[[TableContext], Iterator[Candidate]]"
+"""The tables of a mechanism for a context, calibrated to the requirement; none where it does not apply."""
 
 
 def shown(value: float) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import exp, isfinite, prod
-from typing import ClassVar
+from math import exp, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ from privspec.families.tables.context import (
     even_grid,
     lengths,
     middles,
-    product_grid,
     shown,
     step,
     steps_between,
@@ -44,27 +42,21 @@ def laplace_cells(values: Array, bounds: Array, rate: float) -> Array:
     return np.asarray(np.where((low < 0) & (high > 0), around, one_side))
 
 
-class RoundedLaplace:
-    """Laplace noise on each coordinate, rounded to the nearest column (notes/rounded-laplace.md)."""
+def laplace_candidates(context: TableContext) -> Iterator[Candidate]:
+    """Laplace noise on each coordinate, rounded to the nearest column (notes/rounded-laplace.md).
 
-    note: ClassVar[str] = "rounded-laplace"
-
-    def candidates(self, context: TableContext) -> Iterator[Candidate]:
-        """One, where rows and columns are numbers and the columns fill a grid."""
-        points, outputs = coordinates(context.rows), coordinates(context.columns)
-        grid = None if outputs is None else product_grid(outputs)
-        if points is None or grid is None or len(points[0]) != len(grid.axes) or not context.epsilon:
-            return
-        rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 1))
-        if not isfinite(rate) or rate == 0:  # values at no distance would need endless noise
-            return
-        values = np.array([[float(v) for v in point] for point in points])
-        table = grid.gather([laplace_cells(values[:, i], middles(axis), rate) for i, axis in enumerate(grid.axes)])
-        several = len(grid.axes) > 1
-        name = "Laplace noise on each coordinate, rounded" if several else "Laplace noise, rounded"
-        where = " on each coordinate" if several else ""
-        text = f"Laplace noise of scale {shown(1 / rate)}{where}, rounded to the nearest answer"
-        yield Candidate(name, table, text, self.note)
+    One, where rows and columns are numbers and the columns fill a grid.
+    """
+    points, grid, rate = context.points, context.grid, context.rate(1)
+    if points is None or grid is None or rate is None or len(points[0]) != len(grid.axes):
+        return
+    values = np.array([[float(v) for v in point] for point in points])
+    table = grid.gather([laplace_cells(values[:, i], middles(axis), rate) for i, axis in enumerate(grid.axes)])
+    several = len(grid.axes) > 1
+    name = "Laplace noise on each coordinate, rounded" if several else "Laplace noise, rounded"
+    where = " on each coordinate" if several else ""
+    text = f"Laplace noise of scale {shown(1 / rate)}{where}, rounded to the nearest answer"
+    yield Candidate(name, table, text, "rounded-laplace")
 
 
 HULL_LIMIT = 2**14
@@ -100,13 +92,10 @@ class GeometricNoise:
     @classmethod
     def of(cls, context: TableContext) -> GeometricNoise | None:
         """The least noise on the even grid of the rows that meets the requirement; None where there is no such grid."""
-        points = coordinates(context.rows)
-        if points is None or not context.epsilon:
+        points, rate = context.points, context.rate(1)
+        if points is None or rate is None:
             return None
         steps = [step(axis) for axis in zip(*points, strict=True)]
-        rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 1))
-        if not isfinite(rate) or rate == 0:  # values at no distance would need endless noise
-            return None
         known = tuple(s for s in steps if s is not None)
         return cls(points, known, rate) if len(known) == len(steps) else None
 
@@ -143,54 +132,41 @@ class GeometricNoise:
         return f"noise of k steps{where} with probability proportional to {noise[0]}"
 
 
-class TruncatedGeometric:
-    """Geometric noise on the even grid of the rows, truncated at both ends (notes/truncated-geometric.md).
+def geometric_candidates(context: TableContext) -> Iterator[Candidate]:
+    """Geometric noise on the even grid of the rows, truncated (notes/truncated-geometric.md), and with a remap.
 
     Rows of several coordinates get independent noise on each. The raw mechanism needs columns that hold the grid; with
     the best remap any columns will do.
     """
+    noise = GeometricNoise.of(context)
+    if noise is None:
+        return
+    raw, text = _raw(context, noise), f"{noise.describe()}, truncated at both ends"
+    if raw is not None:
+        yield Candidate("truncated geometric", raw, text, "truncated-geometric")
+    hull = noise.hull()
+    remapped = None if hull is None else best_remap(context, hull)
+    if remapped is not None:
+        text += ", then the best guess for this loss"
+        yield Candidate("truncated geometric, remapped", remapped, text, "bayes-remap")
 
-    note: ClassVar[str] = "truncated-geometric"
 
-    def candidates(self, context: TableContext) -> Iterator[Candidate]:
-        """The raw mechanism, then the remapped one."""
-        noise = GeometricNoise.of(context)
-        if noise is None:
-            return
-        raw = self.raw(context, noise)
-        if raw is not None:
-            text = f"{noise.describe()}, truncated at both ends"
-            yield Candidate("truncated geometric", raw, text, self.note)
-        hull = noise.hull()
-        remapped = None if hull is None else best_remap(context, hull)
-        if remapped is not None:
-            text = f"{noise.describe()}, truncated at both ends, then the best guess for this loss"
-            yield Candidate("truncated geometric, remapped", remapped, text, "bayes-remap")
-
-    def raw(self, context: TableContext, noise: GeometricNoise) -> Array | None:
-        """The table (X, Y) over the columns; None if the grid of the noise leaves them."""
-        points = coordinates(context.columns)
-        columns = None if points is None else product_grid(points)
-        if columns is None or len(columns.axes) != len(noise.steps):
-            return None
-        if any((a[-1] - a[0]) // s > len(a) for a, s in zip(columns.axes, noise.steps, strict=True)):
-            return None  # the grid has more points than there are columns
-        factors = []
-        origin = noise.points[0]
-        grids = [
-            even_grid(axis[0], axis[-1], width, through)
-            for axis, width, through in zip(columns.axes, noise.steps, origin, strict=True)
-        ]
-        for axis, grid, law in zip(columns.axes, grids, self._laws(noise, grids), strict=True):
-            if law is None or not set(grid) <= set(axis):
-                return None
-            spread = np.zeros((len(law), len(axis)))
-            spread[:, [axis.index(g) for g in grid]] = law
-            factors.append(spread)
-        return columns.gather(factors)
-
-    def _laws(self, noise: GeometricNoise, grids: list[tuple[Fraction, ...]]) -> Sequence[Array | None]:
-        return noise.table(grids) if all(grids) else [None] * len(grids)
+def _raw(context: TableContext, noise: GeometricNoise) -> Array | None:
+    """The table (X, Y) over the columns; None if the grid of the noise leaves them."""
+    columns, factors = context.grid, []
+    if columns is None or len(columns.axes) != len(noise.steps):
+        return None
+    if any((a[-1] - a[0]) // s > len(a) for a, s in zip(columns.axes, noise.steps, strict=True)):
+        return None  # the grid has more points than there are columns
+    ends = zip(columns.axes, noise.steps, noise.points[0], strict=True)
+    grids = [even_grid(axis[0], axis[-1], width, through) for axis, width, through in ends]
+    if not all(set(grid) <= set(axis) and grid for grid, axis in zip(grids, columns.axes, strict=True)):
+        return None
+    for axis, grid, law in zip(columns.axes, grids, noise.table(grids), strict=True):
+        spread = np.zeros((len(law), len(axis)))
+        spread[:, [axis.index(g) for g in grid]] = law
+        factors.append(spread)
+    return columns.gather(factors)
 
 
 _MOST_STAIRS = 48
@@ -243,43 +219,38 @@ def staircase_table(values: Sequence[Fraction], grid: Sequence[Fraction], noise:
     return table
 
 
-class Staircase:
+def staircase_candidates(context: TableContext) -> Iterator[Candidate]:
     """Staircase noise on the grid of the columns, with the best upper stair (notes/staircase.md).
 
     It applies in one dimension, to neighbours that are all at one distance and some of them several steps apart: with
     one step between neighbours it is the geometric mechanism.
     """
-
-    note: ClassVar[str] = "staircase"
-
-    def candidates(self, context: TableContext) -> Iterator[Candidate]:
-        """The one of least loss, where its grid fits."""
-        points, outputs = coordinates(context.rows), coordinates(context.columns)
-        if points is None or outputs is None or len(points[0]) != 1 or len(outputs[0]) != 1 or not context.epsilon:
-            return
-        values, grid = [p[0] for p in points], [p[0] for p in outputs]
-        width, pairs = step(grid), context.neighbours.pairs
-        if width is None or not pairs.any() or np.ptp(context.neighbours.distances[pairs]) > 0:
-            return
-        even = even_grid(min(grid), max(grid), width, grid[0])
-        if len(even) != len(grid) or any((v - grid[0]) % width for v in values):
-            return
-        period = round(float(np.max(lengths(points, 1)[pairs])) / float(width))
-        if period < 2:
-            return
-        epsilon = float(context.epsilon) * context.neighbours.least
-        stairs = np.unique(np.linspace(1, period, min(period, _MOST_STAIRS)).round().astype(int))
-        order = [even.index(g) for g in grid]
-        tables = {
-            int(upper): staircase_table(values, even, StaircaseNoise(period, int(upper), epsilon))[:, order]
-            for upper in stairs
-        }
-        best = min(tables, key=lambda upper: context.loss(tables[upper]))
-        text = (
-            f"noise in stairs of {period} steps, the upper {best} of them {shown(exp(epsilon))} times as likely as the "
-            "others, truncated at both ends"
-        )
-        yield Candidate("staircase mechanism", tables[best], text, self.note)
+    points, outputs = context.points, coordinates(context.columns)
+    if points is None or outputs is None or len(points[0]) != 1 or len(outputs[0]) != 1:
+        return
+    values, grid = [p[0] for p in points], [p[0] for p in outputs]
+    width, pairs = step(grid), context.neighbours.pairs
+    if width is None or not pairs.any() or np.ptp(context.neighbours.distances[pairs]) > 0:
+        return
+    even = even_grid(min(grid), max(grid), width, grid[0])
+    if len(even) != len(grid) or any((v - grid[0]) % width for v in values):
+        return
+    period = round(float(np.max(lengths(points, 1)[pairs])) / float(width))
+    if period < 2:
+        return
+    epsilon = float(context.epsilon) * context.neighbours.least
+    stairs = np.unique(np.linspace(1, period, min(period, _MOST_STAIRS)).round().astype(int))
+    order = [even.index(g) for g in grid]
+    tables = {
+        int(upper): staircase_table(values, even, StaircaseNoise(period, int(upper), epsilon))[:, order]
+        for upper in stairs
+    }
+    best = min(tables, key=lambda upper: context.loss(tables[upper]))
+    text = (
+        f"noise in stairs of {period} steps, the upper {best} of them {shown(exp(epsilon))} times as likely as the "
+        "others, truncated at both ends"
+    )
+    yield Candidate("staircase mechanism", tables[best], text, "staircase")
 
 
 _NEGLIGIBLE = 45.0
@@ -346,38 +317,31 @@ def finer(axis: Sequence[Fraction], parts: int, border: int) -> Array:
     return np.append(cuts.ravel(), bounds[-1])
 
 
-class PlanarLaplace:
+def planar_candidates(context: TableContext) -> Iterator[Candidate]:
     """Planar Laplace noise, rounded to the nearest column; and with the best guess for prior and loss instead.
 
-    The guess is from the noisy place, known more finely than to the nearest column (notes/planar-laplace.md).
+    Both, where rows are points of the plane and the columns fill a grid in it. The guess is from the noisy place, known
+    more finely than to the nearest column (notes/planar-laplace.md).
     """
+    points, grid, rate = context.points, context.grid, context.rate(2)
+    if points is None or grid is None or rate is None or len(points[0]) != 2 or len(grid.axes) != 2:
+        return
+    at = np.array([[float(v) for v in point] for point in points])
+    cells = planar_cells(at, (middles(grid.axes[0]), middles(grid.axes[1])), rate)
+    places = np.array(grid.places)
+    noise = f"planar Laplace noise, {shown(2 / rate)} away on average"
+    raw = np.asarray(cells[:, places[:, 0], places[:, 1]])
+    yield Candidate("planar Laplace", raw, f"{noise}, rounded to the nearest point", "planar-laplace")
+    remapped = best_remap(context, _fine(at, grid, rate))
+    if remapped is not None:
+        text = f"{noise}, then the best guess for this loss"
+        yield Candidate("planar Laplace, remapped", remapped, text, "planar-laplace")
 
-    note: ClassVar[str] = "planar-laplace"
 
-    def candidates(self, context: TableContext) -> Iterator[Candidate]:
-        """Both, where rows are points of the plane and the columns fill a grid in it."""
-        points, outputs = coordinates(context.rows), coordinates(context.columns)
-        if points is None or outputs is None or len(points[0]) != 2 or not context.epsilon:
-            return
-        grid = product_grid(outputs)
-        rate = float(context.epsilon) * context.neighbours.rate(lengths(points, 2))
-        if grid is None or len(grid.axes) != 2 or not isfinite(rate) or rate == 0:
-            return
-        at = np.array([[float(v) for v in point] for point in points])
-        cells = planar_cells(at, (middles(grid.axes[0]), middles(grid.axes[1])), rate)
-        places = np.array(grid.places)
-        noise = f"planar Laplace noise, {shown(2 / rate)} away on average"
-        raw = np.asarray(cells[:, places[:, 0], places[:, 1]])
-        yield Candidate("planar Laplace", raw, f"{noise}, rounded to the nearest point", self.note)
-        remapped = best_remap(context, self.fine(at, grid, rate))
-        if remapped is not None:
-            text = f"{noise}, then the best guess for this loss"
-            yield Candidate("planar Laplace, remapped", remapped, text, self.note)
-
-    def fine(self, points: Array, grid: ProductGrid, rate: float) -> Array:
-        """The law of the noisy place on a finer and wider grid (X, Z); on the grid itself where that is too large."""
-        sizes = [len(axis) for axis in grid.axes]
-        cells = len(points) * prod((size + 2 * _BORDER) * _PARTS for size in sizes)
-        refine = min(sizes) > 1 and cells <= _MOST_CELLS
-        bounds = [finer(axis, _PARTS, _BORDER) if refine else middles(axis) for axis in grid.axes]
-        return planar_cells(points, (bounds[0], bounds[1]), rate).reshape(len(points), -1)
+def _fine(points: Array, grid: ProductGrid, rate: float) -> Array:
+    """The law of the noisy place on a finer and wider grid (X, Z); on the grid itself where that is too large."""
+    sizes = [len(axis) for axis in grid.axes]
+    cells = len(points) * prod((size + 2 * _BORDER) * _PARTS for size in sizes)
+    refine = min(sizes) > 1 and cells <= _MOST_CELLS
+    bounds = [finer(axis, _PARTS, _BORDER) if refine else middles(axis) for axis in grid.axes]
+    return planar_cells(points, (bounds[0], bounds[1]), rate).reshape(len(points), -1)

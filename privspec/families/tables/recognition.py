@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.families.tables.comparisons import RandomisedResponse, exponential_table, response_name
+from privspec.families.tables.comparisons import exponential_table, response_candidates, response_name, response_text
 from privspec.families.tables.context import Array, Label, TableContext, decay, positions, shown
-from privspec.families.tables.noise import GeometricNoise, Staircase, TruncatedGeometric
+from privspec.families.tables.noise import GeometricNoise, geometric_candidates, staircase_candidates
 from privspec.model.values import show
 
 _MOST_LISTED = 5
@@ -115,8 +115,7 @@ def randomised_response(context: TableContext, table: Array, tolerance: float) -
     deviation = float(np.max(np.abs(laws - ideal)))
     if deviation > tolerance or truth - other <= tolerance:
         return None
-    each = "the other value" if m == 2 else f"each of the other {m - 1} values"
-    text = f"the truth with probability {shown(truth)}, {each} with {shown(other)}"
+    text = response_text(m, truth, other)
     if m == len(context.rows):
         return Recognition(response_name(m), text, "k-randomised-response", deviation)
     text = f"{_merged(context, table, own, tolerance)}. Then {text}"
@@ -227,7 +226,7 @@ def response_remapped(context: TableContext, table: Array, tolerance: float) -> 
         context.rows, context.rows, context.epsilon, context.neighbours, np.zeros((k, k)), worst=True,
         delta=context.delta,
     )  # fmt: skip
-    for base in RandomisedResponse().candidates(own):
+    for base in response_candidates(own):
         remap = remap_of(base.table, table, tolerance)
         if remap is not None:
             text = f"{base.text}. Then {_reported(context.rows, context.columns, remap)}"
@@ -290,8 +289,8 @@ def constant(context: TableContext, table: Array, tolerance: float) -> Recogniti
 
 def geometric(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
     """Truncated geometric noise, or staircase noise, calibrated to the context."""
-    for mechanism in (TruncatedGeometric(), Staircase()):
-        for candidate in mechanism.candidates(context):
+    for mechanism in (geometric_candidates, staircase_candidates):
+        for candidate in mechanism(context):
             deviation = float(np.max(np.abs(candidate.table - table)))
             if deviation <= tolerance and not candidate.name.endswith("remapped"):
                 return Recognition(candidate.name, candidate.text, candidate.note, deviation)
