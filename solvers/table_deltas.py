@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, Watch
 from privspec.solvers.table_interior import Point, central_path
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteRatio,
     LinearRows,
     PairRatio,
@@ -56,13 +55,12 @@ class _Block:
     def __init__(self, block: Privacy, inputs: int, outputs: int) -> None:
         if isinstance(block, CompleteRatio):
             block = PairRatio(np.argwhere(~np.eye(inputs, dtype=bool)), (block.log_ratio,), view=block.view)
-        assert isinstance(block, PairRatio | AtomRatio)
+        assert isinstance(block, PairRatio)
         view, self.inputs = classes(block, outputs), inputs
         self.shown = (view == np.arange(int(view.max()) + 1)[:, None]).astype(float)
         self.first, self.second = block.pairs.T
         self.ratios = float_ratios(block)[:, None]
-        self.delta = float(block.delta) if isinstance(block, PairRatio) else 0.0
-        self.fixed = float(block.slack) if isinstance(block, AtomRatio) else 0.0
+        self.delta, self.fixed = float(block.delta), float(block.slack)
 
     def slacks(self) -> Array:
         """Half of the delta in even shares (K, seen); no rows without one."""

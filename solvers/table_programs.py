@@ -41,33 +41,28 @@ class CompleteRatio:
 class PairRatio:
     """f_a(S) <= e^log_ratio f_b(S) + delta for every set S of outputs and each ordered pair (a, b).
 
-    `pairs` (K, 2); `log_ratios` of length K, or of length 1 when the pairs share it; one `delta` for each pair.
+    `pairs` (K, 2); `log_ratios` of length K, or of length 1 when the pairs share it; one `delta` for each pair. With a
+    `slack` and no delta: f_ay <= e^log_ratio f_by + slack for each single output y (Ramon & Basu 3.3, slack =
+    delta / |X|), which does not bound the delta of sets of outputs; `true_delta` tells what it gives.
     """
 
     pairs: Indices
     log_ratios: tuple[Fraction, ...]
     delta: Fraction = Fraction(0)
     view: Indices | None = None
+    slack: Fraction = Fraction(0)
+
+    @property
+    def pure(self) -> bool:
+        """Whether it bounds ratios and nothing else."""
+        return not (self.delta or self.slack)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class AtomRatio:
-    """f_ay <= e^log_ratio f_by + slack for each single output y: Ramon & Basu 3.3, slack = delta / |X|.
-
-    It does not bound the delta of sets of outputs; `table_exact.true_delta` tells what it gives.
-    """
-
-    pairs: Indices
-    log_ratios: tuple[Fraction, ...]
-    slack: Fraction
-    view: Indices | None = None
-
-
-Privacy: TypeAlias = CompleteRatio | PairRatio | AtomRatio | CurveRatio
+Privacy: TypeAlias = CompleteRatio | PairRatio | CurveRatio
 """One privacy requirement as one observer sees it."""
 
 
-def log_ratio_of(block: PairRatio | AtomRatio, pair: int) -> Fraction:
+def log_ratio_of(block: PairRatio, pair: int) -> Fraction:
     """The exact logarithm of the ratio allowed for the pair with this number."""
     return block.log_ratios[0] if len(block.log_ratios) == 1 else block.log_ratios[pair]
 
@@ -282,12 +277,12 @@ def float_ratio(log_ratio: Fraction) -> float:
     return float(ratio_down(log_ratio) / 2**RATIO_BITS)
 
 
-def pair_ratios(block: PairRatio | AtomRatio) -> Entries:
+def pair_ratios(block: PairRatio) -> Entries:
     """The integer ratio of each pair (K,), over 2^64, rounded down."""
     return np.array([ratio_down(log_ratio_of(block, k)) for k in range(len(block.pairs))], dtype=object)
 
 
-def float_ratios(block: PairRatio | AtomRatio) -> Array:
+def float_ratios(block: PairRatio) -> Array:
     """The ratios of a block as floats (K,)."""
     return np.asarray([float_ratio(log_ratio_of(block, k)) for k in range(len(block.pairs))], dtype=float)
 
@@ -360,7 +355,7 @@ def _ratio_violations(block: Privacy, shown: Entries, total: int) -> Iterator[tu
     ratios = pair_ratios(block)
     for number, (a, b) in enumerate(block.pairs):
         excess = (shown[a] << RATIO_BITS) - ratios[number] * shown[b]
-        if isinstance(block, AtomRatio):
+        if block.slack:
             spent, allowed = max(0, *excess), block.slack
         else:
             spent, allowed = sum(np.maximum(excess, 0)), block.delta
@@ -407,7 +402,7 @@ def _scaled(cost: Array) -> tuple[int, list[list[int]]]:
     ]
 
 
-def true_delta(exact: ExactTable, block: PairRatio | AtomRatio) -> Fraction:
+def true_delta(exact: ExactTable, block: PairRatio) -> Fraction:
     """The least delta, rounded up, with which the table is (eps, delta) private for the pairs of the block."""
     shown = merged(block, np.array(exact.numerators, dtype=object))
     ratios = pair_ratios(block)
@@ -444,13 +439,13 @@ def repair(program: TableProgram, table: Array) -> ExactTable:
 
 def _slacks(block: Privacy, table: Array, least_sum: int) -> Entries | None:
     """Integer slacks (K, seen) within the budget of each pair, in proportion to what the float table uses."""
-    if isinstance(block, CompleteRatio) or (isinstance(block, PairRatio) and block.delta == 0):
+    if isinstance(block, CompleteRatio) or (isinstance(block, PairRatio) and block.pure):
         return None
     assert not isinstance(block, CurveRatio)
     shown = table @ np.eye(int(classes(block, table.shape[1]).max()) + 1)[classes(block, table.shape[1])]
     ratios = np.array([float(r) for r in pair_ratios(block)]) / 2.0**RATIO_BITS
     used = np.maximum(shown[block.pairs[:, 0]] - ratios[:, None] * shown[block.pairs[:, 1]], 0.0)
-    if isinstance(block, AtomRatio):
+    if block.slack:
         most = block.slack.numerator * least_sum // block.slack.denominator
         return np.full(used.shape, most, dtype=object)
     # Padding spends delta only where the ratio is one; a share of 2^-40 is kept for it.
@@ -484,7 +479,7 @@ def _sweep(block: Privacy, entries: Entries, slack: Entries | None, backwards: b
         entries[b, first] += np.maximum(-((-asked << RATIO_BITS) // ratios[k]) - below, 0)
 
 
-def _seen_rows(block: PairRatio | AtomRatio, entries: Entries, a: int, b: int) -> tuple[Entries, Entries]:
+def _seen_rows(block: PairRatio, entries: Entries, a: int, b: int) -> tuple[Entries, Entries]:
     if block.view is None:
         return entries[a], entries[b]
     two = merged(block, entries[[a, b]])

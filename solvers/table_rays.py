@@ -224,7 +224,7 @@ def cone_of(program: TableProgram) -> Cone | None:
     size = program.shape[0]
     if isinstance(block, CompleteRatio):
         return CompleteCone(size, float_ratio(block.log_ratio))
-    if isinstance(block, PairRatio) and block.delta == 0:
+    if isinstance(block, PairRatio) and block.pure:
         return _forest(block, size)
     return None
 

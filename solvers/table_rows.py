@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_deltas import Sets, sets_of
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteDual,
     CompleteRatio,
     InfeasibleTable,
@@ -193,7 +192,7 @@ class _Block:
     @property
     def slack(self) -> float:
         """What each single output may exceed its ratio by."""
-        return float(self.block.slack) if isinstance(self.block, AtomRatio) else 0.0
+        return float(self.block.slack) if isinstance(self.block, PairRatio) else 0.0
 
     def scale(self, pairs: Indices) -> Array:
         """What the rows of these pairs are multiplied by."""
@@ -280,12 +279,12 @@ class RowsProgram:
         shown = membership(classes(block, self.outputs))
         if isinstance(block, CompleteRatio):
             return self._state_complete(block, shown)
-        assert isinstance(block, PairRatio | AtomRatio), "curves are for the convex path"
+        assert isinstance(block, PairRatio), "curves are for the convex path"
         state = _Block(block, float_ratios(block), shown)
         if self.margin is None:
             # HiGHS has absolute tolerances: unscaled, a ratio of e^20 magnifies them to gaps of percents
             state.scales = state.ratios**-0.5
-        if isinstance(block, PairRatio) and block.delta > 0:
+        if block.delta:
             if sets is None:
                 self._state_slacks(state, block)
             else:

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteRatio,
     Extra,
     InfeasibleTable,
@@ -89,7 +88,9 @@ PROGRAMS = {
     "metric": TableProgram(apart(6) ** 2 * prior(6), (metric(6),)),
     "delta": TableProgram(apart(5) * prior(5), (PairRatio(every_pair(5), (ONE,), Fraction(1, 50)),)),
     "delta on a chain": TableProgram(apart(6) * prior(6), (PairRatio(chain(6), (ONE,), Fraction(1, 20)),)),
-    "each output by itself": TableProgram(apart(5) * prior(5), (AtomRatio(every_pair(5), (ONE,), Fraction(1, 100)),)),
+    "each output by itself": TableProgram(
+        apart(5) * prior(5), (PairRatio(every_pair(5), (ONE,), slack=Fraction(1, 100)),)
+    ),
     "worst case": TableProgram(apart(6) ** 2, (CompleteRatio(ONE),), worst=True),
     "worst case on a chain": TableProgram(apart(6), (PairRatio(chain(6), (ONE,)),), worst=True),
     "equalities": TableProgram(apart(6) ** 2 * prior(6), (CompleteRatio(ONE),), equalities=means(6, Fraction(2, 5))),

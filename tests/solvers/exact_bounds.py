@@ -17,7 +17,6 @@ import numpy as np
 from privspec.solvers.programs import Array
 from privspec.solvers.table_programs import (
     RATIO_BITS,
-    AtomRatio,
     CompleteDual,
     CompleteRatio,
     Entries,
@@ -119,9 +118,8 @@ class _Lagrangian:
         least = [int(p.sum()) - _up(int(q.sum()) * ratio) for p, q in zip(below.T, above.T, strict=True)]
         self.constant += min(0, *least)
 
-    @subtract.register(PairRatio)
-    @subtract.register(AtomRatio)
-    def _(self, block: PairRatio | AtomRatio, dual: PairDual) -> None:
+    @subtract.register
+    def _(self, block: PairRatio, dual: PairDual) -> None:
         ratios = [ratio_bounds(log_ratio_of(block, k))[1] for k in range(len(block.pairs))]
         view = classes(block, self.program.shape[1])
         members = [np.flatnonzero(view == shown) for shown in range(int(view.max()) + 1)]
@@ -136,7 +134,7 @@ class _Lagrangian:
                 self.reduced[b, y] -= down
             largest[k] = max(largest.get(k, 0), z)
             total += z
-        spent = block.slack * total if isinstance(block, AtomRatio) else block.delta * sum(largest.values())
+        spent = block.slack * total + block.delta * sum(largest.values())
         self.constant += _floor(-spent)
 
     def _rows(self, rows: LinearRows, multipliers: list[int]) -> None:

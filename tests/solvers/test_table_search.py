@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from privspec.solvers.programs import OutOfTimeError
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteDual,
     CompleteRatio,
     InfeasibleTable,
@@ -281,7 +280,7 @@ def test_other_requirements(kind: str) -> None:
     pairs = every_pair(5)
     block = {
         "pairs": PairRatio(pairs, (Fraction(1),)),
-        "atoms": AtomRatio(pairs, (Fraction(1),), Fraction(1, 1000)),
+        "atoms": PairRatio(pairs, (Fraction(1),), slack=Fraction(1, 1000)),
         "metric": PairRatio(pairs, tuple(Fraction(abs(int(a) - int(b)), 4) for a, b in pairs)),
     }[kind]
     loss, plain = solved(replace(problem, privacy=(block,))).value, solved(problem).value

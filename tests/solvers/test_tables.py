@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from privspec.solvers import table_rows
 from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteRatio,
     Extra,
     InfeasibleTable,
@@ -150,7 +149,7 @@ def test_power_means(
     found = solved(program)
     assert float(found.value) == pytest.approx(exact, abs=5e-4)
     assert true_delta(found.exact, pairs) <= pairs.delta
-    atoms = AtomRatio(pairs.pairs, pairs.log_ratios, pairs.delta / 10)
+    atoms = PairRatio(pairs.pairs, pairs.log_ratios, slack=pairs.delta / 10)
     paper = solved(replace(program, privacy=(atoms,)))
     assert float(paper.value) == pytest.approx(printed, abs=5e-4)
     assert float(true_delta(paper.exact, pairs) / pairs.delta) == pytest.approx(share, abs=0.01)
@@ -260,7 +259,7 @@ def oracle(program: TableProgram) -> float:
         merge = np.eye(program.shape[1]) if block.view is None else np.eye(int(block.view.max()) + 1)[block.view]
         for k, (a, b) in enumerate(pairs):
             excess = (f[int(a)] - math.exp(logs[k % len(logs)]) * f[int(b)]) @ merge
-            if isinstance(block, AtomRatio):
+            if isinstance(block, PairRatio) and block.slack:
                 constraints.append(excess <= float(block.slack))
             else:
                 allowed = 0.0 if isinstance(block, CompleteRatio) else float(block.delta)
@@ -290,7 +289,7 @@ def programs(draw: st.DrawFn) -> TableProgram:
                 PairRatio(every_pair(inputs), (log_ratio,), Fraction(1, 50), view),
                 PairRatio(tree, (Fraction(0),), Fraction(1, 10)),
                 PairRatio(tree, (Fraction(0),)),
-                AtomRatio(tree, (log_ratio,), Fraction(1, 50), view),
+                PairRatio(tree, (log_ratio,), view=view, slack=Fraction(1, 50)),
             ]
         )
     )
@@ -417,7 +416,9 @@ def _with_delta(size: int) -> dict[str, TableProgram]:
         "inequalities": replace(plain, inequalities=lines),
         "two views": replace(plain, privacy=(merged, other)),
         "beside pure": replace(plain, privacy=(pairs, CompleteRatio(Fraction(3)))),
-        "beside atoms": replace(plain, privacy=(pairs, AtomRatio(pairs.pairs, (Fraction(1, 2),), Fraction(1, 50)))),
+        "beside atoms": replace(
+            plain, privacy=(pairs, PairRatio(pairs.pairs, (Fraction(1, 2),), slack=Fraction(1, 50)))
+        ),
         "scalar": replace(
             plain, inequalities=scaled, extra=Extra((Fraction(0),), (Fraction(1),), (Fraction(-2),), ("share",))
         ),

@@ -35,7 +35,6 @@ from privspec.problem.table_forms import Choice
 from privspec.solvers.programs import Array, OutOfTimeError
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteDual,
     CompleteRatio,
     ExactTable,
@@ -447,7 +446,7 @@ def _growth(log_ratio: Fraction) -> float:
 def _delta_slope(block: Privacy, part: Dual) -> float:
     if isinstance(block, CompleteRatio | CurveRatio) or not isinstance(part, PairDual):
         return 0.0
-    if isinstance(block, AtomRatio):
+    if block.slack:
         return -float(block.slack * (STEP - 1)) * float(part.values.sum())
     largest = np.zeros(len(block.pairs))
     np.maximum.at(largest, part.pairs, part.values)

@@ -16,14 +16,12 @@ from privspec.core.records import dataclass, field, replace
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, ReferenceFailedError, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio, Supported
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteDual,
     CompleteRatio,
     Entries,
     InfeasibleTable,
     LinearRows,
     PairDual,
-    PairRatio,
     Privacy,
     TableDual,
     TableProgram,
@@ -332,13 +330,11 @@ class _Stated:
         first, second = block.pairs.T
         ratios = float_ratios(block)[:, None] * np.ones((1, shown.shape[1]))
         excess = shown[first] - cp.multiply(ratios, shown[second]) + self.margin
-        if isinstance(block, AtomRatio):
-            return _Block(block, [excess <= float(block.slack)])
-        if isinstance(block, PairRatio) and block.delta > 0:
+        if block.delta:
             slack = cp.Variable(excess.shape, nonneg=True)
             self._further.append(cp.sum(slack, axis=1) + self.margin <= float(block.delta))
             return _Block(block, [excess <= slack])
-        return _Block(block, [excess <= 0])
+        return _Block(block, [excess <= float(block.slack)])
 
     def _levels(self, block: CurveRatio, shown: Any, pairs: Pairs) -> tuple[Any, Any]:
         """What pairs have of a level, together at most its bound, and that it is no less than their generator.

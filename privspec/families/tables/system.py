@@ -39,7 +39,6 @@ from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CURVES, CurveRatio
 from privspec.solvers.table_programs import (
-    AtomRatio,
     CompleteRatio,
     Extra,
     LinearRows,
@@ -120,7 +119,7 @@ class Requested:
             return PairRatio(pairs, tuple(epsilon * distance for distance in distances), delta, self.view)
         if per_atom(self.obligation.measure):
             # the condition of Ramon & Basu 3.3: each single output by itself
-            return AtomRatio(pairs, (epsilon,), delta / self.inputs, self.view)
+            return PairRatio(pairs, (epsilon,), view=self.view, slack=delta / self.inputs)
         if self.neighbours.complete and not delta:
             return CompleteRatio(epsilon, self.view)
         return PairRatio(pairs, (epsilon,), delta, self.view)
