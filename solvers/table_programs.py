@@ -17,7 +17,7 @@ All ratios are rounded down (`ratio_down`), so what passes here is private in ex
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -81,11 +81,17 @@ class LinearRows:
         if not len(self.rows) == len(self.columns) == len(self.values):
             raise ValueError("rows, columns and values must have the same length")
 
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Mapping[int, Fraction], Fraction]]) -> LinearRows:
+        """Values by column, and a bound, for each row."""
+        cells = [(k, column, value) for k, (row, _) in enumerate(rows) for column, value in row.items() if value]
+        at, where = (np.array([cell[part] for cell in cells], dtype=np.intp) for part in (0, 1))
+        return cls(at, where, tuple(cell[2] for cell in cells), tuple(bound for _, bound in rows))
+
 
 def no_rows() -> LinearRows:
     """An empty set of rows."""
-    empty = np.zeros(0, dtype=np.intp)
-    return LinearRows(empty, empty, (), ())
+    return LinearRows.of(())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

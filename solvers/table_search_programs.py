@@ -178,15 +178,7 @@ class DebiasedProgram:
         for number, k in enumerate(self.means):
             row = {scale: self.expected_target(k)} | {scale + 1 + v: c for v, c in enumerate(law[k])}
             found.append((row | {scale + 1 + self.values + number: Fraction(-1)}, Fraction(0)))
-        cells = [
-            (number, column, value) for number, (row, _) in enumerate(found) for column, value in row.items() if value
-        ]
-        return LinearRows(
-            np.array([cell[0] for cell in cells], dtype=np.intp),
-            np.array([cell[1] for cell in cells], dtype=np.intp),
-            tuple(cell[2] for cell in cells),
-            tuple(bound for _, bound in found),
-        )
+        return LinearRows.of(found)
 
 
 def joined(first: LinearRows, second: LinearRows) -> LinearRows:

@@ -49,12 +49,7 @@ def counting(n: int, epsilon: str) -> TableProgram:
 
 
 def linear(rows: list[tuple[dict[int, Fraction], Fraction]]) -> LinearRows:
-    numbers = [k for k, (row, _) in enumerate(rows) for _ in row]
-    columns = [c for row, _ in rows for c in row]
-    values = tuple(Fraction(v) for row, _ in rows for v in row.values())
-    return LinearRows(
-        np.array(numbers, dtype=np.intp), np.array(columns, dtype=np.intp), values, tuple(Fraction(b) for _, b in rows)
-    )
+    return LinearRows.of([({at: Fraction(v) for at, v in row.items()}, Fraction(bound)) for row, bound in rows])
 
 
 def solved(program: TableProgram) -> TableSolution:

@@ -313,12 +313,11 @@ def to_program(system: TableSystem) -> Lowered:
 
 def linear_rows(lines: Sequence[LinearLine], columns: int, names: Mapping[str, int]) -> LinearRows:
     """Lines in the solver's form; `names` the columns of scalars."""
-    cells = [
-        *((k, r * columns + c, value) for k, line in enumerate(lines) for (r, c), value in line.table.items()),
-        *((k, names[name], value) for k, line in enumerate(lines) for name, value in line.scalars.items()),
-    ]
-    at, where = (np.array([cell[part] for cell in cells], dtype=np.intp) for part in (0, 1))
-    return LinearRows(at, where, tuple(cell[2] for cell in cells), tuple(line.bound for line in lines))
+    found = []
+    for line in lines:
+        table = {r * columns + c: value for (r, c), value in line.table.items()}
+        found.append((table | {names[name]: value for name, value in line.scalars.items()}, line.bound))
+    return LinearRows.of(found)
 
 
 def _loss_lines(system: TableSystem) -> Iterator[Stated]:
