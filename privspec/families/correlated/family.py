@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.document import STEP, accuracy_json, decimal_up, plan_document, price, promised, rated
+from privspec.families.document import (
+    STEP,
+    accuracy_json,
+    decimal_up,
+    float_down,
+    plan_document,
+    price,
+    promised,
+    rated,
+)
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.chains import (
@@ -453,9 +462,7 @@ class ChainDecision:
         """Noise of this kind has no less; None where nothing is proved."""
         if self.solved.refused is None:
             return None
-        exact = loss_of(self.chain, self.solved.refused.scale)
-        near = float(exact)
-        return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
+        return float_down(loss_of(self.chain, self.solved.refused.scale))
 
     def document(self) -> dict[str, Any]:
         chain, solved, block = self.chain, self.solved, self.system.block

@@ -7,10 +7,8 @@ from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from privspec.core.records import dataclass, replace
-from privspec.families.document import STEP, accuracy_json, plan_document, price, promised, rated
+from privspec.families.document import STEP, accuracy_json, float_down, plan_document, price, promised, rated
 from privspec.families.family import Settings
 from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
 from privspec.kernel.core.reading import Item
@@ -184,9 +182,7 @@ class PointDecision:
         if block.moved:
             return None
         lines = [line.measure for line in self.model.requirements if isinstance(line.measure, MetricDP)]
-        exact = max(least_loss(block, measure.metric, measure.epsilon) for measure in lines)
-        near = float(exact)
-        return near if Fraction(near) <= exact else float(np.nextafter(near, 0.0))
+        return float_down(max(least_loss(block, measure.metric, measure.epsilon) for measure in lines))
 
     def document(self) -> dict[str, Any]:
         points, block = self.points, self.system.block

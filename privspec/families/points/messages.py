@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
@@ -72,10 +72,39 @@ class Reports(BlockMechanism[E, C]):
         return self.trust != "curator" and self.held.party is not None
 
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
-        return OwnReport.of(self, party, keys)
+        if keys is not None:
+            _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
+        self.number(party)
+        return OwnReport(self, party)
+
+    def number(self, party: str) -> int:
+        """The place of a party, from 0.
+
+        Raises: UsageError PS0844 if there is none, or parties make no messages.
+        """
+        held = self.held
+        if held.party is None or self.trust != "nobody":
+            _no_message("one keeper sees all data, or each record is one person's, who runs the plan alone")
+        if not party.isdecimal() or not 1 <= int(party) <= held.count:
+            _no_message(f"there is no {held.party} {party}: they are numbered from 1 to {held.count}")
+        return int(party) - 1
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
-        return together(self, digest, messages)
+        held = self.held
+        size = prod(held.shape) // held.count
+
+        def read(outputs: Mapping[str, Any]) -> tuple[int, list[float]]:
+            (who,) = outputs[str(held.party)]
+            return self.number(str(who)), [float(str(value)) for value in outputs[MESSAGE]]
+
+        def flaw(number: int, said: list[float]) -> str:
+            fits = len(said) == size and all(map(isfinite, said)) and self.possible(said)
+            return "" if fits else f"is no report of {held.party} {number + 1}"
+
+        found = messages_by_party(digest, messages, str(held.party), read, flaw)
+        refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
+        values = np.array([found[number] for number in range(held.count)], dtype=np.float64)
+        return Drawn({held.output: values.reshape(held.shape)})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,14 +113,6 @@ class OwnReport(Mechanism):
 
     whole: Reports[Any, Any]
     party: str
-
-    @classmethod
-    def of(cls, whole: Reports[Any, Any], party: str, keys: Keys | None) -> OwnReport:
-        """Raises: UsageError PS0844."""
-        if keys is not None:
-            _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
-        _number(whole, party)
-        return cls(whole, party)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -113,41 +134,6 @@ class OwnReport(Mechanism):
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
         _no_message("a message is simulated as part of a run")
-
-
-def together(whole: Reports[Any, Any], digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
-    """The release from the messages of all parties.
-
-    Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan), PS0811 (missing).
-    """
-    held = whole.held
-    size = len(np.zeros(held.shape).reshape(-1)) // held.count
-
-    def read(outputs: Mapping[str, Any]) -> tuple[int, list[float]]:
-        (who,) = outputs[str(held.party)]
-        return _number(whole, str(who)), [float(str(value)) for value in outputs[MESSAGE]]
-
-    def flaw(number: int, said: list[float]) -> str:
-        fits = len(said) == size and all(map(isfinite, said)) and whole.possible(said)
-        return "" if fits else f"is no report of {held.party} {number + 1}"
-
-    found = messages_by_party(digest, messages, str(held.party), read, flaw)
-    refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
-    values = np.array([found[number] for number in range(held.count)], dtype=np.float64)
-    return Drawn({held.output: values.reshape(held.shape)})
-
-
-def _number(whole: Reports[Any, Any], party: str) -> int:
-    """The place of a party, from 0.
-
-    Raises: UsageError PS0844 if there is none, or parties make no messages.
-    """
-    held = whole.held
-    if held.party is None or whole.trust != "nobody":
-        _no_message("one keeper sees all data, or each record is one person's, who runs the plan alone")
-    if not party.isdecimal() or not 1 <= int(party) <= held.count:
-        _no_message(f"there is no {held.party} {party}: they are numbered from 1 to {held.count}")
-    return int(party) - 1
 
 
 def _no_message(why: str) -> NoReturn:
