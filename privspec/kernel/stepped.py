@@ -101,7 +101,8 @@ def _let_through(law: Stepped, shift: int) -> Fraction:
     last, period, grown = len(law.weights) - 1, law.period, law.ratio / (1 - law.ratio)
     above, below, factor = law.ratio.numerator, law.ratio.denominator, exp_down(law.epsilon)
     times = -(-shift // period)  # of the ratio, at most: weights times `scale` are whole
-    scale, whole = below**times, [w * below**times for w in law.weights]
+    scale = int(below**times)
+    whole = [w * scale for w in law.weights]
     for k in range(last + 1, last + shift + 1):
         whole.append(whole[k - period] * above // below)
     up, down = int(factor * (1 << BITS)), 1 << BITS
