@@ -959,7 +959,7 @@ def fmt(spec: Path, only_check: bool) -> int:
 @click.argument("code")
 def explain_error(code: str) -> None:
     """Explain a message at length, by its code."""
-    from privspec.core.catalogue import explain_code
+    from privspec.core.render import explain_code
 
     print(explain_code(code), end="")
 

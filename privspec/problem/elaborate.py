@@ -38,14 +38,13 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
-from privspec.problem.form import Numbers, document
+from privspec.problem.form import ELABORATOR, Block, ComputedOutput, Numbers, Problem, PublicValue, View, document
 from privspec.problem.terms import factor_of, public_number
-from privspec.problem.types import ELABORATOR, Block, ComputedOutput, Problem, PublicValue, View
 from privspec.registry import draws_a_winner, family_of
 
 if TYPE_CHECKING:
     from privspec.kernel.designs import Cut
-    from privspec.problem.types import Problem
+    from privspec.problem.form import Problem
 
 
 @once

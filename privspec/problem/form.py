@@ -1,8 +1,16 @@
-"""The one JSON form of a problem: frozen dataclasses to plain JSON, exactly and in one way.
+"""What every problem has: held data, who sees what, and what is promised of it; and its one JSON form.
 
-Fractions are texts "p/q" or "p"; a class with a `FORM` is tagged with it under "form"; a field that has a default is
-left out at it, as the kernel reads it; integer arrays are lists when
-small, base64 of little-endian integers with their SHA-256 when large.
+Nothing of the language is left in it: no names to resolve, no expression to evaluate. `line` and `text` say where an
+item comes from; they serve pages, and no check looks at them. The frame is in the kernel's own forms, which say what
+may be written; the kernel derives nothing from what is built here: it reads the plan.
+
+A `Unit` is an "entry", "record", "party" (`party` names the index set), "person" (all records that are kept of one, up
+to `count` of a table) or "everything"; with `adding` units come and go, else they change in place; `apart` is the least
+distance of changed entries of a stream, `exactly` where it is fixed. The rule of `Data` maps cells that do not fit.
+
+Dataclasses become plain JSON exactly and in one way: fractions are texts "p/q" or "p"; a class with a `FORM` is tagged
+with it under "form"; a field that has a default is left out at it, as the kernel reads it; integer arrays are lists
+when small, base64 of little-endian integers with their SHA-256 when large.
 """
 
 from __future__ import annotations
@@ -11,17 +19,16 @@ import base64
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import lcm, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.records import fields, is_dataclass
+from privspec.core.records import dataclass, fields, is_dataclass
+from privspec.kernel.core.problem import Data, Obligation, Unit
 from privspec.kernel.core.reading import Grid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from privspec.kernel.trust import Trust
 
 LISTED = 4096
 """Arrays of at most this many entries are written as lists."""
@@ -65,6 +72,8 @@ def document(value: Any) -> Any:
             return str(value)
         case Numbers():
             return value.to_json()
+        case tuple() if hasattr(value, "_fields"):  # what the kernel reads as a tuple has a name for each entry
+            return {name: document(entry) for name, entry in zip(value._fields, value, strict=True)}
         case tuple() | list():
             return [document(entry) for entry in value]
         case Mapping():
@@ -85,3 +94,79 @@ def plan_digest(plan: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of a plan without its `digest`."""
     body = {key: value for key, value in plan.items() if key != "digest"}
     return hashlib.sha256(canonical(body).encode()).hexdigest()
+
+
+ELABORATOR = "1"
+"""Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that one observer sees together, where no line that names an input names all of it.
+
+    `unnamed`: the outputs seen that depend on the input and that no line names for it; `lines`: the obligations that
+    name all of those that depend on it (noise may tell more than they say). What may move is one unit of `wrt`, as in
+    an obligation; `difference` is that in the numbers of the block, None where it has no limit.
+    """
+
+    input: str
+    observer: str
+    outputs: tuple[str, ...]
+    unnamed: tuple[str, ...]
+    lines: tuple[int, ...]
+    wrt: tuple[str, ...]
+    neighbours: str
+    units: tuple[Unit, ...]
+    difference: Any
+
+
+@dataclass(frozen=True, slots=True)
+class PublicValue:
+    """A public value that the numbers of the problem rest on.
+
+    `provenance`: "the spec", "the file NAME", "asserted: not computed from the data" (given from outside).
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    sha256: str
+    provenance: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedOutput:
+    """An output that is computed from released outputs and public values alone; `text` in the words of the spec."""
+
+    name: str
+    sources: tuple[str, ...]
+    text: str
+    line: int
+
+
+class Block(Protocol):
+    """Outputs that share noise, loss or lines, in numbers: the forms of one file of this folder."""
+
+    FORM: ClassVar[str]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The outputs that it gives, in order."""
+
+    def words(self) -> tuple[str, ...]:
+        """What it says, in full sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Everything that a spec promises and wants."""
+
+    format: str
+    elaborator: str
+    name: str
+    trust: Trust
+    data: tuple[Data, ...]
+    public: tuple[PublicValue, ...]
+    obligations: tuple[Obligation, ...]
+    views: tuple[View, ...]
+    blocks: tuple[Block, ...]
+    computed: tuple[ComputedOutput, ...] = ()

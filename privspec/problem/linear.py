@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import lcm, prod
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -173,8 +173,7 @@ class Ball:
     norm: int
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """An attribute of a table with its values in order: `values`, or the whole numbers `lower` to `upper`.
 
     `shared`: the numbers between two values, a record standing in the cells of both by its share of each. `cuts`, as in
@@ -185,8 +184,8 @@ class Column:
     values: tuple[str, ...]
     lower: int | None
     upper: int | None
-    shared: bool
     cuts: tuple[str, ...]
+    shared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,7 +478,7 @@ def held_of(block: InputBlock, each: int = 1) -> Held:
 
 def _column(name: str, domain: Domain) -> Column:
     if isinstance(domain, Cut):
-        return replace(_column(name, domain.whole), shared=False, cuts=domain.words())
+        return _column(name, domain.whole)._replace(shared=False, cuts=domain.words())
     if isinstance(domain, IntegerRange):
         return Column(name, (), domain.low, domain.high, shared=False, cuts=())
     values = tuple(_member(item) for item in domain.elements())

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import prod
-from typing import ClassVar
+from typing import NamedTuple
 
-from privspec.core.records import dataclass
-from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS, Along
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS, Along, Answers, Marginals
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Tables, Type
@@ -45,48 +45,24 @@ MOST_RECORDS = 10**6
 Subset = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """An output: the tables by these columns, one after another, the last column of each running fastest."""
-
-    name: str
-    shape: tuple[int, ...]
-    tables: tuple[Subset, ...]
-    along: tuple[Along, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """The sum of the squared errors of a table, by its place among all that are released, times a weight."""
 
     table: int
     weight: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class MarginalBlock:
+class MarginalBlock(Marginals):
     """Counts of the records of a table by some of its columns; the loss is the largest of the `terms`."""
 
-    FORM: ClassVar[str] = "marginals"
-
-    source: str
+    __slots__ = ()
     columns: tuple[Column, ...]
-    records: int | None
-    released: tuple[Answers, ...]
     terms: tuple[tuple[Weighed, ...], ...]
-    worst: bool
-    loss: str
-    families: tuple[str, ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The outputs that it gives, in order."""
         return tuple(one.name for one in self.released)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many values each column has."""
-        return tuple(map(size_of, self.columns))
 
     def words(self) -> tuple[str, ...]:
         """The table, what is released, and the loss."""
@@ -111,13 +87,6 @@ class MarginalBlock:
         if self.families:
             found.append(f"Noise may be of the family {listing(list(self.families))} only.")
         return tuple(found)
-
-
-def size_of(column: Column) -> int:
-    """How many values a column has."""
-    if column.lower is None or column.upper is None:
-        return len(column.values)
-    return column.upper - column.lower + 1
 
 
 def reads(model: Model) -> bool:
@@ -158,13 +127,16 @@ def _found(model: Model) -> MarginalBlock | None:
         return None
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
     families, loss = model.families, "" if model.loss is None else spell(model.loss)
-    return MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
+    try:
+        return MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
+    except Refused:
+        return None  # tables that the kernel would not judge in these forms
 
 
 def _answers(name: str, shape: tuple[int, ...], tallies: tuple[Tally, ...]) -> Answers:
     ways = enumerate((tuple(sorted(one.running)), tuple(sorted(one.ranges))) for one in tallies)
     along = tuple(Along(place, *own) for place, own in ways if any(own))
-    return Answers(name, shape, tuple(one.by for one in tallies), along)
+    return Answers(name, shape, tuple(one.by for one in tallies), along or None)
 
 
 def _fits(model: Model, tallies: list[Tally], largest: bool) -> bool:

@@ -21,8 +21,8 @@ from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, Measure
 from privspec.model.requirements import Requirement
+from privspec.problem.form import Block
 from privspec.problem.terms import factor_of, public, public_number
-from privspec.problem.types import Block
 from privspec.registry import Family, family_of
 
 POWERS = (1, 2, 3, 4)

@@ -6,6 +6,15 @@ law with the weight alpha they are (1 - alpha) Pr(B = label), else Pr(B = label)
 Losses become numbers here: averages and worst cases of what draws cost, and total variations from drawn winners. Given
 the row, the total variation of the laws f of an output and t of a winner that is drawn from the data is the sum over
 values of what f exceeds t by. It may stand in sums with weights that are not negative.
+
+What lines compare is in the kernel's own forms. `Compared`: the rows that an obligation compares, both ways: every two
+of a clique, and `pairs` (n, 3) as a < b and a level; by level `squares` is the square of the distance, exactly; pairs
+of cliques are at distance one; `inputs`: how many values the inputs of the line take (for conditions on single
+outputs). `Manipulation`: no ballot but the true one raises the probability of any set of best alternatives by
+more than `limit`; a ballot names alternatives, best first: one that names as many as it may does not say in which order
+the others come, one that names fewer says that they are alike; `counts` (rows, ballots): how often each is cast.
+`Fairness`: laws of `outputs` in groups of rows (each by the prior of its rows); `pairs` (n, 3): two groups and a level;
+by level the square of what they may be apart, exactly, and that number itself, rounded down where it is irrational.
 """
 
 from __future__ import annotations
@@ -19,6 +28,9 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
+from privspec.kernel.core.tables import Compared
+from privspec.kernel.quality.tables_forms import Fairness
+from privspec.kernel.quality.tables_forms import Votes as Manipulation
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk
 from privspec.model.pointwise import Chances, Grid, Pointwise, RowLaws
@@ -89,20 +101,6 @@ class Estimates:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """The rows that an obligation compares, both ways: every two of a clique, and `pairs` (n, 3) as a < b and a level.
-
-    `squares`: by level the square of the distance, exactly; pairs of cliques are at distance one. `inputs`: how many
-    values the inputs of the line take (for conditions on single outputs).
-    """
-
-    cliques: tuple[tuple[int, ...], ...]
-    pairs: Numbers
-    squares: tuple[Fraction, ...]
-    inputs: int
-
-
-@dataclass(frozen=True, slots=True)
 class Scaled:
     """A scalar times a number by row."""
 
@@ -133,41 +131,6 @@ class Accuracy:
     text: str
     amount: Amount
     limit: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Manipulation:
-    """No ballot but the true one raises the probability of any set of best alternatives by more than `limit`.
-
-    `ballots`: for each, the alternatives that it names, best first; one that names as many as a ballot may does not say
-    in which order the others come, one that names fewer says that they are alike. `counts` (rows, ballots) how often
-    each is cast, `winners` the alternative of each column, of `alternatives` many.
-    """
-
-    line: int
-    text: str
-    limit: Fraction
-    alternatives: int
-    ballots: tuple[tuple[int, ...], ...]
-    counts: Numbers
-    winners: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fairness:
-    """Laws of `outputs` in groups of rows (each by the prior of its rows), compared in total variation.
-
-    `pairs` (n, 3): two groups and a level; by level `squares` holds the square of what they may be apart, exactly, and
-    `tolerances` that number itself, rounded down where it is irrational.
-    """
-
-    line: int
-    text: str
-    outputs: tuple[str, ...]
-    groups: tuple[tuple[int, ...], ...]
-    pairs: Numbers
-    squares: tuple[Fraction, ...]
-    tolerances: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ import numpy as np
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import root
 from privspec.core.spans import Span
+from privspec.kernel.quality.tables_forms import Fairness
+from privspec.kernel.quality.tables_forms import Votes as Manipulation
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, reached, walk
@@ -35,8 +37,6 @@ from privspec.problem.table_forms import (
     Condition,
     Costs,
     Estimates,
-    Fairness,
-    Manipulation,
     Scaled,
     amount,
     costs,

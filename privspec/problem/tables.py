@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel.core.tables import Compared
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
 from privspec.model.measures import MetricDP
@@ -14,7 +15,7 @@ from privspec.model.reports import NO_AMOUNT, Failure, not_computed, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
 from privspec.problem.form import Numbers
-from privspec.problem.table_forms import Amount, Compared, Rounds, Table, amount
+from privspec.problem.table_forms import Amount, Rounds, Table, amount
 from privspec.problem.table_lines import (
     Conditions,
     accuracy,

@@ -6,11 +6,9 @@ Ballots, costs and their sums are those that the kernel reads; here they are sai
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from privspec.core.records import dataclass
-from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
-from privspec.kernel.lemmas.votes_rules import Ballots
+from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total, Vote
 from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
 from privspec.model.values import show
 
@@ -62,8 +60,7 @@ def loss_words(loss: Total | Choice) -> str:
 # --- the block --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """`measured` is at most `bound`; without it the most that a lie brings a voter is what is bounded."""
 
     line: int
@@ -72,37 +69,24 @@ class Limit:
     bound: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(NamedTuple):
     """`budget / name` in every requirement: so many votes share it. `count` is None where solving picks it."""
 
     name: str
     budget: Fraction
-    count: int | None
+    count: int | None  # type: ignore[assignment]  # in place of the method of tuples
 
 
-@dataclass(frozen=True, slots=True)
-class Votes:
+class Votes(Vote):
     """Ballots `source[party]`, one for each voter, and one output, a winner that is drawn.
 
     `voters` serve the loss only where `secret`: some requirement lets voters come and go, so that their number is
     never public. `families`: rules that the spec allows, all where empty.
     """
 
-    FORM: ClassVar[str] = "votes"
-
-    source: str
-    party: str
-    output: str
-    voters: int
-    secret: bool
-    ballots: Ballots
-    law: BallotLaw | None
-    loss: Total | Choice
-    expression: str
+    __slots__ = ()
     limits: tuple[Limit, ...]
     rounds: Rounds | None
-    families: tuple[str, ...]
 
     @property
     def outputs(self) -> tuple[str, ...]:

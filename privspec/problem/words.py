@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from privspec.kernel.participation import Kept
     from privspec.kernel.trust import Asserted, Trust
     from privspec.model.domains import Domain
-    from privspec.problem.types import Problem, PublicValue
+    from privspec.problem.form import Problem, PublicValue
 
 
 def words(problem: Problem) -> Iterator[str]:

@@ -22,7 +22,7 @@ ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib
 LIMITS = {
     "core": 1_626,
     "quality": 1_057,
-    "lemmas": 952,
+    "lemmas": 950,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """

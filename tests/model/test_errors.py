@@ -315,6 +315,6 @@ def test_no_secret_and_no_sections():
 
 
 def test_every_code_has_a_long_form():
-    from privspec.core.catalogue import entries
+    from privspec.core.render import entries
 
     assert {code for _, _, code, _ in WRONG} <= set(entries())

@@ -20,10 +20,9 @@ from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.problem import linear_affine
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Numbers
+from privspec.problem.form import Numbers, Problem
 from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
 from privspec.problem.table_forms import Amount, Table, Variation
-from privspec.problem.types import Problem
 from privspec.problem.vote_forms import Votes
 
 from . import specs

@@ -22,7 +22,7 @@ from privspec.families.marginals.ordered import alternatives, rounded, solved, w
 from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import Item
 from privspec.kernel.marginals import (
     AMONG,
     LAPLACE,
@@ -107,11 +107,8 @@ class TableCounts:
 
     def lower(self, model: Model) -> System:
         """The problem, and its one block."""
-        block_of(model)
         whole = document(elaborate(model))
-        block = read(Marginals, Item(whole["blocks"][0], "block"))
-        assert isinstance(block, Marginals)
-        return System(model, whole, read_frame(Item(whole, "problem")), block)
+        return System(model, whole, read_frame(Item(whole, "problem")), block_of(model))
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decided:
         """The noise of least loss."""

@@ -101,7 +101,7 @@ def _proved(system: LotterySystem, witness: Witness) -> Iterator[LotteryBound]:
     """What a witness proves of the loss, if anything."""
     lines = tuple(promise.obligation for promise in system.promises if promise.pure)
     try:
-        found = bounds(lines, system.exact, Item(witness, "bound"), system.loss, {})
+        found = bounds(lines, system.votes, Item(witness, "bound"), system.loss, {})
     except Refused:
         return
     if system.loss.terms and found:

@@ -72,7 +72,7 @@ def listed(system: LotterySystem, law: BallotLaw | None = None) -> Profiles | No
     """
     try:
         ballots = system.votes.ballots
-        known = [(kind, Fraction(1)) for kind in ballots.kinds()] if law is None else list(law)
+        known = tuple((kind, Fraction(1)) for kind in ballots.kinds()) if law is None else law
         return totals(ballots, system.votes.voters, known)
     except Refused:
         return None
@@ -86,7 +86,7 @@ def exact_at(parts: Costs, law: Sequence[Fraction], scores: Scores) -> Fraction:
 def worst_case(system: LotterySystem, lottery: Lottery, parts: Costs) -> Estimate:
     """The largest cost over all profiles; a lower bound, so marked, where no formula and no list gives it."""
     rule = rule_of(lottery)
-    known = parts[0].worst(rule, system.exact) if len(parts) == 1 else []
+    known = parts[0].worst(rule, system.votes) if len(parts) == 1 else []
     every = None if known else listed(system)
     if known or every is not None:
         profiles = known or [scores for scores, _ in every or ()]
@@ -191,7 +191,7 @@ def _telling(system: LotterySystem) -> Iterator[list[float]]:
         for other in (second, third):
             yield [fewer * b + (voters - fewer) * a for a, b in zip(first, other, strict=True)]
     if not system.votes.ballots.borda:
-        for one in beside("mismatch", Largest()).worst(rule_of(Largest()), system.exact):
+        for one in beside("mismatch", Largest()).worst(rule_of(Largest()), system.votes):
             yield [float(v) for v in one]
 
 
@@ -243,8 +243,8 @@ class Averages:
     def _formula(self, lottery: Lottery, parts: Costs) -> Estimate | None:
         """By a formula, where profiles are too many to list; None where there is none."""
         try:
-            law = list(self.system.votes.law or ())
-            return Estimate(sum((c.mean(rule_of(lottery), self.system.exact, law) for c in parts), Fraction(0)))
+            law = self.system.votes.law or ()
+            return Estimate(sum((c.mean(rule_of(lottery), self.system.votes, law) for c in parts), Fraction(0)))
         except Refused:
             return None
 

@@ -8,12 +8,10 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.families.selection.rules import VotingTask
 from privspec.kernel.core.problem import Obligation
-from privspec.kernel.core.reading import Item, read
-from privspec.kernel.lemmas.votes import Choice, Total, Vote
+from privspec.kernel.lemmas.votes import Choice, Total
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import obligation_of
-from privspec.problem.form import document
 from privspec.problem.vote_forms import Votes
 from privspec.problem.votes import block_of
 
@@ -38,14 +36,13 @@ class Promise:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LotterySystem:
-    """The numbers of a vote are those of its block, `exact` as the kernel reads it; the model serves diagnostics.
+    """The numbers of a vote are those of its block; the model serves diagnostics.
 
     `loss` is the sum of costs, empty where the loss is a number that solving picks: `picked`.
     """
 
     model: Model
     votes: Votes
-    exact: Vote
     promises: tuple[Promise, ...]
 
     @property
@@ -97,13 +94,11 @@ def lower(model: Model) -> LotterySystem:
     Raises: SpecError PS05xx with the first construct that cannot be computed.
     """
     votes = block_of(model)
-    exact = read(Vote, Item(document(votes), "block"))
-    assert isinstance(exact, Vote)
     promises = []
     for i, line in enumerate(model.requirements):
         asked = obligation_of(model, line)
         amount = dict(asked.measure.amounts)["epsilon"]
-        adding, group = asked.units[0].adding, exact.group(asked)
-        task = VotingTask(votes.points, exact.public_voters, adding, group, exact.ballots.whole)
+        adding, group = asked.units[0].adding, votes.group(asked)
+        task = VotingTask(votes.points, votes.public_voters, adding, group, votes.ballots.whole)
         promises.append(Promise(i, line, asked, task, amount if isinstance(amount, Fraction) else None))
-    return LotterySystem(model, votes, exact, tuple(promises))
+    return LotterySystem(model, votes, tuple(promises))

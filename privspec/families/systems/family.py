@@ -37,6 +37,7 @@ from privspec.language import syntax
 from privspec.model.graph import Model, give, inherit
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, obligation_of
+from privspec.problem.form import Problem
 from privspec.problem.form import document as problem_document
 from privspec.problem.systems import (
     Part,
@@ -49,7 +50,6 @@ from privspec.problem.systems import (
     share_of,
     share_range,
 )
-from privspec.problem.types import Problem
 from privspec.solvers.programs import SolverError
 
 NOTE = "composition"

@@ -22,10 +22,9 @@ from privspec.model.requirements import AccuracyTarget, IndependenceRequirement,
 from privspec.model.values import show
 from privspec.model.worlds import worlds
 from privspec.problem.elaborate import measure_of
-from privspec.problem.form import Numbers
+from privspec.problem.form import Numbers, Problem
 from privspec.problem.table_forms import Choice, Condition, Scaled, Table
 from privspec.problem.table_lines import Conditions
-from privspec.problem.types import Problem
 
 LARGEST_EPSILON = Fraction(16)
 """A factor of e^16 between probabilities is nothing that double precision can tell from any other."""

@@ -30,8 +30,8 @@ from privspec.language import syntax
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.graph import GraphNode, Model
 from privspec.model.values import show
+from privspec.problem.form import Problem
 from privspec.problem.tables import lower
-from privspec.problem.types import Problem
 from privspec.solvers.programs import OutOfTimeError
 from privspec.solvers.table_programs import InfeasibleTable
 from privspec.solvers.table_support import no_common_support

@@ -26,8 +26,8 @@ from privspec.kernel.quality.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.worlds import Worlds, worlds
 from privspec.problem import form
+from privspec.problem.form import Problem
 from privspec.problem.table_forms import Amount, laws_of
-from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (

@@ -23,7 +23,7 @@ from privspec.families.tables.system import (
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.problem.elaborate import elaborate
-from privspec.problem.types import Problem
+from privspec.problem.form import Problem
 from privspec.solvers.programs import SolverError
 from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import InfeasibleTable, TableSolution

@@ -32,10 +32,10 @@ from privspec.kernel.quality.tables_forms import Task
 from privspec.model.graph import Model
 from privspec.model.values import show
 from privspec.problem.elaborate import elaborate, measure_of
+from privspec.problem.form import Problem
 from privspec.problem.form import document as problem_document
 from privspec.problem.priced import inner, lines_at, parsed
 from privspec.problem.table_forms import Table
-from privspec.problem.types import Problem
 from privspec.solvers.programs import Array, OutOfTimeError, SolverError
 from privspec.solvers.table_programs import InfeasibleTable
 

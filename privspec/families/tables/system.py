@@ -18,24 +18,21 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import as_float
 from privspec.kernel.core.problem import Measure, Obligation
-from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.quality.tables_forms import Votes
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.quality.tables_forms import Fairness, Votes
 from privspec.model.worlds import Neighbours
-from privspec.problem.form import document
+from privspec.problem.form import Problem
 from privspec.problem.table_forms import (
     Accuracy,
     Amount,
     Condition,
     Costs,
-    Fairness,
-    Manipulation,
     Table,
     Variation,
     fractions,
     laws_of,
 )
 from privspec.problem.table_lines import Moment, moment
-from privspec.problem.types import Problem
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CURVES, CurveRatio
 from privspec.solvers.table_programs import (
@@ -443,13 +440,6 @@ def _difference(
 # --- what a lie can bring a voter -----------------------------------------------------------------
 
 
-def votes_of(line: Manipulation) -> Votes:
-    """A bound on lies as the kernel reads it."""
-    found = read(Votes, Item(document(line), "manipulation"))
-    assert isinstance(found, Votes)
-    return found
-
-
 def _ranked(above: Mapping[int, int | None]) -> tuple[list[int], list[int]]:
     """The values that stand one before the other, and those of which none is before another."""
     named: list[int] = []
@@ -477,13 +467,13 @@ def _bits(chosen: Sequence[int]) -> int:
     return sum(1 << a for a in chosen)
 
 
-def _lies(k: int, line: Manipulation) -> Iterator[LinearLine]:
+def _lies(k: int, line: Votes) -> Iterator[LinearLine]:
     """No lie raises the probability of a set of best alternatives by more than the limit.
 
     Where that is 0 and a set is one of best alternatives of both ballots, either could be the lie: one equality.
     """
     try:
-        ranks = {pair: _ranked(above) for pair, above in votes_of(line).contrast().above.items()}
+        ranks = {pair: _ranked(above) for pair, above in line.contrast().above.items()}
     except Refused:
         raise TooManyError(line.line) from None
     lines, count = 0, len(set(line.winners))

@@ -12,8 +12,8 @@ from privspec.families.family import Settings
 from privspec.families.tables.changes import FIGURE, Change
 from privspec.families.tables.system import TableSystem, TooManyError, edited, to_program
 from privspec.model.graph import Model
+from privspec.problem.form import Problem
 from privspec.problem.table_forms import Amount
-from privspec.problem.types import Problem
 from privspec.solvers.programs import OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_programs import CompleteRatio, Extra, TableProgram, TableSolution
 from privspec.solvers.table_rows import RowsResult, solve_rows

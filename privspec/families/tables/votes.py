@@ -16,7 +16,6 @@ from privspec.families.selection.plans import calibrated, judge
 from privspec.families.selection.profiles import Averages
 from privspec.families.selection.rules import NOTE, RULES, Property, gains, spoken
 from privspec.families.selection.system import lower
-from privspec.families.tables.system import votes_of
 from privspec.kernel.core.tables import Table as Drawn
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
@@ -63,17 +62,17 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
 
 def _misses(decision: TableDecision, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
     """Why a rule does not meet a bound on lies; empty if it does."""
-    (bounds,) = [one for one in decision.system.table.manipulation if one.line == target.line]
-    votes, space = votes_of(bounds), decision.worlds.spaces[0]
-    if len(space.values) * len(bounds.ballots) ** 2 > FEW:
+    (votes,) = [one for one in decision.system.table.manipulation if one.line == target.line]
+    space = decision.worlds.spaces[0]
+    if len(space.values) * len(votes.ballots) ** 2 > FEW:
         return f"it is not known to meet line {target.line}: there are too many lies to try"
     domain = space.node.domain
     assert isinstance(domain, FiniteSet | RankingOf | PartialRankingOf)
     items = domain.items if isinstance(domain, FiniteSet) else domain.alternatives
-    bound, order = bounds.limit, [points.alternatives.index(item) for item in items]
+    bound, order = votes.limit, [points.alternatives.index(item) for item in items]
     every = [lottery.law(scores(points, _ballots(value))) for value in space.values]
     whole = lcm(*(chance.denominator for law in every for chance in law))
-    rows = [[int(law[order[a]] * whole) for a in bounds.winners] for law in every]
+    rows = [[int(law[order[a]] * whole) for a in votes.winners] for law in every]
     most = max([Fraction(0), *votes.contrast().gaps(Drawn([], [], [], [], rows, whole)).values()])
     return f"it misses line {target.line}: {float(most):.4g} > {show(bound)}" if most > bound else ""
 

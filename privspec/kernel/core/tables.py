@@ -36,7 +36,7 @@ class Table:
     numerators: list[list[int]]
     denominator: int
 
-    def view(self, seen: list[str]) -> list[int]:
+    def view(self, seen: list[str] | tuple[str, ...]) -> list[int]:
         """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
         view = [0] * len(self.columns)
         for name, places in zip(self.outputs, self.places, strict=True):
@@ -57,9 +57,9 @@ class Table:
 class Compared:
     """The rows that an obligation compares: cliques at distance one, and pairs (a, b, level) by squared distance."""
 
-    cliques: list[list[int]]
+    cliques: tuple[tuple[int, ...], ...]
     pairs: Grid
-    squares: list[Fraction]
+    squares: tuple[Fraction, ...]
     inputs: int
 
     def every(self) -> list[tuple[int, int, int]]:

@@ -114,7 +114,7 @@ class Term:
             return sum((part.mean(rule, vote, vote.law) for part in self.parts), NONE)
         profiles = self.parts[0].worst(rule, vote) if len(self.parts) == 1 else []
         if not profiles:
-            kinds = [(kind, Fraction(1)) for kind in vote.ballots.kinds()]
+            kinds = tuple((kind, Fraction(1)) for kind in vote.ballots.kinds())
             profiles = [one for one, _ in totals(vote.ballots, vote.voters, kinds)]
         pairs = ((rule.law(one), one) for one in profiles)
         return max(sum((part.at(law, one) for part in self.parts), NONE) for law, one in pairs)
@@ -208,10 +208,10 @@ class Vote:
 
 def _law(item: Item) -> BallotLaw:
     pairs = [pair.items(2) for pair in item.items()]
-    return [(tuple(points.exact(0) for points in kind.items()), weight.exact(0)) for kind, weight in pairs]
+    return tuple((tuple(points.exact(0) for points in kind.items()), weight.exact(0)) for kind, weight in pairs)
 
 
-BallotLaw = list[tuple[Scores, Fraction]]
+BallotLaw = tuple[tuple[Scores, Fraction], ...]
 Limited = tuple[int, str, Total | None, Fraction]
 Shared = tuple[str, Fraction, int | None]
 READERS = {

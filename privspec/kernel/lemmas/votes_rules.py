@@ -201,7 +201,7 @@ def within(ratio: tuple[Fraction, int], epsilon: Fraction) -> bool:
     return epsilon >= 0 if base <= 1 or not power else base <= exp_down(epsilon / power)
 
 
-def totals(ballots: Ballots, voters: int, law: list[tuple[Scores, Fraction]]) -> list[tuple[Scores, Fraction]]:
+def totals(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ...]) -> list[tuple[Scores, Fraction]]:
     """Every total of points of so many ballots, with its probability under a law of one; refused for too many.
 
     Totals that differ in the names of alternatives only are one, with the probability of all: rules and costs treat

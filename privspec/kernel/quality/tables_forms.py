@@ -132,9 +132,9 @@ class Votes:
     text: str
     limit: Fraction
     alternatives: int
-    ballots: list[list[int]]
+    ballots: tuple[tuple[int, ...], ...]
     counts: Grid
-    winners: list[int]
+    winners: tuple[int, ...]
 
     def contrast(self) -> Contrast:
         """The row with a lie and the true one; a ballot that names as many as it may says nothing of the others."""
@@ -151,7 +151,7 @@ class Votes:
             for i, j in ((i, j) for i in kinds for j in kinds if counts[i] and i != j):
                 orders[place[tuple(n - (k == i) + (k == j) for k, n in enumerate(counts))], true] = above[i]
         mixtures = [{row: Fraction(1)} for row in range(len(place))]
-        return Contrast(self.winners, mixtures, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
+        return Contrast(list(self.winners), mixtures, dict.fromkeys(orders, (1 << BITS, self.limit)), above=orders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +160,11 @@ class Fairness:
 
     line: int
     text: str
-    outputs: list[str]
-    groups: list[list[int]]
+    outputs: tuple[str, ...]
+    groups: tuple[tuple[int, ...], ...]
     pairs: Grid
-    squares: list[Fraction]
-    tolerances: list[Fraction]
+    squares: tuple[Fraction, ...]
+    tolerances: tuple[Fraction, ...]
 
     def contrast(self, view: list[int], prior: list[Fraction], slacks: list[Fraction]) -> Contrast:
         """With the slack of each level."""
@@ -179,7 +179,7 @@ class Fairness:
 
     def largest(self, table: Table, prior: list[Fraction]) -> tuple[Fraction, Fraction, bool]:
         """The largest total variation, what is asked of its pair, and whether all pairs are within what is asked."""
-        found = self.contrast(table.view(self.outputs), prior, self.tolerances)
+        found = self.contrast(table.view(self.outputs), prior, list(self.tolerances))
         gaps = [(gap, found.pairs[pair][1]) for pair, gap in found.gaps(table).items()]
         holds = all(gap <= most for gap, most in gaps)
         return *max(gaps, key=lambda gap: gap[0], default=(NONE, NONE)), holds
