@@ -29,9 +29,17 @@ from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import crowded
-from privspec.kernel.placed import SCOPE, loads, placed
-from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, enters, proved, together
-from privspec.kernel.quality.linear_figures import Figures, covariance, doubles
+from privspec.kernel.personal import SCOPE, loads, placed
+from privspec.kernel.quality.linear import (
+    COMBINED,
+    COVARIANCE_LIMIT,
+    Figures,
+    covariance,
+    doubles,
+    enters,
+    proved,
+    together,
+)
 from privspec.kernel.shifts import shifted
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences

@@ -36,8 +36,7 @@ from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
-from privspec.kernel.quality.linear import Proof, prove, shown
-from privspec.kernel.quality.linear_figures import Figures
+from privspec.kernel.quality.linear import Figures, Proof, prove, shown
 from privspec.model.graph import Model
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure
 from privspec.problem.elaborate import elaborate

@@ -10,24 +10,117 @@ P is the sum over columns of mu^2 times the squared gauge of f (f lies in that m
 differences). The witness is Z = diag(sqrt w) U, or Z = diag(w) E T X; the defect of U, or of X'(E T)' w (E T) X, from
 orthonormal columns (or rows) in Frobenius norm bounds kappa. Noise confined to columns m_k of cost c_k needs only
 sum (m_k'z)^2 <= kappa c_k for each k. Accuracy lines join the loss at their prices, which are paid back at the end.
+The compiler states figures by these functions too; noise of irrational variance is known to 128 bits.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import ctx, fmpq, fmpq_mat
+
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
-from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Release, chosen_rows, dot, read_matrix
+from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Measured, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
-from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
-from privspec.kernel.quality import linear_figures as figures
-from privspec.kernel.quality.linear_figures import NONE, Figures, beside, identity, stacked
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
-from privspec.kernel.rows import denominator, gram, laid_out, less, moved_by, row_squares, weighed
+from privspec.kernel.rows import Rows, denominator, gram, laid_out, less, moved_by, row_squares, weighed
 from privspec.kernel.shifts import of_any_law
-from privspec.kernel.sizes import Worth, priced_terms, worth
+from privspec.kernel.sizes import Worth, expected_sizes, priced_terms, size_up, worth
+
+VARIANCE_BITS = 128
+STEEPEST = 2000
+NONE = Fraction(0)
+
+
+def stacked(parts: list[Matrix]) -> Matrix:
+    """Matrices of as many columns, one below the other."""
+    return fmpq_mat(sum(one.nrows() for one in parts), parts[0].ncols(), [v for one in parts for v in one.entries()])
+
+
+def beside(parts: list[Matrix]) -> Matrix:
+    """Matrices of as many rows, one after the other."""
+    return stacked([one.transpose() for one in parts]).transpose()
+
+
+def identity(size: int) -> Matrix:
+    """Ones on the diagonal."""
+    return fmpq_mat([[int(i == j) for j in range(size)] for i in range(size)])
+
+
+def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
+    """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
+
+    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
+    """
+    ratio = grid / (2 * scale)
+    if ratio > STEEPEST:
+        return NONE
+    bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
+    with ctx.workprec(4 * VARIANCE_BITS + 2 * bits):
+        exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
+    with ctx.workprec(VARIANCE_BITS):
+        return end((exact * 1).mid())
+
+
+def covariance(moves: Rows, variances: list[Fraction]) -> Matrix:
+    """The covariance of the rows under independent noise of these variances in the columns."""
+    return laid_out(moves) * weighed(variances, moves.transpose())
+
+
+def doubles(matrix: Matrix) -> list[list[float]]:
+    """The nearest doubles."""
+    return [[int(v.p) / int(v.q) for v in row] for row in matrix.tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """From independent noise of `variances` (k,) to the outputs: `noise` (m, k).
+
+    `spread`: the variance of each output; `squares`: the expected square of each error term of the loss; `value`: the
+    loss; `lines`: what each accuracy line bounds.
+    """
+
+    noise: Rows
+    variances: list[Fraction]
+    spread: list[Fraction]
+    squares: list[Fraction]
+    value: Fraction
+    lines: list[Fraction]
+
+    @classmethod
+    def of(cls, release: Release) -> Figures:
+        """Exactly, from the matrices that are executed."""
+        block, law = release.problem, release.noise
+        noise = block.target * release.reconstruction if release.of_inputs else release.reconstruction
+        rows = noise.ncols()
+        if law.shape.startswith("laplace"):
+            known = {b: laplace_variance(b, release.grid) * law.parties / law.honest for b in set(law.scales)}
+            variances = [known[scale] for scale in law.scales]
+        else:
+            times = {"knorm-l2": Fraction(rows + 1), "gaussian-shares": law.parties / law.scales[0]}
+            variances = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * rows
+
+        def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
+            moved = errors.of(noise)
+            found = spread if errors.rows is None else row_squares(moved, variances)
+            each = expected_sizes(release, laid_out(moved), found) if errors.sizes else found
+            alike = set(errors.weights) == {1}
+            return found, each if alike else [w * one for w, one in zip(errors.weights, each, strict=True)]
+
+        spread = row_squares(noise, variances)
+        own, terms = squares(block.errors)
+        values = ((errors, sum(squares(errors)[1], NONE), chance) for errors, *_, chance in block.accuracy)
+        lines = [
+            value if chance is None else size_up(release, errors, laid_out(errors.of(noise)), value, chance)
+            for errors, value, chance in values
+        ]
+        value = max(terms) if block.worst else fraction(sum(map(rational, terms), fmpq(0)))
+        return cls(noise, variances, spread, own, value, lines)
+
 
 BIAS = Fraction(1, 10**6)
 """Share of a standard deviation by which an average may be off."""
@@ -57,8 +150,8 @@ class LinearRules(Rules):
         block, found = release.problem, Figures.of(release)
         averages(case, release, found)
         grids(case, release, found)
-        whole = figures.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
-        spread.same(None if whole is None else figures.doubles(whole))
+        whole = covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
+        spread.same(None if whole is None else doubles(whole))
         places(case, release, found, sites)
         lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
@@ -160,9 +253,9 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     if not fits or (laplace and values != list(map(float, release.noise.scales))):
         return False
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
-    executed = figures.covariance(noise, found.variances)
+    executed = covariance(noise, found.variances)
     sizes = [executed[i, i] for i in range(executed.nrows())]
-    rows = [*zip(sizes, (figures.covariance(stated, variances) - executed).tolist(), strict=True)]
+    rows = [*zip(sizes, (covariance(stated, variances) - executed).tolist(), strict=True)]
     close = all(v * v * CLOSE**2 <= a * b for a, row in rows for b, v in zip(sizes, row, strict=True))
     if not laplace or not close:
         return close
