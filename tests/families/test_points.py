@@ -15,13 +15,18 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.core.matrices import ExactVector, integers
+from privspec.core.spans import Source
 from privspec.execute.family import simulate
 from privspec.execute.run import run
 from privspec.families.points.execution import PointMechanism, inside
+from privspec.kernel.core.reading import Refused
 from privspec.manual import template_text
+from privspec.model.build import load_model
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.vectors import VECTORS
 from privspec.plan import Plan
+from privspec.problem import points
+from privspec.problem.elaborate import block_of
 from tests.plans import mutate, solved, solved_text
 
 ALARM = 1e-6
@@ -326,3 +331,15 @@ def test_parties_send_their_own_reports(tmp_path: Path, capsys: pytest.CaptureFi
     asked = ["run", str(plan), "--input", f"x={tmp_path / 'x1.csv'}", "--party", "4"]
     assert run_command_line(asked) != 0
     assert "numbered from 1 to 3" in capsys.readouterr().err
+
+
+def test_a_block_that_the_kernel_would_refuse_is_told_when_it_is_built(monkeypatch):
+    def refuse(_):
+        raise Refused("has points that cannot move")
+
+    model = load_model(Source("points.priv", spec()))
+    assert block_of(model).FORM == "points"
+    monkeypatch.setattr(points, "block_of", refuse)
+    with pytest.raises(PrivspecError, match="what this spec asks for has points that cannot move") as found:
+        block_of(model)
+    assert found.value.diagnostics[0].code == "PS0501"
