@@ -6,6 +6,7 @@ What words the errors (`flaws`, `mistakes`) is imported when there is one: a rig
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,9 @@ MAX_DEPTH = 100
 MAX_DIAGNOSTICS = 100
 
 
+@lru_cache(maxsize=8)
 def parse(source: Source) -> syntax.Spec:
-    """The tree of a spec.
+    """The tree of a spec; the last few are kept, for who solves, verifies and explains reads the same text each time.
 
     Raises: SpecError with every syntax error of the file, in the order of the text.
     """
