@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from math import hypot, sqrt
 from typing import Any
 
@@ -290,8 +290,7 @@ def predict(
             break
         tally.drop()
     ranking = [Predicted(candidates[i], tally.mean(i), tally.whole_error(i)) for i in tally.order]
-    exact = float(np.mean(tally.exact)) if tally.exact else float("nan")
-    return Prediction(tuple(ranking), tally.crowds, tally.drawn, exact)
+    return Prediction(tuple(ranking), tally.crowds, tally.drawn, float(np.mean(tally.exact)))
 
 
 RECORDS = ""
@@ -349,24 +348,23 @@ class _View:
         """Values (C, parties, ...) of the first parties, moved so that their mean is that of all."""
         return np.asarray(self.seen.values(what)[:, : self.parties] + self.moved(what))
 
-    def exact(self, system: StatisticSystem) -> Array | None:
-        """The function's value for each party."""
-        result = next((r for r in system.routes if r.at == "result"), None)
-        return None if result is None else self.of(result)
-
     def judges(self, system: StatisticSystem) -> list[Judge]:
         """One for each crowd."""
         attributes = {name: self.of(name) for name in self.seen.attributes}
-        exactly = cache(lambda: self.exact(system))
-        known = any(route.at == "result" for route in system.routes)
+        result = next((r for r in system.routes if r.at == "result"), None)
+        exactly = None if result is None else cache(partial(self.of, result))
         return [
             Judge(
                 system,
                 Drawn(records, {name: values[i] for name, values in attributes.items()}),
-                (lambda i=i: exactly()[i]) if known else None,
+                None if exactly is None else partial(_one_of, exactly, i),
             )
             for i, records in enumerate(self.of(RECORDS))
         ]
+
+
+def _one_of(values: Callable[[], Array], i: int) -> Array:
+    return np.asarray(values()[i])
 
 
 class _Tally:
@@ -441,9 +439,7 @@ class _Tally:
                 self.rises[i] += (found[1] - found[0]).tolist()
         self.crowds += len(drawn)
         if self.whole or self.crowds <= ROUND:  # estimates of many voters take long, and no choice depends on these
-            exactly = views[0].exact(self.system)
-            bare = [] if exactly is None else [_pooled(self.system, values, None) for values in exactly]
-            self.exact += [judge.loss(value) for judge, value in zip(judges[0], bare, strict=False)]
+            self.exact += [judge.bare(self.system) for judge in judges[0]]
 
     def _losses(
         self, way: Way, views: Sequence[_View], judges: Sequence[Sequence[Judge]], seeds: Sequence[int]
@@ -589,7 +585,7 @@ class Judge:
         party = system.block.party
         parties = found.parties if party is None else {**found.parties, party: len(crowd.records)}
         self._environment: Environment = replace(found, parties=parties)
-        self._output = system.block.output
+        self._output, self._exact = system.block.output, exact
         self._compute(system, exact)
         self._expr = self._fixed(system.loss)
 
@@ -610,6 +606,10 @@ class Judge:
                 value = evaluate(node.definition, self._environment)
             if value is not None:
                 self._environment = self._environment.bind(name, value)
+
+    def bare(self, system: StatisticSystem) -> float:
+        """The loss of the value without noise; no number where the function itself is not to be had."""
+        return float("nan") if self._exact is None else self.loss(_pooled(system, self._exact(), None))
 
     def loss(self, released: Array) -> float:
         """The loss of one release."""
