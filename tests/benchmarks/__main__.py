@@ -305,7 +305,7 @@ def voters(_folder: Path, *, quick: bool) -> list[Row]:
     for integers in (False, True):
         records = bench.voters(300 if quick else 2000, 13, 23, integers=integers)
         some = records[: 5 if quick else 20]
-        cpu, _, answer = bench.timed(lambda records=records: bench.probit_mle(records, 2.0, engine="numpy").weights, 3)
+        cpu, _, answer = bench.timed(lambda records=records: bench.probit_mle(records, 2.0).weights, 3)
         ours = bench.inside(answer, 2.0, bench.L1)
         gap = bench.relative_gaps(records * 2.0, ours / 2.0, bench.L1).max()
         slow, _, _ = bench.timed(lambda some=some: np.stack([bench.slsqp(one, 2.0) for one in some]), 1)

@@ -1,10 +1,9 @@
-"""Probit estimates a voter: ours (numpy, compiled) beside scipy's SLSQP and cvxpy on the same voters, in microseconds.
+"""Probit estimates a voter: ours beside scipy's SLSQP and cvxpy on the same voters, in microseconds.
 
     python tests/benchmarks/bench_probit.py [--voters 1000] [--few 20] [--radius 2]
 
 One thread. `cpu` is processor time (the machine may be shared), `wall` clock time; the best of three passes for
-ours. `gap` is the largest relative Frank-Wolfe gap after each answer was moved into the ball. The compiled engine
-appears where numba is installed; its compilation is not counted.
+ours. `gap` is the largest relative Frank-Wolfe gap after each answer was moved into the ball.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import cvxpy as cp
 import numpy as np
-from privspec.solvers.probit import BALLS, COMPILED, inside, probit_mle, relative_gaps
+from privspec.solvers.probit import BALLS, inside, probit_mle, relative_gaps
 from scipy.optimize import minimize
 from scipy.special import erfcx, log_ndtr
 
@@ -97,10 +96,7 @@ def main() -> None:
             some = records[: options.few]
             print(f"n={n} d={d} radius={radius:g} {'integer' if integers else 'normal'} records, us a voter")
             print(f"  {'solver':<10}{'voters':>7}{'cpu':>12}{'wall':>12}{'gap':>12}")
-            show("numpy", records, radius, lambda v=records: probit_mle(v, radius, engine="numpy").weights, 3)
-            if COMPILED:
-                probit_mle(some, radius, engine="compiled")
-                show("compiled", records, radius, lambda v=records: probit_mle(v, radius, engine="compiled").weights, 3)
+            show("ours", records, radius, lambda v=records: probit_mle(v, radius).weights, 3)
             show("SLSQP", some, radius, lambda v=some: np.stack([slsqp(one, radius) for one in v]), 1)
             show("cvxpy", some, radius, lambda v=some: np.stack([modelled(one, radius) for one in v]), 1)
 
