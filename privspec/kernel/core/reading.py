@@ -70,7 +70,7 @@ class Grid:
         return [list(self.entries[i : i + step]) for i in range(0, len(self.entries), step)]
 
     def values(self) -> list[Fraction]:
-        return [entry * self.unit for entry in self.entries]
+        return list(map({entry: entry * self.unit for entry in set(self.entries)}.__getitem__, self.entries))
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if whole and fine == {1} else release.output_grid / 2
     parts = moved_by(block.target, steps), moved_by(noise, [answer] * noise.ncols())
-    share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
+    share = _share([last + (a + b if a else b) for a, b in zip(*parts, strict=True)], found.spread)
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation"
     case.says("rounding", share <= ROUNDED**2, text)
 
