@@ -178,5 +178,5 @@ def comparisons(context: TableContext) -> tuple[Comparison, ...]:
 def _judged(context: TableContext, candidate: Candidate) -> Comparison:
     excess = context.excess(candidate.table)
     reason = candidate.text if not excess else f"it breaks the requirement by a probability of {shown(excess)}"
-    loss = context.loss(candidate.table)
-    return Comparison(candidate.name, candidate.table, loss, not excess, reason, candidate.note)
+    said = candidate.name, candidate.table, candidate.text, candidate.note
+    return Comparison(*said, context.loss(candidate.table), not excess, reason)

@@ -251,18 +251,15 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Comparison:
-    """A mechanism that people use, beside the optimum: its table (X, Y) and its loss in the context.
+class Comparison(Candidate):
+    """A mechanism that people use, beside the optimum: its loss in the context.
 
     `admissible`: it meets the requirement; `reason` says how it is calibrated, or by how much it misses.
     """
 
-    name: str
-    table: Array
     loss: float
     admissible: bool
     reason: str
-    note: str
 
 
 Mechanism: TypeAlias = "Callable[[TableContext], Iterator[Candidate]]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from math import comb, exp
 from typing import Any, TypeAlias
@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
 from privspec.families.tables.comparisons import exponential_table, response_candidates, response_name, response_text
-from privspec.families.tables.context import Array, Label, TableContext, decay, positions, shown
+from privspec.families.tables.context import Array, Candidate, Label, TableContext, decay, positions, shown
 from privspec.families.tables.noise import GeometricNoise, geometric_candidates, staircase_candidates
 from privspec.model.values import show
 
 _MOST_LISTED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Recognition:
-    """A table is, up to `deviation` in any probability, the mechanism of this name; `note` proves its guarantee."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Recognition(Candidate):
+    """A table is, up to `deviation` in any probability, this mechanism."""
 
-    name: str
-    text: str
-    note: str
     deviation: float
 
 
@@ -100,26 +97,23 @@ class Levels:
         return result
 
 
-def randomised_response(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def randomised_response(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """(k-)randomised response among the answers that are used."""
     used = np.flatnonzero(table.max(axis=0) > tolerance)
     m, answers = len(used), [context.columns[y] for y in used]
     own = positions(answers, context.rows)
     if m < 2 or own is None:
-        return None
-    laws = table[own]
+        return
     truth = float(np.mean(table[own, used]))
     other = (1 - truth) / (m - 1)
-    ideal = np.full(laws.shape, 0.0)
-    ideal[:, used] = np.where(np.eye(m) > 0, truth, other)
-    deviation = float(np.max(np.abs(laws - ideal)))
-    if deviation > tolerance or truth - other <= tolerance:
-        return None
-    text = response_text(m, truth, other)
-    if m == len(context.rows):
-        return Recognition(response_name(m), text, "k-randomised-response", deviation)
-    text = f"{_merged(context, table, own, tolerance)}. Then {text}"
-    return Recognition(f"{response_name(m)} after merging inputs", text, "k-randomised-response", deviation)
+    ideal = table.copy()
+    ideal[own] = 0.0
+    ideal[np.ix_(own, used)] = np.where(np.eye(m) > 0, truth, other)
+    if truth - other > tolerance:
+        name, text = response_name(m), response_text(m, truth, other)
+        if m < len(context.rows) and np.allclose(ideal, table, rtol=0, atol=tolerance):
+            name, text = f"{name} after merging inputs", f"{_merged(context, table, own, tolerance)}. Then {text}"
+        yield Candidate(name, ideal, text, "k-randomised-response")
 
 
 def _merged(context: TableContext, table: Array, own: NDArray[np.intp], tolerance: float) -> str:
@@ -137,42 +131,32 @@ def _merged(context: TableContext, table: Array, own: NDArray[np.intp], toleranc
     return f"inputs are first merged, {listed(parts, between=' · ')}"
 
 
-def subset_selection(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def subset_selection(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """Every answer is likelier for one set of inputs; all sets have one size and all answers one ratio."""
     levels = Levels.of(table, tolerance)
     k, sizes = len(context.rows), levels.sizes
     if not len(sizes) or sizes.min() != sizes.max() or not 0 < sizes[0] < k or levels.lower.min() <= 0:
-        return None
+        return
     ratio = float(levels.upper.sum() / levels.lower.sum())
-    ideal = levels.scaled(table, ratio)
-    deviation = float(np.max(np.abs(ideal - table)))
-    if deviation > tolerance:
-        return None
     size, sets = int(sizes[0]), len({tuple(column) for column in levels.high.T.tolist()})
     every = comb(k, size)
     which = f"one of {sets} of the {every:,} sets" if sets < every else f"one of the {every:,} sets"
     text = f"{which} of {size} of the {k} values; a set that holds the truth is {shown(ratio)} times as likely"
-    weights = levels.lower
-    if np.ptp(weights) > tolerance:
+    if np.ptp(levels.lower) > tolerance:
         text += "; the sets have unequal weights"
-    return Recognition(f"subset selection of size {size}", text, "subset-selection", deviation)
+    yield Candidate(f"subset selection of size {size}", levels.scaled(table, ratio), text, "subset-selection")
 
 
-def extremal(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def extremal(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """Every answer is e^epsilon times as likely for some inputs as for all others, or the same for all."""
-    if not context.neighbours.uniform or context.delta:
-        return None
     levels = Levels.of(table, tolerance)
-    ratio = exp(float(context.epsilon) * context.neighbours.least)
-    deviation = float(np.max(np.abs(levels.scaled(table, ratio) - table)))
-    if deviation > tolerance or not levels.high.any():
-        return None
-    count = len(levels.used)
-    text = (
-        f"each of the {count} answers in use is {shown(ratio)} times as likely for some inputs as for all others, "
-        "as in every mechanism that is extreme among those of this epsilon"
-    )
-    return Recognition("extremal (staircase) mechanism", text, "extremal-tables", deviation)
+    if context.neighbours.uniform and not context.delta and levels.high.any():
+        ratio = exp(float(context.epsilon) * context.neighbours.least)
+        text = (
+            f"each of the {len(levels.used)} answers in use is {shown(ratio)} times as likely for some inputs as for "
+            "all others, as in every mechanism that is extreme among those of this epsilon"
+        )
+        yield Candidate("extremal (staircase) mechanism", levels.scaled(table, ratio), text, "extremal-tables")
 
 
 _LARGEST = 600
@@ -198,29 +182,28 @@ def remap_of(base: Array, table: Array, tolerance: float) -> Array | None:
     return None
 
 
-def geometric_remapped(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def geometric_remapped(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """Truncated geometric noise on the grid of the rows, then a remap."""
     noise = GeometricNoise.of(context)
     if noise is None or context.neighbours.uniform or len(table) > _LARGEST:
-        return None
+        return
     base = noise.hull()
     if base is None or base.shape[0] != base.shape[1]:
-        return None
+        return
     remap = remap_of(base, table, tolerance)
     if remap is None:
-        return None
+        return
     # columns of the hull are the rows in ascending order, last coordinate fastest
     order = sorted(range(len(noise.points)), key=lambda x: noise.points[x])
     values = [context.rows[x] for x in order]
     text = f"{noise.describe()}, truncated at both ends. Then {_reported(values, context.columns, remap)}"
-    deviation = float(np.max(np.abs(base @ remap - table)))
-    return Recognition("truncated geometric, remapped", text, "truncated-geometric", deviation)
+    yield Candidate("truncated geometric, remapped", base @ remap, text, "truncated-geometric")
 
 
-def response_remapped(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def response_remapped(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """(k-)randomised response on the rows, then a remap."""
     if not context.neighbours.uniform or len(table) > _LARGEST:
-        return None
+        return
     k = len(table)
     own = TableContext(
         context.rows, context.rows, context.epsilon, context.neighbours, np.zeros((k, k)), worst=True,
@@ -230,9 +213,7 @@ def response_remapped(context: TableContext, table: Array, tolerance: float) -> 
         remap = remap_of(base.table, table, tolerance)
         if remap is not None:
             text = f"{base.text}. Then {_reported(context.rows, context.columns, remap)}"
-            deviation = float(np.max(np.abs(base.table @ remap - table)))
-            return Recognition(f"{response_name(k)}, remapped", text, base.note, deviation)
-    return None
+            yield Candidate(f"{response_name(k)}, remapped", base.table @ remap, text, base.note)
 
 
 def _reported(values: Sequence[Label], columns: Sequence[Label], remap: Array) -> str:
@@ -255,7 +236,8 @@ def _reported(values: Sequence[Label], columns: Sequence[Label], remap: Array) -
 __all__ = ["Recognition", "recognise"]
 
 Table: TypeAlias = "Array | NDArray[Any] | Sequence[Sequence[Fraction]]"
-Recogniser: TypeAlias = Callable[[TableContext, Array, float], Recognition | None]
+Recogniser: TypeAlias = Callable[[TableContext, Array, float], Iterator[Candidate]]
+"""Mechanisms that a table may be, each with the table that it would then have."""
 
 
 def recognise(context: TableContext, table: Table, tolerance: float = 1e-6) -> Recognition | None:
@@ -265,18 +247,16 @@ def recognise(context: TableContext, table: Table, tolerance: float = 1e-6) -> R
     """
     floats = np.array([[float(entry) for entry in row] for row in table], dtype=float)
     for recogniser in RECOGNISERS:
-        found = recogniser(context, floats, tolerance)
-        if found is not None:
-            return found
+        for found in recogniser(context, floats, tolerance):
+            deviation = float(np.max(np.abs(found.table - floats)))
+            if deviation <= tolerance:
+                return Recognition(found.name, found.table, found.text, found.note, deviation)
     return None
 
 
-def constant(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def constant(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """One law for every input."""
     law = table.mean(axis=0)
-    deviation = float(np.max(np.abs(table - law)))
-    if deviation > tolerance:
-        return None
     sure = np.flatnonzero(law >= 1 - tolerance)
     if len(sure):
         text = f"always {spoken(context.columns[sure[0]])}, whatever the input"
@@ -284,23 +264,20 @@ def constant(context: TableContext, table: Array, tolerance: float) -> Recogniti
         likely = [y for y in np.argsort(-law, kind="stable") if law[y] > tolerance]
         parts = [f"{spoken(context.columns[y])} with probability {shown(law[y])}" for y in likely]
         text = f"one law for every input: {listed(parts)}"
-    return Recognition("constant output", text, "bayes-remap", deviation)
+    yield Candidate("constant output", np.broadcast_to(law, table.shape), text, "bayes-remap")
 
 
-def geometric(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def geometric(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:  # noqa: ARG001
     """Truncated geometric noise, or staircase noise, calibrated to the context."""
-    for mechanism in (geometric_candidates, staircase_candidates):
-        for candidate in mechanism(context):
-            deviation = float(np.max(np.abs(candidate.table - table)))
-            if deviation <= tolerance and not candidate.name.endswith("remapped"):
-                return Recognition(candidate.name, candidate.text, candidate.note, deviation)
-    return None
+    for candidate in (*geometric_candidates(context), *staircase_candidates(context)):
+        if not candidate.name.endswith("remapped"):
+            yield candidate
 
 
-def exponential(context: TableContext, table: Array, tolerance: float) -> Recognition | None:
+def exponential(context: TableContext, table: Array, tolerance: float) -> Iterator[Candidate]:
     """Logarithms of the probabilities fall linearly with the loss, or with the distance from the truth."""
     if table.min() <= tolerance:
-        return None
+        return
     at = positions(context.columns, context.rows)
     distances = context.neighbours.distances
     scores = [("loss", context.cost)]
@@ -313,11 +290,9 @@ def exponential(context: TableContext, table: Array, tolerance: float) -> Recogn
         if not centred.any():
             continue
         rate = -float(np.sum(logs * centred) / np.sum(centred * centred))
-        deviation = float(np.max(np.abs(exponential_table(score, rate) - table)))
-        if rate > 0 and deviation <= tolerance:
+        if rate > 0:
             text = f"an answer with probability proportional to {decay(rate, word)}"
-            return Recognition("exponential mechanism", text, "exponential", deviation)
-    return None
+            yield Candidate("exponential mechanism", exponential_table(score, rate), text, "exponential")
 
 
 RECOGNISERS: tuple[Recogniser, ...] = (
