@@ -136,7 +136,6 @@ class Settings:
     """How to solve. `solver` "default" or "cvxpy"; `deadline` in seconds; `progress` as in `solvers.results`.
 
     `exact` False: only losses in doubles and witnesses are asked for, no plan.
-    `alone`: the spec is no part of a system, so that the law of the noise on one number may be one for its amounts.
     """
 
     solver: str = "default"
@@ -145,7 +144,6 @@ class Settings:
     progress: Callable[[int, float, float], None] | None = None
     alternatives: bool = True
     exact: bool = True
-    alone: bool = True
     cache: SolutionCache = field(default_factory=SolutionCache)
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from flint import fmpq_mat
+from flint import ctx, fmpq_mat
 
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
 from privspec.kernel.core.linear_privacy import Piece, pieces
-from privspec.kernel.core.numbers import exp_up, fraction
+from privspec.kernel.core.numbers import ball, end, exp_up, fraction
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON
@@ -33,6 +33,7 @@ OF_PURE = {
 }
 """Of lines that have a delta, which such mechanisms do not use."""
 SAME_EPSILON = ("epsilon-DP", "(epsilon, delta)-DP")
+BITS = 128
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
 NONE = Fraction(0)
@@ -173,11 +174,54 @@ def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str,
     if shifts != [cells] and not found.divided:
         raise some.wrong("divide what neighbours move as a whole")
     own, paid = combined(found, shifts, *given)
-    power, step = 1 if block.errors.sizes else 2, found.sensitivity / cells
+    weight, power = _priced(block, found.sensitivity / cells)
+    return weight * (least(own, power) - paid), (found.among,)
+
+
+def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
+    """What an error of a step costs, and the power of errors in the loss."""
+    power = 1 if block.errors.sizes else 2
     terms = zip(block.errors.weights, laid_out(block.errors.of(fmpq_mat([[1]]))).entries(), strict=True)
     each = [w * abs(fraction(own) * step) ** power for w, own in terms]
-    weight = max(each) if block.worst else sum(each, NONE)
-    return weight * (least(own, power) - paid), (found.among,)
+    return (max(each) if block.worst else sum(each, NONE)), power
+
+
+@dataclass(frozen=True, slots=True)
+class ByLaw:
+    """What no law of pure epsilon is below (note, "Pure epsilon"): `weight` is the cost of an error of what one moves.
+
+    `divided`: neighbours move the answer by any part of that, so that the staircase is the best law of all.
+    """
+
+    weight: Fraction
+    power: int
+    divided: bool
+
+    def at(self, epsilon: Fraction) -> Fraction:
+        """At most the loss."""
+        if not epsilon:
+            return NONE
+        with ctx.workprec(BITS):
+            grown = ball(exp_up(epsilon))
+            if self.power == 1:
+                found = grown.sqrt() / (grown - 1) if self.divided else 2 * grown / (grown**2 - 1)
+            elif self.divided:
+                found = ((grown * (grown + 1) / 2) ** 2).root(3) + grown
+                found /= (grown - 1) ** 2
+            else:
+                found = 2 * grown / (grown - 1) ** 2
+            return self.weight * max(end(found.lower()), NONE)
+
+
+def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:
+    """The same of a line of pure epsilon about one number.
+
+    Raises: Refused where it is no such line.
+    """
+    found = reach(frame, block, line)
+    if found.delta:
+        raise Refused("has a delta, under which other laws are better")
+    return ByLaw(*_priced(block, found.sensitivity), found.divided)
 
 
 def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) -> tuple[list[Fraction], Fraction]:

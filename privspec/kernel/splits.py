@@ -27,6 +27,8 @@ from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_b
 from privspec.kernel.quality.tables_forms import Contrast, Task
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
 from privspec.kernel.selection import least as least_of
+from privspec.kernel.shifts import SCOPE as SHIFTS
+from privspec.kernel.shifts import by_law
 
 BOXES = 2**12
 """Most boxes of one bound."""
@@ -224,6 +226,22 @@ class LinearCurve(Curve):
         return top / (mass * (share * share if self.kind == "mu" else 4 * sinh(share / 2) ** 2) + rest)
 
 
+class StepsCurve(Curve):
+    """Of one number no law of pure epsilon is below a closed form; below its own share no less is so than there."""
+
+    def read(self, witnesses: Witnesses, most: Fraction) -> None:
+        case, release = self.part.case, self.part.executed
+        assert isinstance(release, Release)
+        (bound,), self.low = case.claims.fields("views", "bound")[1:], Fraction(stated(case).double())
+        number = dict(bound.entries())["requirement"].integer(0, len(case.frame.obligations) - 1)
+        if witnesses or self.kind != "epsilon" or number not in self.part.shared:
+            raise bound.wrong("does not go with the share of the part")
+        self.law = by_law(case.frame, release.problem, number)
+
+    def at(self, share: Fraction) -> Fraction:
+        return max(self.law.at(share), self.low if share <= self.own else NONE)
+
+
 class VotesCurve(Curve):
     """The closed forms of bounds for every rule, at any epsilon."""
 
@@ -398,7 +416,14 @@ def _both(one: Lagrangian, other: Lagrangian) -> Lagrangian:
     return found
 
 
-CURVES = {"linear": LinearCurve, "selection": SelectionCurve, "table": TableCurve, "votes": VotesCurve}
+def _of_noise(part: Sharing, witnesses: Witnesses, most: Fraction) -> Curve:
+    """By what the bound of additive noise is about."""
+    bound = dict(part.case.claims.entries()).get("bound")
+    steps = bound is not None and isinstance(bound.value, dict) and bound.value.get("scope") == SHIFTS
+    return (StepsCurve if steps else LinearCurve)(part, witnesses, most)
+
+
+CURVES = {"linear": _of_noise, "selection": SelectionCurve, "table": TableCurve, "votes": VotesCurve}
 """By the form of a part's block. What stands under no name has no curve, and the system no bound."""
 COSTS = ("selection",)
 """Forms whose losses are costs: none is below 0, even where nothing else is proved of them."""

@@ -7,10 +7,13 @@ from math import exp
 from typing import Any
 
 import pytest
+from privspec.solvers.stepped import stairs
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Refused
-from privspec.kernel.shifts import ADDITIVE, EVERY, OF_PURE, least
+from privspec.kernel.core.linear import read_linear
+from privspec.kernel.core.problem import read_frame
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.shifts import ADDITIVE, EVERY, OF_PURE, ByLaw, by_law, least
 from privspec.kernel.stepped import Stepped
 from tests.plans import mutate, resign, solved_text
 
@@ -263,3 +266,57 @@ def test_multipliers_below_zero_are_refused() -> None:
 def test_laws_out_of_proportion_are_refused() -> None:
     with pytest.raises(Refused):
         law((1, 1), width=1).delta_up(10**6)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.4, 1.0, 3.0])
+@pytest.mark.parametrize("power", [1, 2])
+def test_no_law_of_pure_epsilon_is_below_the_closed_form(epsilon: float, power: int) -> None:
+    """Staircases on ever finer grids come down to it and not below; geometric laws have that of whole moves."""
+    found = float(ByLaw(Fraction(1), power, True).at(Fraction(epsilon)))
+    losses = [stairs(epsilon, cells, power, spread=True)[1] for cells in (1, 7, 50, 400, 4000)]
+    assert min(losses) >= found * (1 - 1e-9)
+    assert losses[-1] == pytest.approx(found, rel=2e-3)
+    whole = float(ByLaw(Fraction(1), power, False).at(Fraction(epsilon)))
+    assert whole == pytest.approx(stairs(epsilon, 1, power)[1], rel=1e-9)
+    assert ByLaw(Fraction(1), power, True).at(Fraction(0)) == 0
+
+
+@pytest.mark.parametrize("loss", [SQUARE, SIZE])
+def test_multipliers_and_the_closed_form_are_of_one_loss(loss: str) -> None:
+    plan = plan_of("0.7", loss)
+    frame = read_frame(Item(plan["problem"], "problem"))
+    block = read_linear(Item(plan["problem"]["blocks"][0], "block"), frame)
+    found = float(by_law(frame, block, 0).at(Fraction(7, 10)))
+    assert plan["loss"]["lower_bound"] <= found <= plan["loss"]["value"] * (1 + 1e-12)
+    assert found == pytest.approx(plan["loss"]["value"], rel=3e-4)
+
+
+SYSTEM = """
+variables:
+  input x in [0, 1]
+  input y in {a, b, c}
+  output O
+  output P in {a, b, c}
+background: y ~ uniform
+loss: E[(O - x)^2] + 30 * E[mismatch(P, y)]
+privacy: all outputs are 2-DP wrt (x, y), replacing everything
+"""
+
+
+def test_steps_in_a_system_have_a_curve() -> None:
+    plan = solved_text(SYSTEM)
+    assert judge(Item(plan, "plan")).ok
+    loss = plan["loss"]
+    assert 0 <= loss["relative_gap"] < 1e-3
+    steps = next(name for name, one in plan["mechanism"]["components"].items() if "O" in name)
+    part = ("mechanism", "components", steps)
+    above = loss | {"lower_bound": loss["value"], "relative_gap": 0.0}
+    for path, value, words in (
+        (("loss",), above, "not shown by"),
+        ((*part, "claims", "bound", "requirement"), 1, "claims.bound.requirement"),
+        ((*part, "shares", 0, "amounts", 0, 1), "1", "is not what the line asks"),
+        ((*part, "loss", "lower_bound"), loss["value"], "relative_gap"),
+    ):
+        report = judge(Item(mutate(plan, path, value), "plan"))
+        said = " ".join(claim.text for claim in report.claims)
+        assert not report.ok and words in said, (path, said)

@@ -193,7 +193,7 @@ class Stated:
             tried.append((proved, bound_witness(self.problem, self.mechanism, self.mechanism.dual)))
         if self.release.noise.shape == "laplace":
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
-        if self.problem.settings.alone and self.release.problem.size == 1:
+        if self.release.problem.size == 1:
             from privspec.families.linear.stepped import shift_witnesses  # most specs are of several numbers
 
             tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]

@@ -95,8 +95,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     """The best law in steps for one number under lines of (epsilon, delta) at a curator; `bounded`: with a bound."""
     system, started = problem.system, time.perf_counter()
     measures = [view.requirement.measure for view in system.views]
-    wanted = problem.settings.alone and problem.settings.alternatives and not system.limits
-    if not wanted or not measures or system.outputs_count != 1 or not isinstance(problem.model.trust, Curator):
+    if system.limits or not measures or system.outputs_count != 1 or not isinstance(problem.model.trust, Curator):
         return
     if any(isinstance(view.exact, BallDifferences) for view in system.views) or not system.target.any():
         return
@@ -106,6 +105,8 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     epsilon = min((one.epsilon for one in known), default=Fraction(0))
     delta = min((one.amounts.get("delta", Fraction(0)) for one in known), default=Fraction(0))
     if len(known) < len(measures) or not SMALLEST <= epsilon <= LARGEST or 0 < delta < LEAST_DELTA:
+        return
+    if delta and not problem.settings.alternatives:  # staircases alone are found at once
         return
     (output,) = system.outputs
     rule = problem.verdict(("staircase",), {output.name})
@@ -141,7 +142,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         loss or 0.0,
         rule.reason or "the best law of noise in steps for one number",
         rule.admissible,
-        *(_bound(problem) if bounded else (None, "")),
+        *(_bound(problem) if bounded and problem.settings.alternatives else (None, "")),
         Mechanism(release, ({"at": output.name},), None, "law in steps, HiGHS", 0, time.perf_counter() - started),
     )
 

@@ -24,10 +24,12 @@ BESIDE = (1.0, 1.02, 1.06, 1.15, 1.4, 2.0, 4.0)
 """How many times the share at which losses are lowest together, or by how much less, a witness is looked for."""
 NEAR = 0.15
 """The part of the way from one of them to the next up to which a share that is solved already stands for it."""
-ROUNDS = 3
+ROUNDS = 8
 """How often witnesses are added where the curves that they prove are lowest together."""
 LOWER = 1e-3
 """Witnesses are added while that raises the bound by this share of what it leaves open."""
+ASIDE = (-0.6, -0.3, -0.15, -0.07, 0.07, 0.15, 0.3, 0.6)
+"""By how much, in logarithms of shares, directions are looked at beside the lowest one."""
 DIRECTION = 1e-4
 """Relative accuracy of the shares at which curves are lowest together."""
 CLOSE = 1e-3
@@ -77,10 +79,11 @@ def proved(
         least = -inf
         for _ in range(ROUNDS if found else 0):
             before = least
-            least, logs = minimised(lines, split.kinds, [curve.near for curve in shares.curves], starts, DIRECTION)
-            least += float(shares.constant)
-            gained = least - before > LOWER * (document["loss"]["value"] - least)
-            if not gained or not _add(found, directed(lines, split.kinds, logs), split, claims_at):
+            near = [curve.near for curve in shares.curves]
+            least, logs = minimised(lines, split.kinds, near, [*starts, *_aside(starts[0])], DIRECTION)
+            starts, least = [logs, *starts], least + float(shares.constant)
+            enough = 0 <= least - before <= LOWER * (document["loss"]["value"] - least)
+            if enough or not _add(found, directed(lines, split.kinds, logs), split, claims_at):
                 break
             shares = _shares(document, parts, found, known)
     except Refused:
@@ -96,6 +99,16 @@ def proved(
     stated = {"lower_bound": best, "relative_gap": apart.numerator / apart.denominator, "among": shares.among}
     status = "optimal" if apart <= OPTIMAL_GAP else "feasible"
     return {"status": status, "claims": {"split": found}, "loss": {**loss, **stated}}
+
+
+def _aside(logs: np.ndarray) -> list[np.ndarray]:
+    """Directions beside one: curves are lower between witnesses, so that there are many low ones."""
+    moved = [np.zeros_like(logs) + step for step in ASIDE]
+    for k in range(len(logs)):
+        for step in ASIDE:
+            moved.append(np.zeros_like(logs))
+            moved[-1][k] = step
+    return [logs + one for one in moved]
 
 
 def _largest(shares: Shares, least: float, enough: float) -> float | None:

@@ -316,7 +316,7 @@ class _Solver:
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
             return system
-        found: Decision | Infeasible = compiler.decide(model, system, replace(settings, alone=False))
+        found: Decision | Infeasible = compiler.decide(model, system, settings)
         return found
 
     def _own(self, number: int) -> list[int]:
