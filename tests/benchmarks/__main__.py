@@ -275,9 +275,9 @@ def _table(case: str, name: str, limit: float) -> Row:
 
 
 def tables(_folder: Path, *, quick: bool) -> list[Row]:
-    """A table with delta."""
-    size = 16 if quick else 30
-    return [_table(f"delta{size}", f"(eps, delta) table, {size} inputs", 20.0 if quick else 300.0)]
+    """Tables with delta, of an even and of an uneven prior."""
+    said, uneven = "(eps, delta) table, 30 inputs", () if quick else ("delta30r",)
+    return [_table(case, said + ", uneven prior" * (case in uneven), 300.0) for case in ("delta30", *uneven)]
 
 
 def grids(_folder: Path, *, quick: bool) -> list[Row]:
