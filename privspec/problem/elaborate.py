@@ -13,7 +13,7 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import replace
-from privspec.kernel.core.problem import FORMAT, Data, Measure, Obligation, Share, Unit
+from privspec.kernel.core.problem import FORMAT, Data, Measure, Obligation, Share, Unit, View
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import Kept
 from privspec.kernel.trust import Asserted as AssertedMove
@@ -38,7 +38,7 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
-from privspec.problem.form import ELABORATOR, Block, ComputedOutput, Numbers, Problem, PublicValue, View, document
+from privspec.problem.form import ELABORATOR, Block, ComputedOutput, Numbers, Problem, PublicValue, document
 from privspec.problem.terms import factor_of, public_number
 from privspec.registry import draws_a_winner, family_of
 

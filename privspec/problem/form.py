@@ -6,7 +6,10 @@ may be written; the kernel derives nothing from what is built here: it reads the
 
 A `Unit` is an "entry", "record", "party" (`party` names the index set), "person" (all records that are kept of one, up
 to `count` of a table) or "everything"; with `adding` units come and go, else they change in place; `apart` is the least
-distance of changed entries of a stream, `exactly` where it is fixed. The rule of `Data` maps cells that do not fit.
+distance of changed entries of a stream, `exactly` where it is fixed. The rule of `Data` maps cells that do not fit. In
+a `View`, `unnamed` are the outputs seen that depend on the input and that no line names for it, `lines` the obligations
+that name all of those that depend on it (noise may tell more than they say); its `difference` is what one unit of `wrt`
+changes in the numbers of the block, None where it has no limit.
 
 Dataclasses become plain JSON exactly and in one way: fractions are texts "p/q" or "p"; a class with a `FORM` is tagged
 with it under "form"; a field that has a default is left out at it, as the kernel reads it; integer arrays are lists
@@ -26,7 +29,7 @@ from typing import Any, ClassVar, Protocol
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, fields, is_dataclass
-from privspec.kernel.core.problem import Data, Obligation, Unit
+from privspec.kernel.core.problem import Data, Obligation, View
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.trust import Trust
 
@@ -98,26 +101,6 @@ def plan_digest(plan: Mapping[str, Any]) -> str:
 
 ELABORATOR = "1"
 """Version of the rules by which a spec becomes a problem: raised whenever one spec may give another problem."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """All that one observer sees together, where no line that names an input names all of it.
-
-    `unnamed`: the outputs seen that depend on the input and that no line names for it; `lines`: the obligations that
-    name all of those that depend on it (noise may tell more than they say). What may move is one unit of `wrt`, as in
-    an obligation; `difference` is that in the numbers of the block, None where it has no limit.
-    """
-
-    input: str
-    observer: str
-    outputs: tuple[str, ...]
-    unnamed: tuple[str, ...]
-    lines: tuple[int, ...]
-    wrt: tuple[str, ...]
-    neighbours: str
-    units: tuple[Unit, ...]
-    difference: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ block of that spec is the same at every value; only the amounts of the obligatio
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
+from privspec.kernel import priced as judged
 from privspec.kernel.priced import RISING, Price
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -21,7 +22,6 @@ from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, Measure
 from privspec.model.requirements import Requirement
-from privspec.problem.form import Block
 from privspec.problem.terms import factor_of, public, public_number
 from privspec.registry import Family, family_of
 
@@ -30,23 +30,17 @@ POWERS = (1, 2, 3, 4)
 ZERO = syntax.Number(Fraction(0))
 
 
-@dataclass(frozen=True, slots=True)
-class Priced:
+class Priced(judged.Priced):
     """The number `name`, picked between `low` and `high` (None: no end), and the block whose loss its prices join."""
 
-    FORM: ClassVar[str] = "priced"
-
-    name: str
-    low: Fraction
-    high: Fraction | None
-    prices: tuple[Price, ...]
-    loss: str
-    block: Block
+    __slots__ = ()
+    block: Any
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """Those of the block."""
-        return self.block.outputs
+        found: tuple[str, ...] = self.block.outputs
+        return found
 
     def words(self) -> tuple[str, ...]:
         """The range, what the number costs, then what the block says."""

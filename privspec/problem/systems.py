@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
+from privspec.kernel import systems as judged
 from privspec.kernel.core.reading import Item
 from privspec.kernel.systems import ChosenShare, component_names
 from privspec.language import syntax
@@ -41,17 +42,14 @@ MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
 """Measures of a line that parts can share."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartOfSystem:
+class PartOfSystem(judged.PartOfSystem):
     """The problem of a part; `lines`: for each of its obligations, the number of the system's that it comes from.
 
     It is drawn `times` times, with independent noise, and only if what was released as `only_if` is not 0.
     """
 
+    __slots__ = ()
     problem: Any
-    lines: tuple[int, ...]
-    times: int
-    only_if: str | None
 
     @property
     def names(self) -> str:
@@ -66,15 +64,10 @@ class PartOfSystem:
         return (*((often,) if self.times > 1 else ()), *((when,) if self.only_if is not None else ()))
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(judged.System):
     """Parts with problems of their own, whose losses are summed; `expression` is that sum in the words of the spec."""
 
-    FORM: ClassVar[str] = "system"
-
-    outputs: tuple[str, ...]
-    expression: str
-    choices: tuple[ChosenShare, ...]
+    __slots__ = ()
     parts: tuple[PartOfSystem, ...]
 
     def words(self) -> tuple[str, ...]:
