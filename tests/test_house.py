@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from functools import cache
@@ -17,6 +18,8 @@ TOP = Path(__file__).parents[1]
 LINES = 98_491
 FILES = 368
 ENTERED = 130
+IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ import (?:\([^)]*\)|[\w*].*)|import \w.*)$", re.MULTILINE)
+"""A statement that imports; to read whole files for theirs takes seconds."""
 COUNT = """
 import json, sys
 files = set()
@@ -53,7 +56,8 @@ def imported(name: str, path: Path) -> set[str]:
     """The modules of ours that a module imports anywhere: at the top, inside functions, for typing."""
     ours = modules()
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    lines = (found.group().strip() for found in IMPORT.finditer(path.read_text(encoding="utf-8")))
+    for node in ast.parse("\n".join(lines)).body:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
