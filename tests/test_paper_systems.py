@@ -6,7 +6,6 @@ Where a sentence does not hold as it stands, the spec is the counterexample.
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from privspec.core.spans import Source
 from privspec.manual import list_templates, template_text
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
+from tests.plans import solved_text
 
-SPECS = Path(__file__).parents[1] / "specs"
 SENTENCES: dict[str, tuple[str, ...]] = {
     "steps still need to be combined into a global solution": ("two_studies", "city_report"),
     "adding up epsilons and deltas exhausts the budget quickly": ("two_studies",),
@@ -37,7 +36,7 @@ WITHOUT = {
 
 @lru_cache
 def plan(name: str) -> Plan:
-    return solve(Request(Source(f"{name}.priv", template_text(name)), base=SPECS))
+    return Plan(solved_text(template_text(name)))
 
 
 def loss(name: str) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.execute import ledger
@@ -19,6 +18,7 @@ from privspec.execute.keeper import Keeper
 from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
+from tests import plans
 
 from .tables import ALARM, chi_square
 
@@ -31,12 +31,12 @@ TEMPLATES = [
 
 @cache
 def solved(name: str) -> Plan:
-    return Problem(template_text(name)).solve()
+    return solved_text(template_text(name))
 
 
 @cache
 def solved_text(text: str) -> Plan:
-    return Problem(text).solve()
+    return Plan(plans.solved_text(text))
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

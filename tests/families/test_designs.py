@@ -134,7 +134,7 @@ privacy: O is budget-DP wrt x
 
 def test_a_shared_budget_is_a_knapsack() -> None:
     """Each figure is released at its cost, or left out at a price: all 32 alternatives beside their closed form."""
-    plan = Problem(template_text("shared_budget")).solve()
+    plan = Plan(solved_text(template_text("shared_budget")))
     costs, prices = range(1, 6), (40, 40, 60, 60, 100)
     totals = {
         kept: sum(c ** (1 / 3) for c, take in zip(costs, kept, strict=True) if take) ** 3
