@@ -393,17 +393,24 @@ class _Tally:
         """Its standard error."""
         return float(np.std(self.losses[i], ddof=1)) / sqrt(len(self.losses[i]))
 
-    def whole_error(self, i: int) -> float:
-        """The standard error of the loss of all parties, of whom fewer were drawn.
+    def _parts(self, i: int) -> tuple[float, float]:
+        """Of what a loss may be off: what more crowds make smaller, and what they do not.
 
         What is missing counts in full: losses of m parties are off by c m^-1/2 at most, so that from half of them to
         all that were drawn a loss falls by (sqrt 2 - 1) times what it is still off.
         """
-        if self.whole:
-            return self.error(i)
-        rises = np.array(self.rises[i])
-        rise = abs(float(rises.mean())) + float(rises.std(ddof=1)) / sqrt(len(rises))
-        return hypot(self.error(i), rise / (sqrt(2) - 1))
+        rises = np.array(self.rises[i]) / (sqrt(2) - 1)
+        return float(rises.std(ddof=1)) / sqrt(len(rises)), abs(float(rises.mean()))
+
+    def whole_error(self, i: int) -> float:
+        """The standard error of the loss of all parties, of whom fewer may have been drawn."""
+        return self.error(i) if self.whole else hypot(self.error(i), sum(self._parts(i)))
+
+    def known(self, i: int) -> bool:
+        """Whether the loss of all parties is known closely, or more crowds would not make it so."""
+        chance, missing = self._parts(i)
+        still = 3 * hypot(self.error(i), chance)
+        return self.whole_error(i) <= CLOSE * self.mean(i) or still <= max(missing, CLOSE * self.mean(i))
 
     @property
     def order(self) -> list[int]:
@@ -480,7 +487,7 @@ class _Tally:
         """Whether the order of the best two is clear or the best is known finely; where some stand for all, closely."""
         contest = self.contest
         if not self.whole:
-            return self.whole_error(contest[0]) <= CLOSE * self.mean(contest[0])
+            return self.known(contest[0])
         error = self.error(contest[0])
         return error <= FINE or (error <= 5 * FINE and all(self._behind(i) > CLEAR for i in contest[1:2]))
 
