@@ -205,11 +205,6 @@ class StaircaseNoise:
         tail = self.top * drop**blocks * (left + block * drop / (1 - drop))
         return np.asarray(np.where(steps > 0, tail, 1 - tail))
 
-    def absolute(self) -> float:
-        """The mean of |k|, in steps."""
-        reach = np.arange(int(self.period * (2 + 45 / self.epsilon)))
-        return float(2 * np.sum(reach * self.law(reach)))
-
 
 def staircase_table(values: Sequence[Fraction], grid: Sequence[Fraction], noise: StaircaseNoise) -> Array:
     """Pr(grid value | value) of staircase noise on an even grid, what is beyond its ends added to them (X, Y)."""
