@@ -110,6 +110,13 @@ def test_laws_in_doubles_are_the_exact_ones():
             assert steps_at(drawn, counts).tolist() == steps
             exact = lottery_of(family, drawn.base).law([Fraction(-one) for one in steps])
             assert law_of_draw(drawn, counts) == pytest.approx([float(p) for p in exact], abs=1e-12)
+            # many tables side by side, fewer and more of them than answers
+            for many in (2, 40):
+                tables = random.integers(0, 40, (many, 7))
+                together = law_of_draw(drawn, tables)
+                for table, law in zip(tables, together, strict=True):
+                    exact = lottery_of(family, drawn.base).law([Fraction(-one) for one in drawn.scores(table.tolist())])
+                    assert law == pytest.approx([float(p) for p in exact], abs=1e-12)
 
 
 @pytest.mark.parametrize(

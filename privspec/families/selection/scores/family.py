@@ -53,7 +53,7 @@ PROFILES = 1000
 """Tables that are simulated to compare averages, fewer where there are many answers."""
 WORK = 3e8
 NODES = 96
-TOGETHER = 1 << 19
+TOGETHER = 1 << 17
 """Doubles of tables whose laws are worked out at once."""
 SEED = 20220
 """Of what simulates tables: made-up data alone, so that the same spec always gives the same plan."""
@@ -355,7 +355,7 @@ def _exponential(chances: Array) -> Array:
 
 def _permute_and_flip(chances: Array) -> Array:
     """y_a times the integral over s in [0, 1] of the product over b != a of (1 - s y_b), by Gauss and Legendre."""
-    places, weights = _nodes(min(len(chances) // 2 + 1, NODES))
+    places, weights = _nodes(min(chances.shape[-1] // 2 + 1, NODES))
     left = np.log1p(-places[:, None] * chances[..., None, :])
     product = np.exp(left.sum(axis=-1, keepdims=True) - left)
     found = chances * (weights @ product)
