@@ -13,7 +13,7 @@ L-BFGS-B takes over where many weights vanish.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.programs import (
@@ -78,6 +78,10 @@ class Singles(Atoms):
     def columns(self, used: Indices) -> sparse.csc_array:
         """Some of the differences (n, N)."""
 
+    @abstractmethod
+    def some(self, used: Indices) -> SingleAtoms:
+        """Some of the differences by themselves."""
+
     def mass(self, logs: Array) -> float:
         return float(np.exp(logs).sum())
 
@@ -119,6 +123,9 @@ class SingleAtoms(Singles):
     def columns(self, used: Indices) -> sparse.csc_array:
         return sparse.csc_array(self.matrix[:, used])
 
+    def some(self, used: Indices) -> SingleAtoms:
+        return SingleAtoms(self.effects[:, used], self.columns(used))
+
 
 class PairAtoms(Singles):
     """All pairs of coordinates: `points` (r, k) are the effects of the coordinates, weights one for each i < j."""
@@ -151,6 +158,10 @@ class PairAtoms(Singles):
     def columns(self, used: Indices) -> sparse.csc_array:
         coordinates = np.asarray(self.pairs.coordinates, np.intp)
         return pair_matrix(coordinates, self.firsts[used], self.seconds[used], self.pairs.scale, self.n)
+
+    def some(self, used: Indices) -> SingleAtoms:
+        effects = (self.points[:, self.firsts[used]] - self.points[:, self.seconds[used]]) * self.pairs.scale
+        return SingleAtoms(effects, self.columns(used))
 
 
 class BallAtoms(Atoms):
@@ -478,3 +489,49 @@ class Ascent:
             minimize(negative, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)  # type: ignore[call-overload]
         except Stopped:
             return
+
+
+MANY = 5000
+"""Differences beyond which those that bind are looked for: in r dimensions r (r + 1) / 2 are enough."""
+
+
+def ascend(atoms: tuple[Atoms, ...], worst: WorstLoss | None, tolerance: float, watch: Watch) -> Point:
+    """The best dual point, a weight for each difference: see `Ascent`; of many differences few at a time.
+
+    The largest are taken first, and then those that exceed what the few found allow, until none does.
+    """
+    singles = [part for part in atoms if isinstance(part, Singles)]
+    if len(singles) < len(atoms) or sum(len(part.start()) for part in singles) <= MANY:
+        alone = singles[0] if len(atoms) == len(singles) == 1 and worst is None else None
+        first = None if alone is None else from_every_second(alone, tolerance, watch)
+        return Ascent(atoms, worst, tolerance, watch, None if first is None else [first]).run()
+    whole = Ascent(atoms, worst, tolerance, watch)
+    rank = whole.best.root.shape[0]
+    few = rank * (rank + 1)
+    if whole.ends[len(atoms) - 1] <= 8 * few:
+        return whole.run()
+    chosen = [_largest(part.start(), few) for part in singles]
+    while not whole.over:
+        quiet = replace(watch, progress=None)
+        part = Ascent(
+            tuple(one.some(own) for one, own in zip(singles, chosen, strict=True)), worst, tolerance / 4, quiet
+        )
+        found = part.run()
+        watch.iterations = quiet.iterations
+        logs = [np.full(end, LEAST_LOG) for end in np.diff(whole.ends, prepend=0)]
+        for own, used, weights in zip(logs, [*chosen, ...], found.logs, strict=False):
+            own[used] = weights
+        point = whole.evaluate(logs)
+        excess = [new - old for new, old in zip(point.updated, logs, strict=False)]
+        top = max(float(own[used].max()) for own, used in zip(excess, chosen, strict=True))
+        more = [_largest(np.where(own > top + tolerance / 4, own, -np.inf), few) for own in excess]
+        if not any(len(own) for own in more):
+            return whole.run()
+        chosen = [np.union1d(old, new) for old, new in zip(chosen, more, strict=True)]
+    return whole.best
+
+
+def _largest(values: Array, most: int) -> Indices:
+    """Where the `most` largest finite values stand."""
+    order = np.argpartition(values, -most)[-most:] if len(values) > most else np.arange(len(values))
+    return np.asarray(order[np.isfinite(values[order])], np.intp)

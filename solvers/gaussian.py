@@ -9,17 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from privspec.solvers.ascent import (
-    Ascent,
-    Atoms,
-    BallAtoms,
-    PairAtoms,
-    Point,
-    SingleAtoms,
-    Singles,
-    from_every_second,
-    pair_span,
-)
+from privspec.solvers.ascent import Atoms, BallAtoms, PairAtoms, Point, SingleAtoms, ascend, pair_span
 from privspec.solvers.bounds import factor_root, lower_bound, release_mahalanobis
 from privspec.solvers.placement import (
     UNSEEN,
@@ -103,10 +93,7 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
         solved = solve_covariance(replace(program, views=tuple(program.views[i] for i in moving)), tolerance, watch)
         return with_idle_views(program, solved, moving)
     atoms = tuple(_atoms(view, reduced.inputs) for view in program.views)
-    alone = atoms[0] if len(atoms) == 1 and reduced.worst is None else None
-    first = from_every_second(alone, tolerance, watch) if isinstance(alone, Singles) else None
-    ascent = Ascent(atoms, reduced.worst, 0.9 * tolerance, watch, None if first is None else [first])
-    point = ascent.run()
+    point = ascend(atoms, reduced.worst, 0.9 * tolerance, watch)
     solution = _finish(program, reduced, atoms, point, watch)
     if watch.expired and solution.relative_gap > tolerance:
         raise OutOfTimeError(solution)

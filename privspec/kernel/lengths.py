@@ -238,3 +238,13 @@ def in_a_row(block: Linear, some: tuple[Difference, ...], columns: Matrix, given
     if found is None or not inside:
         raise given.wrong("is no difference of neighbours")
     return found
+
+
+def widest(points: list[tuple[int, ...]], size: int) -> int:
+    """The largest distance of two points, in sums of sizes of so many numbers: for some signs of them, it is a range."""
+    found = 0
+    for pattern in range(2 ** max(size - 1, 0)):
+        signs = [1 - 2 * (pattern >> k & 1) for k in range(size)]
+        sums = [sum(map(int.__mul__, signs, point)) for point in points]
+        found = max(found, max(sums) - min(sums))
+    return found

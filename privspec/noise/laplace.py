@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import combinations
 from math import lcm
+from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.core.records import dataclass
-from privspec.kernel.lengths import top
+from privspec.kernel.lengths import top, widest
 from privspec.noise.inverse import laplace_steps
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness
@@ -132,6 +133,10 @@ def scaled_l1_sensitivity(
     rates, extras = [strategy.unit / b for b in scales], [own / b for b in scales]
     below = lcm(*(rate.denominator for rate in (*rates, *extras)))
     rated, added = ([int(one * below) for one in some] for some in (rates, extras))
+    if isinstance(differences, PairDifferences) and not any(added) and 2 ** len(rated) <= len(differences.coordinates):
+        columns = B[:, differences.coordinates].T.tolist()
+        rows = [tuple(map(mul, rated, column)) for column in columns]
+        return Fraction(differences.scale) * widest(rows, len(rated)) / below
     for first, second, amount in moving:
         shift = np.abs(B[:, first] - (B[:, second] if second is not None else 0))
         moved = np.flatnonzero(shift)

@@ -24,6 +24,8 @@ SAME = 1e-8
 """Relative difference up to which two losses are the same."""
 COMPARED_SIZE = 600
 """Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
+FEW = 10
+"""Outputs up to which they are, of however many inputs."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,7 +129,8 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     size = problem.system.outputs_count + problem.system.inputs_count
     if any(isinstance(view.exact, StreamDifferences) for view in problem.system.views):
         return  # of units that lie apart, or have vectors, Gaussian noise alone is bounded
-    if (not gaussian and wanted) or (size <= COMPARED_SIZE and (wanted or problem.settings.alternatives)):
+    compared = size <= COMPARED_SIZE or problem.system.outputs_count <= FEW
+    if (not gaussian and wanted) or (compared and (wanted or problem.settings.alternatives)):
         try:
             yield from pure_candidates(problem)
         except SolverError:

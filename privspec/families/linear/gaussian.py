@@ -16,13 +16,12 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
+from privspec.core.matrices import DyadicMatrix
 from privspec.families.infeasible import Infeasible
 from privspec.families.linear.problem import FORCED, LOCAL, Problem, Verdict
 from privspec.families.linear.program import site_map, site_maps
 from privspec.families.linear.release import (
     FINE_BITS,
-    RECONSTRUCTION_BITS,
     UNEVEN,
     Candidate,
     Dual,
@@ -31,6 +30,7 @@ from privspec.families.linear.release import (
     achieved_amount,
     exact_gaussian,
     output_grid,
+    rounded_reconstruction,
 )
 from privspec.families.linear.sizes import sized
 from privspec.families.linear.unprotectable import explain_unprotectable
@@ -231,9 +231,7 @@ def _closer(outputs: DyadicMatrix, strategy: DyadicMatrix, target: Array) -> Dya
     for pattern in np.unique(used, axis=0):
         rows = np.flatnonzero((used == pattern).all(axis=1))
         rebuilt[np.ix_(rows, pattern)] += off[rows] @ np.linalg.pinv(answers[pattern])
-    tops = np.abs(rebuilt).max(axis=1, initial=0.0)
-    spread = int(np.ceil(np.log2(tops.max() / tops[tops > 0].min()))) if tops.any() else 0
-    return DyadicMatrix.rounded(rebuilt, RECONSTRUCTION_BITS + (spread if rebuilt.size <= LIST_LIMIT else 0))
+    return rounded_reconstruction(rebuilt)
 
 
 def _diagonal(matrix: sparse.csr_array) -> Array | None:

@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from math import ceil, inf
 
 import numpy as np
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass, replace
 from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.linear.accuracy import unbiased_budgets
@@ -25,7 +25,6 @@ from privspec.families.linear.program import site_map
 from privspec.families.linear.release import (
     FINE_BITS,
     GRID_EXPONENT,
-    RECONSTRUCTION_BITS,
     SLACK,
     Candidate,
     LinearRelease,
@@ -33,6 +32,7 @@ from privspec.families.linear.release import (
     achieved_amount,
     output_grid,
     plain_strategy,
+    rounded_reconstruction,
     rounded_strategy,
 )
 from privspec.families.linear.sizes import laplace_limit, sized
@@ -71,6 +71,10 @@ ROWS = 4096
 """Answers of all parties up to which each of them has noise of its own."""
 PAIR_LIMIT = 200
 """Coordinates up to which all pairs are listed for Laplace costs."""
+SIGNED_ROWS = 10
+"""Rows up to which, of more, the farthest apart are looked for under all signs of the rows."""
+CUTS = 30
+"""Times that they are looked for."""
 PLACES = 600
 """Numbers of the inputs up to which noise on each of them is always compared."""
 TINY = 1e-3
@@ -231,8 +235,13 @@ def _node_place(problem: Problem, quiet: Interpreter, name: str) -> tuple[Array,
     return inner, site.map
 
 
-def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fraction, ...]) -> Array | None:
-    """|B d| / epsilon, one row a difference, over the strategy rows that are seen: by the view's outputs, or by all."""
+def _costs(
+    problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fraction, ...], at: Array | None = None
+) -> Array | None:
+    """|B d| / epsilon, one row a difference, over the strategy rows that are seen: by the view's outputs, or by all.
+
+    Of many pairs those that cost most at inverse scales `at` (1 over each row's range without it), signs by signs.
+    """
     rows = []
     for view, epsilon in zip(problem.system.views, epsilons, strict=True):
         seen = used if view.rows is None else used[view.rows]
@@ -243,12 +252,25 @@ def _costs(problem: Problem, strategy: Array, used: Array, epsilons: tuple[Fract
             case Pairs(coordinates, scale) if len(coordinates) <= PAIR_LIMIT:
                 first, second = np.triu_indices(len(coordinates), 1)
                 moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
+            case Pairs(coordinates, scale) if len(strategy) <= SIGNED_ROWS:
+                moved = scale * _widest(strategy[:, coordinates], at)
             case Boxes(blocks, reach) if view.requirement.neighbours.group == 1:
                 moved = np.array([np.abs(strategy[:, block]) @ reach[block] for block in blocks])
             case Pairs() | Balls() | Boxes() | Streams():
                 return None
         rows.append(moved * mask / float(epsilon))
     return np.vstack(rows)
+
+
+def _widest(values: Array, at: Array | None) -> Array:
+    """|v_i - v_j| (N, k) of columns of values (k, n): for all signs of the rows times `at`, the pair farthest apart."""
+    if at is None:
+        ranges = np.ptp(values, axis=1)
+        at = np.divide(1, ranges, out=np.zeros_like(ranges), where=ranges > 0)
+    signs = np.array(list(product((1.0, -1.0), repeat=len(values) - 1)))
+    sums = np.column_stack([np.ones(len(signs)), signs]) * at @ values
+    ends = np.unique(np.column_stack([sums.argmin(axis=1), sums.argmax(axis=1)]), axis=0)
+    return np.abs(values[:, ends[:, 0]] - values[:, ends[:, 1]]).T
 
 
 def _prices(problem: Problem, place: Place) -> Array:
@@ -297,6 +319,13 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     if costs is None or not costs.any():
         return None
     scales = _scales(problem, place, costs)
+    for _ in range(CUTS):
+        inverse = np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
+        more = _costs(problem, strategy, used, epsilons, inverse)
+        if more is None or (more @ inverse).max() <= 1 + SLACK:
+            break
+        costs = np.vstack([costs, more])
+        scales = _scales(problem, place, costs)
     # a row that never moves keeps nothing secret; its noise is only there because every scale is positive
     priced = _prices(problem, place).max(axis=0)
     quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
@@ -307,8 +336,8 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         dyadic,
         LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
         # what each party sends is seen itself: the noisy inputs, from which outputs are computed
-        None if place.messages else DyadicMatrix.rounded(place.outputs, RECONSTRUCTION_BITS),
-        DyadicMatrix.rounded(place.strategy, RECONSTRUCTION_BITS) if place.messages else None,
+        None if place.messages else rounded_reconstruction(place.outputs),
+        rounded_reconstruction(place.strategy) if place.messages else None,
         (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
         "2^0" if whole else lattice(float(scales.min())),
         "2^0" if whole and plain_strategy(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
@@ -415,8 +444,8 @@ def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Ca
     release = LinearRelease(
         rounded_strategy(solution.strategy * (1 - SLACK), system.views),
         KNormL2Noise(Fraction(1)),
-        None if wide else DyadicMatrix.rounded(system.target @ inverse / (1 - SLACK), RECONSTRUCTION_BITS),
-        DyadicMatrix.rounded(inverse / (1 - SLACK), RECONSTRUCTION_BITS) if wide else None,
+        None if wide else rounded_reconstruction(system.target @ inverse / (1 - SLACK)),
+        rounded_reconstruction(inverse / (1 - SLACK)) if wide else None,
         tuple(k for _ in system.views),
         f"2^-{GRID_EXPONENT}",
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix
+from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.families.linear.program import ProtectedView, amounts
 from privspec.model.neighbours import Asserted
@@ -36,7 +36,7 @@ STRATEGY_BITS = 42
 MOST_BITS = 60
 """Bits of the largest strategy entry: rows of very different size share one exponent."""
 RECONSTRUCTION_BITS = 60
-"""Bits of the largest entry of a reconstruction (public, free of charge)."""
+"""Bits of the largest entry of the smallest row of a reconstruction (public, free of charge)."""
 GRID_EXPONENT = 30
 """The noisy strategy answers are released on multiples of 2^-30 noise units (or data units)."""
 BLUR = 2.0**-44
@@ -149,6 +149,13 @@ def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits:
     return DyadicMatrix(integers, found.exponent)
 
 
+def rounded_reconstruction(matrix: Array) -> DyadicMatrix:
+    """The matrix in exact numbers: a row of little noise counts digits that are nothing to the largest."""
+    tops = np.abs(matrix).max(axis=1, initial=0.0)
+    spread = int(np.ceil(np.log2(tops.max() / tops[tops > 0].min()))) if tops.any() else 0
+    return DyadicMatrix.rounded(matrix, RECONSTRUCTION_BITS + (spread if matrix.size <= LIST_LIMIT else 0))
+
+
 def exact_gaussian(
     strategy: Array,
     outputs_matrix: Array | None,
@@ -165,8 +172,8 @@ def exact_gaussian(
     return LinearRelease(
         rounded_strategy(strategy * (1 - SLACK), views, bits),
         GaussianNoise(),
-        None if outputs_matrix is None else DyadicMatrix.rounded(outputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
-        None if inputs_matrix is None else DyadicMatrix.rounded(inputs_matrix / (1 - SLACK), RECONSTRUCTION_BITS),
+        None if outputs_matrix is None else rounded_reconstruction(outputs_matrix / (1 - SLACK)),
+        None if inputs_matrix is None else rounded_reconstruction(inputs_matrix / (1 - SLACK)),
         view_rows,
         output_grid=output_grid(deviations),
     )

@@ -31,7 +31,7 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import GROUPS, crowded, eigenvalue, largest_form, of_vectors, spread, top, vertex
+from privspec.kernel.lengths import GROUPS, crowded, eigenvalue, largest_form, of_vectors, spread, top, vertex, widest
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
 from privspec.kernel.stepped import Noise
 
@@ -190,7 +190,9 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
             ends = columns[piece.at.start : piece.at.stop]
-            if piece.shape == "swap":
+            if piece.shape == "swap" and not any(steps) and 2 ** len(scales) <= len(ends):
+                ends = [(widest(ends, len(scales)),)]
+            elif piece.shape == "swap":
                 pairs = ((a, b) for i, a in enumerate(ends) for b in ends[:i])
                 ends = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
             each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]
