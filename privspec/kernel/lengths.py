@@ -11,7 +11,7 @@ of the sum of G_ij v_i'v_j. A difference of a bound is made up of columns: in a 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb
+from math import comb, isqrt
 
 from flint import arb, arb_mat, ctx, fmpz_mat
 
@@ -241,10 +241,48 @@ def in_a_row(block: Linear, some: tuple[Difference, ...], columns: Matrix, given
 
 
 def widest(points: list[tuple[int, ...]], size: int) -> int:
-    """The largest distance of two points, in sums of sizes of so many numbers: for some signs of them, it is a range."""
+    """The largest distance of two points, in sums of sizes of as many numbers: for some signs, it is a range."""
     found = 0
     for pattern in range(2 ** max(size - 1, 0)):
         signs = [1 - 2 * (pattern >> k & 1) for k in range(size)]
         sums = [sum(map(int.__mul__, signs, point)) for point in points]
         found = max(found, max(sums) - min(sums))
     return found
+
+
+def diameter(points: list[tuple[int, ...]]) -> int:
+    """The largest squared distance of two points: only groups of near ones that may be far enough are compared.
+
+    Points of two groups are no farther apart than one of each group and the radii about these.
+    """
+    groups = [(own[0], isqrt(max(apart(own[0], one) for one in own)) + 1, own) for own in near(points)]
+    pairs = [
+        (isqrt(apart(a[0], b[0])) + 1 + a[1] + b[1], a[2], b[2]) for i, a in enumerate(groups) for b in groups[: i + 1]
+    ]
+    found = 0
+    for reach, some, others in sorted(pairs, key=lambda pair: -pair[0]):
+        if reach * reach <= found:
+            break
+        found = max(found, max(apart(a, b) for a in some for b in others))
+    return found
+
+
+def near(points: list[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+    """The points in groups, halved where they are widest, so that groups are about as many as a group has points."""
+    if not points or not points[0]:
+        return []
+    groups, size = [points], len(points)
+    while len(groups) ** 2 < size:
+        halves = list[list[tuple[int, ...]]]()
+        for own in groups:
+            widths = [max(values) - min(values) for values in zip(*own, strict=True)]
+            _, widest = max(zip(widths, zip(*own, strict=True), strict=True))
+            order = sorted(range(len(own)), key=widest.__getitem__)
+            halves += [[own[i] for i in half] for half in (order[: len(own) // 2], order[len(own) // 2 :]) if half]
+        groups = halves
+    return groups
+
+
+def apart(a: tuple[int, ...], b: tuple[int, ...]) -> int:
+    """The squared distance of two points."""
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))

@@ -133,10 +133,9 @@ def scaled_l1_sensitivity(
     rates, extras = [strategy.unit / b for b in scales], [own / b for b in scales]
     below = lcm(*(rate.denominator for rate in (*rates, *extras)))
     rated, added = ([int(one * below) for one in some] for some in (rates, extras))
-    if isinstance(differences, PairDifferences) and not any(added) and 2 ** len(rated) <= len(differences.coordinates):
-        columns = B[:, differences.coordinates].T.tolist()
-        rows = [tuple(map(mul, rated, column)) for column in columns]
-        return Fraction(differences.scale) * widest(rows, len(rated)) / below
+    if isinstance(differences, PairDifferences) and 2 ** len(rated) <= len(differences.coordinates):
+        columns = [tuple(map(mul, rated, column)) for column in B[:, differences.coordinates].T.tolist()]
+        return (Fraction(differences.scale) * widest(columns, len(rated)) + sum(added)) / below
     for first, second, amount in moving:
         shift = np.abs(B[:, first] - (B[:, second] if second is not None else 0))
         moved = np.flatnonzero(shift)

@@ -17,6 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.families.linear.program import ProtectedView, amounts
+from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
@@ -47,6 +48,8 @@ LEVEL = 2.0**-40
 """Relative difference up to which entries of a strategy row are the same but for round-off."""
 SLACK = 1e-11
 """Relative room left for float error when a strategy is made to meet its sensitivity."""
+COUNT = 1000
+"""Records of a table whose number no one knows, of which a rounding to grids is said."""
 INPUT_GRID_BITS = 24
 """Inputs are put on a grid of at least 2^24 steps across their domain."""
 FINEST_INPUT_GRID_BITS = 52
@@ -198,7 +201,14 @@ def input_grid_bits(problem: Problem, release: LinearRelease) -> int:
     widths *= layout.copies
     deviations = np.linalg.norm(release.output_map(system.target) * np.sqrt(release.row_variances()), axis=1)
     noisy = deviations > 0
-    reach = (np.abs(system.target[noisy]) @ widths) / (2 * ROUNDED_SHARE * deviations[noisy])
+    moved = np.abs(system.target[noisy]) @ widths
+    for block in problem.model.blocks:
+        if block.schema is not None and not block.whole:
+            # each record's shares of two cells, for each column that is added up
+            at, share = layout.places[block.name]
+            rounded = 2 * sum(isinstance(domain, Between) for _, domain in block.schema) * (block.records or COUNT)
+            moved += rounded * np.abs(system.target[noisy, at : at + share.width]).max(axis=1, initial=0.0)
+    reach = moved / (2 * ROUNDED_SHARE * deviations[noisy])
     needed = ceil(log2(max(float(np.max(reach, initial=1.0)), 1.0)))
     for line in problem.model.requirements:
         if isinstance(line.neighbours, Asserted):

@@ -31,7 +31,7 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import GROUPS, crowded, eigenvalue, largest_form, of_vectors, spread, top, vertex, widest
+from privspec.kernel.lengths import GROUPS, crowded, diameter, eigenvalue, largest_form, of_vectors, spread, top, vertex, widest
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
 from privspec.kernel.stepped import Noise
 
@@ -154,6 +154,9 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
     rows = fmpq_mat([[rational(scale) * v for v in columns[i]] for i, scale in scales])
+    if shapes == {"swap"} and VERTICES * rows.ncols() <= rows.nrows():
+        points, below = rows.numer_denom()
+        return Fraction(diameter([tuple(map(int, point)) for point in points.tolist()]), int(below) ** 2)
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = tuple(tuple(map(int, row)) for row in whole.tolist())
     if persons:
@@ -190,9 +193,10 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
             ends = columns[piece.at.start : piece.at.stop]
-            if piece.shape == "swap" and not any(steps) and 2 ** len(scales) <= len(ends):
-                ends = [(widest(ends, len(scales)),)]
-            elif piece.shape == "swap":
+            if piece.shape == "swap" and 2 ** len(scales) <= len(ends):
+                total += (length((widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
+                continue
+            if piece.shape == "swap":
                 pairs = ((a, b) for i, a in enumerate(ends) for b in ends[:i])
                 ends = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
             each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]

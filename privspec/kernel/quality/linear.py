@@ -169,11 +169,11 @@ def averages(case: Case, release: Release, found: Figures) -> None:
     for held in block.held:
         low, high = (-held.ball[0], held.ball[0]) if held.ball else (held.lower, held.upper)
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
-        most = Fraction(held.records) if held.cells and held.records is not None else most
+        most = Fraction(held.records) if held.cells and held.records else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
     off = less(found.noise * release.strategy, block.target)
-    share, own = _share(moved_by(off, reach), found.spread), block.errors.of(off)
-    share = share if own is off or not own.nrows() else max(share, _share(moved_by(own, reach), found.squares))
+    share, own = _share(_moved(block, off, reach), found.spread), block.errors.of(off)
+    share = share if own is off or not own.nrows() else max(share, _share(_moved(block, own, reach), found.squares))
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
@@ -182,20 +182,38 @@ def averages(case: Case, release: Release, found: Figures) -> None:
 def grids(case: Case, release: Release, found: Figures) -> None:
     """Rounding of inputs, of noisy answers and of outputs moves no output by more than a share of its deviation.
 
-    Numbers are rounded to the nearest point, vectors of a ball towards its centre; what records hold is on its grid.
+    Numbers are rounded to the nearest point, vectors of a ball towards its centre; of a record each number that is
+    added up, as shares of two cells.
     """
     block, steps, noise = release.problem, list[Fraction](), found.noise
-    for held, grid in zip(block.held, release.steps, strict=True):
-        own = NONE if held.cells and grid == 1 else grid * held.width / (1 if held.ball else 2)
-        steps += [own * copies for copies in block.places[held.start][1].numbers]
+    held = list(zip(block.held, release.steps, strict=True))
+    for one, grid in held:
+        own = grid * one.width / (1 if one.ball else 2)
+        own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
+        steps += [own * copies for copies in block.places[one.start][1].numbers]
     whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
     fine = {release.grid, release.output_grid, denominator(noise), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if whole and fine == {1} else release.output_grid / 2
-    parts = moved_by(block.target, steps), moved_by(noise, [answer] * noise.ncols())
+    parts = _moved(block, block.target, steps), moved_by(noise, [answer] * noise.ncols())
     share = _share([last + (a + b if a else b) for a, b in zip(*parts, strict=True)], found.spread)
-    text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation"
+    counts = f" ({COUNT} records)" if any(h.cells and not h.records and g != 1 for h, g in held) else ""
+    text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation{counts}"
     case.says("rounding", share <= ROUNDED**2, text)
+
+
+def _moved(block: Linear, matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
+    """How far each row moves where columns move by at most so much; records of a known number lie in one cell at worst."""
+    tables = [slice(at, at + len(one.numbers)) for at, one in (block.places[h.start] for h in block.held if h.records)]
+    apart = list(sizes)
+    for table in tables:
+        apart[table] = [NONE] * len(apart[table])
+    found = moved_by(matrix, apart)
+    for i, row in enumerate(matrix.tolist() if any(any(sizes[table]) for table in tables) else []):
+        for table in tables:
+            cells = zip(row[table], sizes[table], strict=True)
+            found[i] += fraction(max((abs(v) * rational(size) for v, size in cells), default=rational(NONE)))
+    return found
 
 
 def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
