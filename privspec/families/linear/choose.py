@@ -113,13 +113,18 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
 
 
 def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
-    yield from gaussian_candidates(problem)
-    budgets = gaussian_budgets(problem)
+    budgets, together = gaussian_budgets(problem), None
     if problem.local and budgets is not None:
         from privspec.families.linear.local import own_answers  # few specs are of parties
 
         together = sized(problem, lambda own: own_answers(own, budgets))
-        yield from () if together is None else (together,)
+    try:
+        yield from gaussian_candidates(problem)
+    except SolverError:
+        if together is None:
+            raise
+        # noise on each number of all parties is only compared with the best that each party can do
+    yield from () if together is None else (together,)
     if problem.system.outputs_count == 1:
         from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
 

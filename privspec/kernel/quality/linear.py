@@ -203,7 +203,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
 
 
 def _moved(block: Linear, matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
-    """How far each row moves where columns move by at most so much; records of a known number lie in one cell at worst."""
+    """How far each row moves where columns move by at most so much; all known records lie in one cell at worst."""
     tables = [slice(at, at + len(one.numbers)) for at, one in (block.places[h.start] for h in block.held if h.records)]
     apart = list(sizes)
     for table in tables:
