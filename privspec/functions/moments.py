@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from privspec.language import syntax
-from privspec.model.domains import Anything, Between, Numbers, Type
+from privspec.model.domains import Anything, Between, Numbers, Type, in_steps
 from privspec.model.library import (
     Arguments,
     Bound,
@@ -80,7 +80,7 @@ def _in_steps(asked: Question, column: str) -> None:
     """Raises: FunctionError for a column whose squares do not add up."""
     if isinstance(asked.domains[column], Between):
         message = f"{column} is measured, not counted: its squares do not add up"
-        raise FunctionError(message, 0, help=f"declare it in steps, as in {column} in grid(0, 100, 1)")
+        raise FunctionError(message, 0, help=in_steps(column, asked.domains[column]))
 
 
 def _variance(asked: Question) -> Statistic:

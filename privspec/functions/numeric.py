@@ -27,6 +27,7 @@ from privspec.model.domains import (
     Texts,
     Type,
     fits,
+    in_steps,
     measured,
 )
 from privspec.model.library import (
@@ -472,11 +473,11 @@ def _sum(arguments: Arguments, name: str) -> Bound:
         raise FunctionError("sum adds up a column of a table, as in sum(people.age), or a product of columns", 1)
     factors = tuple(table.names.index(str(one)) for one in asked)
     # a number is held as shares of two ends, which say what it is, but neither its square nor its product with another
-    added = [table.names[i] for i in factors if measured(table.attributes[i][1])]
+    added = [table.attributes[i] for i in factors if measured(table.attributes[i][1])]
     if len(added) > 1:
-        word = added[-1]
-        hint = f"declare {word} in steps, as in {word} in grid(0, 100, 1)"
-        raise FunctionError(f"{word} is measured, not counted: no product with {added[0]} adds up", 0, help=hint)
+        (first, _), *_, (word, held) = added
+        message = f"{word} is measured, not counted: no product with {first} adds up"
+        raise FunctionError(message, 0, help=in_steps(word, held))
     return _counted(selected(arguments, name, (), factors))
 
 

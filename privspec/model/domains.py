@@ -665,3 +665,9 @@ class Power(Domain):
 def is_numeric(domain: Domain) -> bool:
     """Whether its values are numbers or arrays of numbers."""
     return isinstance(domain.type.element, Numbers)
+
+
+def in_steps(column: str, domain: Domain) -> str:
+    """What to write where a column of numbers has to be counted: a hundred steps between its ends."""
+    low, high = (Fraction(end or 0) for end in domain.bounds)
+    return f"declare {column} in steps, as in {column} in grid({show(low)}, {show(high)}, {show((high - low) / 100)})"
