@@ -167,8 +167,11 @@ def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[Fraction
     return [Fraction(int(v), int(below * unit)) for v in (whole * column).entries()]
 
 
-def moved_by(matrix: Rows, sizes: list[Fraction]) -> list[Fraction]:
-    """At least how far each row moves where columns move by at most so much; no farther, but in `Totals`."""
+def moved_by(matrix: Rows, sizes: list[Fraction], together: tuple[slice, ...] = ()) -> list[Fraction]:
+    """At least how far each row moves where columns move by at most so much, or of columns `together` one at a time.
+
+    No farther, but in `Totals` and where columns of theirs or of `Intervals` are together.
+    """
     if not any(sizes):
         return [NONE] * matrix.nrows()
     if isinstance(matrix, Intervals):
@@ -176,7 +179,17 @@ def moved_by(matrix: Rows, sizes: list[Fraction]) -> list[Fraction]:
     if isinstance(matrix, Totals):
         return matrix.rows.totals(moved_by(matrix.inner, sizes))
     whole, below = matrix.numer_denom()
-    return times(fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries()))), below, sizes)
+    rows = fmpz_mat(matrix.nrows(), matrix.ncols(), list(map(abs, whole.entries())))
+    if not together:
+        return times(rows, below, sizes)
+    apart = list(sizes)
+    for some in together:
+        apart[some] = [NONE] * len(apart[some])
+    found, listed = times(rows, below, apart), rows.tolist()
+    for some in together:
+        most = [max(int(v) * one for v, one in zip(row[some], sizes[some], strict=True)) / int(below) for row in listed]
+        found = [one + more for one, more in zip(found, most, strict=True)]
+    return found
 
 
 def row_squares(moves: Rows, variances: list[Fraction]) -> list[Fraction]:

@@ -18,7 +18,7 @@ from privspec.families.linear.unprotectable import family_conflict, local_confli
 from privspec.model.graph import Model
 from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.linear_supported import refuse_missing
-from privspec.solvers.programs import SolverError
+from privspec.solvers.programs import NotSpecialError, SolverError
 
 SAME = 1e-8
 """Relative difference up to which two losses are the same."""
@@ -120,7 +120,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
         together = sized(problem, lambda own: own_answers(own, budgets))
     try:
         yield from gaussian_candidates(problem)
-    except SolverError:
+    except NotSpecialError:
         if together is None:
             raise
         # noise on each number of all parties is only compared with the best that each party can do

@@ -95,7 +95,16 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
                 best = sized(problem, lambda own: _correlated(own, budgets, Verdict(False, FORCED)))
                 yield Candidate(best.name, best.family, best.loss, best.reason, False)
     else:
-        yield sized(problem, lambda own: _correlated(own, budgets, rule))
+        try:
+            yield sized(problem, lambda own: _correlated(own, budgets, rule))
+        except NotSpecialError:
+            # too large for any covariance: noise at places by itself may still be found
+            small, found = False, _apart(problem, budgets, rule)
+            if not isinstance(found, Candidate):
+                raise
+            # its bound is about noise at places that the spec does not ask for
+            mechanism = None if found.mechanism is None else replace(found.mechanism, dual=None)
+            yield replace(found, lower_bound=None, among="", mechanism=mechanism)
         if small:
             yield from _paper_placement(problem, budgets, rule)
     if more:
@@ -311,14 +320,20 @@ def _list(names: list[str]) -> str:
 
 def _paper_placement(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:
     """Ramon & Basu's own placement: separate noise at each input and at each value the loss compares."""
+    with suppress(SolverError):  # shown for comparison only
+        found = _apart(problem, budgets, rule)
+        if isinstance(found, Candidate):
+            reason = rule.reason or "more loss: noise may not be correlated"
+            yield Candidate(found.name, "gaussian", found.loss, reason, rule.admissible)
+
+
+def _apart(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate | Unprotectable | None:
     listed = (*(node.name for node in problem.model.inputs), *(o.name for o in problem.system.outputs))
     sites = tuple(s for s in (site_map(problem.model, problem.system, name) for name in listed) if s.map.any())
-    with suppress(SolverError):  # shown for comparison only
-        found = sized(problem, lambda own: _restricted(own, budgets, sites, rule))
-        if isinstance(found, Candidate):
-            name = f"separate noise on inputs and answers ({_list([site.name for site in sites])})"
-            reason = rule.reason or "more loss: noise may not be correlated"
-            yield Candidate(name, "gaussian", found.loss, reason, rule.admissible)
+    found = sized(problem, lambda own: _restricted(own, budgets, sites, rule))
+    if not isinstance(found, Candidate):
+        return found
+    return replace(found, name=f"separate noise on inputs and answers ({_list([site.name for site in sites])})")
 
 
 # --- what each party sends ------------------------------------------------------------------------

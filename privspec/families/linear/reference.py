@@ -28,10 +28,10 @@ from privspec.solvers.programs import (
     GaussianProgram,
     GaussianSolution,
     Indices,
+    NotSpecialError,
     OutOfTimeError,
     Pairs,
     ReferenceFailedError,
-    SolverError,
     Vectors,
     Watch,
     WorstLoss,
@@ -48,7 +48,7 @@ LARGEST_CONES = 5e7
 """Squared entries of all cones together: the doubles that one step of the solver factors in a minute or so."""
 
 
-class TooLargeError(SolverError):
+class TooLargeError(NotSpecialError):
     """The program would fill the memory before the general solver begins."""
 
     def __init__(self, program: GaussianProgram) -> None:

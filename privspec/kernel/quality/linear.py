@@ -21,7 +21,7 @@ from fractions import Fraction
 from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
-from privspec.kernel.core.linear import COUNTED, Linear, Matrix, Measured, Release, chosen_rows, dot, read_matrix
+from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
@@ -171,9 +171,11 @@ def averages(case: Case, release: Release, found: Figures) -> None:
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
         most = Fraction(held.records) if held.cells and held.records else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
+    known = [held for held in block.held if held.records]
     off = less(found.noise * release.strategy, block.target)
-    share, own = _share(_moved(block, off, reach), found.spread), block.errors.of(off)
-    share = share if own is off or not own.nrows() else max(share, _share(_moved(block, own, reach), found.squares))
+    share, own = _share(_moved(block, off, reach, known), found.spread), block.errors.of(off)
+    if own is not off and own.nrows():
+        share = max(share, _share(_moved(block, own, reach, known), found.squares))
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
@@ -195,25 +197,18 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     fine = {release.grid, release.output_grid, denominator(noise), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if whole and fine == {1} else release.output_grid / 2
-    parts = _moved(block, block.target, steps), moved_by(noise, [answer] * noise.ncols())
+    tables = [one for one in block.held if one.cells]
+    parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer] * noise.ncols())
     share = _share([last + (a + b if a else b) for a, b in zip(*parts, strict=True)], found.spread)
     counts = f" ({COUNT} records)" if any(h.cells and not h.records and g != 1 for h, g in held) else ""
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation{counts}"
     case.says("rounding", share <= ROUNDED**2, text)
 
 
-def _moved(block: Linear, matrix: Matrix, sizes: list[Fraction]) -> list[Fraction]:
-    """How far each row moves where columns move by at most so much; all known records lie in one cell at worst."""
-    tables = [slice(at, at + len(one.numbers)) for at, one in (block.places[h.start] for h in block.held if h.records)]
-    apart = list(sizes)
-    for table in tables:
-        apart[table] = [NONE] * len(apart[table])
-    found = moved_by(matrix, apart)
-    for i, row in enumerate(matrix.tolist() if any(any(sizes[table]) for table in tables) else []):
-        for table in tables:
-            cells = zip(row[table], sizes[table], strict=True)
-            found[i] += fraction(max((abs(v) * rational(size) for v, size in cells), default=rational(NONE)))
-    return found
+def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[Held]) -> list[Fraction]:
+    """How far each row moves where columns move by at most so much, or one of some tables in place of all of them."""
+    tables = [slice(at, at + len(one.numbers)) for at, one in (block.places[held.start] for held in together)]
+    return moved_by(matrix, sizes, tuple(table for table in tables if any(sizes[table])))
 
 
 def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
