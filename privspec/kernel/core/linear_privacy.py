@@ -31,7 +31,18 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import GROUPS, crowded, diameter, eigenvalue, largest_form, of_vectors, spread, top, vertex, widest
+from privspec.kernel.lengths import (
+    GROUPS,
+    crowded,
+    diameter,
+    eigenvalue,
+    largest_form,
+    of_vectors,
+    spread,
+    top,
+    vertex,
+    widest,
+)
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
 from privspec.kernel.stepped import Noise
 
