@@ -87,11 +87,12 @@ def laplace_size(own: Noises, grid: Fraction, shape: Fraction) -> Fraction:
         return NONE
     fine = all(grid <= WIDE * b for _, b in own)
     (c, b), *more = own
-    if shape != 1:
-        if more or not fine:
+    alike = all(one == own[0] for one in more)
+    if shape != 1 or (more and alike and fine):
+        if not alike or not fine:
             raise Refused("the size of sums of such shares is not known")
         with ctx.workprec(2 * BITS):
-            r = ball(shape)
+            r = ball(shape * len(own))
             return _figure(2 * ball(c * b) * (r + arb("0.5")).gamma() / (arb.pi().sqrt() * r.gamma()))
     if not more:
         with ctx.workprec(4 * BITS):
@@ -130,23 +131,42 @@ def _fractions(scales: list[Fraction]) -> tuple[list[tuple[arb, arb]], int]:
 def _on_a_lattice(own: Noises, grid: Fraction) -> Fraction:
     """With 1 - prod phi = sum over k of (prod of phi before k)(1 - phi_k), of which 1 - cos t is a factor."""
     below = lcm(*(c.denominator for c, _ in own))
-    times = [int(c * below) for c, _ in own]
-    if max(times) > STEPS or len(own) > MOST:
+    alike = _alike(own)
+    if max(c * below for c, _ in alike) > STEPS or len(alike) > MOST:
         raise Refused("the size of such a sum of Laplace noises on a coarse lattice is not known")
     with ctx.workprec(2 * BITS):
-        ratios = [(-ball(grid / b)).exp() for _, b in own]
+        parts = [(int(c * below), (-ball(grid / b)).exp(), many) for (c, b), many in sorted(alike.items())]
 
         def part(t: acb, _: bool) -> acb:
             total, before = acb(0), acb(1)
-            for c, a in zip(times, ratios, strict=True):
+            for c, a, many in parts:
                 wave, cosine = _ratio_of_sines(c, t), (c * t).cos()
                 below = 1 - 2 * a * cosine + a * a
-                total += before * 2 * a * wave * wave / below
-                before *= (1 - a) ** 2 / below
+                one = (1 - a) ** 2 / below
+                total += before * 2 * a * wave * wave / below * _powers(one, many)
+                before *= one**many
             return total
 
         value = acb.integral(part, acb(0), acb(arb.pi())).real / arb.pi()
         return _figure(value * ball(grid / below))
+
+
+def _alike(own: Noises) -> dict[tuple[Fraction, Fraction], int]:
+    """How many noises have one factor and scale."""
+    found: dict[tuple[Fraction, Fraction], int] = {}
+    for one in own:
+        found[one] = found.get(one, 0) + 1
+    return found
+
+
+def _powers(ratio: acb, many: int) -> acb:
+    """1 + ratio + ratio^2 + ... with so many terms."""
+    found, reached = acb(0), acb(1)
+    for bit in bin(many)[2:]:
+        found, reached = found * (1 + reached), reached * reached
+        if bit == "1":
+            found, reached = 1 + ratio * found, reached * ratio
+    return found
 
 
 def _ratio_of_sines(count: int, t: acb) -> acb:

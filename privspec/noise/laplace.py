@@ -104,6 +104,10 @@ def _person_sensitivity(
     return total * (1 + person.both)
 
 
+MANY = 256
+"""Cells from which pairs are not listed: rows that round pay as if all of them moved, which is next to nothing."""
+
+
 def scaled_l1_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], differences: Differences, step: Fraction
 ) -> Fraction:
@@ -133,7 +137,7 @@ def scaled_l1_sensitivity(
     rates, extras = [strategy.unit / b for b in scales], [own / b for b in scales]
     below = lcm(*(rate.denominator for rate in (*rates, *extras)))
     rated, added = ([int(one * below) for one in some] for some in (rates, extras))
-    if isinstance(differences, PairDifferences) and 2 ** len(rated) <= len(differences.coordinates):
+    if isinstance(differences, PairDifferences) and max(2 ** len(rated), MANY) <= len(differences.coordinates):
         columns = [tuple(map(mul, rated, column)) for column in B[:, differences.coordinates].T.tolist()]
         return (Fraction(differences.scale) * widest(columns, len(rated)) + sum(added)) / below
     for first, second, amount in moving:

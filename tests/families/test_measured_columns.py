@@ -311,3 +311,47 @@ def test_records_spread_evenly_are_so_over_numbers_and_not_over_cells(
     domain: Any, cuts: Any, shares: list[int]
 ) -> None:
     assert Cut(domain, cuts).shares() == [Fraction(one, 10) for one in shares]
+
+
+@pytest.mark.parametrize("steps", [60, 400])
+def test_moments_of_fine_columns_have_laplace_noise(steps: int) -> None:
+    """Of 80,000 pairs of values few are weighed at a time: the noise is that of coarse columns, in other units."""
+    text = f"variables:\n  input people in table(pay in grid(0, {steps}, 1))^500\n  output v\n"
+    text += "loss: E[ (v - variance(people.pay))^2 ]\nprivacy: v is (1, 1e-6)-DP wrt people, replacing one record\n"
+    plan = solve(Request(Source("variance.priv", text)))
+    assert plan.verify().ok and plan.document["mechanism"]["family"] == "laplace"
+    # the coarsest column has the largest share of its squares between two steps
+    assert plan.document["loss"]["value"] / steps**4 == pytest.approx(5.85e-6, rel=2e-3)
+
+
+def test_moments_of_two_columns_fit_memory() -> None:
+    """Four million pairs of cells: the kernel compares groups of near ones."""
+    text = "variables:\n  input people in table(age in 0..60, edu in 0..11, pay in [0, 1000])^5000\n  output b\n"
+    text += "loss: E[ ||b - regression(people.pay, on = {age, edu})||^2 ]\n"
+    text += "privacy: b is (1, 1e-6)-DP wrt people, replacing one record\n"
+    plan = solve(Request(Source("pay.priv", text)))
+    assert plan.verify().ok
+
+
+def test_grids_are_said_of_all_records() -> None:
+    """A million records may each be rounded: the grid is finer for more of them, and what is said holds of all."""
+    text = "variables:\n  input people in table(pay in [0, 100], sex in {F, M})^COUNT\n  output S\n"
+    text += "loss: E[ (S - sum(people.pay, sex = F))^2 ]\nprivacy: S is 1-GDP wrt people, replacing one record\n"
+    for count, bits in ((1000, 24), (10**6, 32)):
+        plan = solve(Request(Source("pay.priv", text.replace("COUNT", str(count)))))
+        assert plan.verify().ok
+        (held,) = plan.document["mechanism"]["executed"]["inputs"]
+        assert held["grid"] == f"2^-{bits}"
+        assert count * 2.0**-bits * 100 <= 1e-3 * plan.document["loss"]["value"] ** 0.5
+
+
+def test_observers_of_many_answers_have_noise_at_places() -> None:
+    """Any covariance of 51 answers with two observers is too much to compute; noise at places by itself is not."""
+    text = "variables:\n  input sales in table(shop in 1..50, amount in [0, 500])\n  output all_shops\n  output each\n"
+    text += (
+        "loss: E[ (all_shops - sum(sales.amount))^2 ] + E[ ||each - sum(sales.amount, by = {shop})||^2 ]\nprivacy:\n"
+    )
+    text += "  (all_shops, each) is 1-zCDP wrt sales, adding or removing one record, seen by owners\n"
+    text += "  all_shops is 0.1-zCDP wrt sales, adding or removing one record, seen by press\n"
+    plan = solve(Request(Source("sales.priv", text)))
+    assert plan.verify().ok and plan.status == "feasible"

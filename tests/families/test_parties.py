@@ -344,3 +344,14 @@ def test_figures_of_clinics(trust: str, variance: float | None) -> None:
     assert "more than some party's" in " ".join(claim.text for claim in report.claims if not claim.holds)
     with pytest.raises(SpecError, match="change in place"):
         Problem(text.replace("adding or removing", "replacing").replace("})\n", "})^50\n")).solve()
+
+
+def test_vectors_of_parties_who_trust_nobody() -> None:
+    """Noise on each of many numbers is too much to compare; the best that each party can do alone is found."""
+    text = "parties: owner in 1..20\nvariables:\n  input x[owner] in [0, 10]^24\n  output O\n"
+    text += "loss: E[ ||O - mean(x[owner] for owner)||^2 ]\nprivacy: O is 1-GDP wrt x, replacing one owner\n"
+    text += "options: trust nobody\n"
+    plan = solved_text(text)
+    # each hides 24 numbers of 10 at once
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["value"] == pytest.approx(24 * 2400 / 20, rel=1e-5)

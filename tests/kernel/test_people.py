@@ -246,3 +246,13 @@ def test_larger_tables_are_bounded() -> None:
         plan = Problem(f"{head}loss: E[ ||O - {answer}||^2 ]\n{tail}", {}).solve()
         assert plan.verify().ok
         assert plan.loss is not None and plan.loss.value <= most * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("count", "size", "reach"), [(1, 3, 9), (2, 1, 5), (150, 2, 40), (260, 3, 10**12), (90, 4, 1)])
+def test_farthest_points_are_those_of_all_pairs(count: int, size: int, reach: int) -> None:
+    """Groups of near points that are left out have no pair farther apart, in squares and in sums of sizes."""
+    drawn = np.random.default_rng(count).integers(-reach, reach + 1, (count, size)).tolist()
+    points = [tuple(map(int, point)) for point in drawn]
+    moves = [[abs(a - b) for a, b in zip(p, q, strict=True)] for p in points for q in points]
+    assert lengths.diameter(points) == max(sum(v * v for v in move) for move in moves)
+    assert lengths.widest(points, size) == max(map(sum, moves))

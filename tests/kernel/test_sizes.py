@@ -199,3 +199,16 @@ def test_a_bound_on_squares_says_nothing_of_pure_noise() -> None:
     gaussian = solved_text(spec())
     plan["claims"]["bound"] = gaussian["claims"]["bound"]
     assert "no bound is known" in failures(plan)
+
+
+@pytest.mark.parametrize("scale", [Fraction(3, 2), Fraction(40)])
+def test_sums_of_noises_alike_of_any_number(scale: Fraction) -> None:
+    """Of equal noises there may be thousands: on a lattice, and next to it, as many as there are close to a limit."""
+    own = [(Fraction(1), scale)] * 7
+    listed = [(Fraction(1), scale * (1 + Fraction(i, 2**60))) for i in range(7)]
+    for grid in (Fraction(1), Fraction(1, 2**30)):
+        one = float(laplace_size(listed, grid, Fraction(1)))
+        assert float(laplace_size(own, grid, Fraction(1))) == pytest.approx(one, rel=1e-9)
+    many = float(laplace_size([(Fraction(1), scale)] * 2000, Fraction(1), Fraction(1)))
+    square = 2000 * 2 * np.exp(-1 / float(scale)) / (1 - np.exp(-1 / float(scale))) ** 2
+    assert many == pytest.approx(sqrt(2 * square / pi), rel=1e-3)

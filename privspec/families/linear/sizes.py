@@ -31,7 +31,7 @@ STILL = 1e-10
 """Relative change of the loss at which it is taken for its limit."""
 LEAST = 1e-9
 """Share of the largest deviation that the least one counts as."""
-SUMS = 4096
+SUMS = 2**17
 """Numbers in all errors together up to which the sizes of sums of Laplace noises are worked out."""
 
 

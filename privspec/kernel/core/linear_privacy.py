@@ -204,7 +204,7 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
             ends = columns[piece.at.start : piece.at.stop]
-            if piece.shape == "swap" and 2 ** len(scales) <= len(ends):
+            if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
                 total += (length((widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
                 continue
             if piece.shape == "swap":
