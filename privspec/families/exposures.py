@@ -15,7 +15,7 @@ from privspec.kernel.core.linear import Release, chosen_rows
 from privspec.kernel.core.problem import PLAN, Case, View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.quality.linear import doubles
+from privspec.kernel.rows import doubles
 from privspec.problem.designs import inside
 from privspec.problem.form import Numbers
 

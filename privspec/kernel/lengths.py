@@ -250,21 +250,32 @@ def widest(points: list[tuple[int, ...]], size: int) -> int:
     return found
 
 
-def diameter(points: list[tuple[int, ...]]) -> int:
-    """The largest squared distance of two points: only groups of near ones that may be far enough are compared.
+FEW = 16
+"""Rows for each column up to which all of them are compared."""
+
+
+def diameter(rows: Matrix) -> Fraction:
+    """The largest squared distance of two rows: of many, only groups of near ones that may be far enough are compared.
 
     Points of two groups are no farther apart than one of each group and the radii about these.
     """
+    if rows.nrows() < FEW * rows.ncols():
+        whole, below = (rows * rows.transpose()).numer_denom()
+        gram = [list(map(int, row)) for row in whole.tolist()]
+        pairs = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
+        return Fraction(max(pairs, default=0), int(below))
+    whole, below = rows.numer_denom()
+    points = [tuple(map(int, row)) for row in whole.tolist()]
     groups = [(own[0], isqrt(max(apart(own[0], one) for one in own)) + 1, own) for own in near(points)]
-    pairs = [
+    reaches = [
         (isqrt(apart(a[0], b[0])) + 1 + a[1] + b[1], a[2], b[2]) for i, a in enumerate(groups) for b in groups[: i + 1]
     ]
     found = 0
-    for reach, some, others in sorted(pairs, key=lambda pair: -pair[0]):
+    for reach, some, others in sorted(reaches, key=lambda pair: -pair[0]):
         if reach * reach <= found:
             break
         found = max(found, max(apart(a, b) for a in some for b in others))
-    return found
+    return Fraction(found, int(below) ** 2)
 
 
 def near(points: list[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:

@@ -17,9 +17,9 @@ from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, un
 from privspec.kernel.core.numbers import fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Case, Frame, Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.quality.linear import LinearRules, beside, listed
+from privspec.kernel.quality.linear import LinearRules, listed
 from privspec.kernel.quality.stated import judge_loss
-from privspec.kernel.rows import laid_out, row_squares
+from privspec.kernel.rows import beside, laid_out, row_squares
 from privspec.kernel.shifts import SCOPE as SHIFTS
 from privspec.kernel.shifts import shifted
 from privspec.kernel.sizes import cbrt_down

@@ -120,7 +120,7 @@ Rows = fmpq_mat | Intervals | Totals
 def laid_out(rows: Rows) -> fmpq_mat:
     """All entries."""
     if isinstance(rows, Intervals):
-        return laid_out(Totals(rows, _identity(rows.width)))
+        return laid_out(Totals(rows, identity(rows.width)))
     if not isinstance(rows, Totals):
         return rows
     totals, ends = rows.before().tolist(), zip(rows.rows.starts, rows.rows.ends, strict=True)
@@ -131,7 +131,7 @@ def laid_out(rows: Rows) -> fmpq_mat:
 def less(left: Rows, right: Rows) -> Rows:
     """The difference."""
     if isinstance(left, Totals) and left.rows == right:
-        return Totals(left.rows, left.inner - _identity(left.rows.width))
+        return Totals(left.rows, left.inner - identity(left.rows.width))
     return laid_out(left) - laid_out(right)
 
 
@@ -159,6 +159,26 @@ def weighed(weights: list[Fraction], matrix: Rows) -> fmpq_mat:
         return laid_out(matrix)
     rows = zip(map(rational, weights), matrix.tolist(), strict=True)
     return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
+
+
+def stacked(parts: list[fmpq_mat]) -> fmpq_mat:
+    """Matrices of as many columns, one below the other."""
+    return fmpq_mat(sum(one.nrows() for one in parts), parts[0].ncols(), [v for one in parts for v in one.entries()])
+
+
+def beside(parts: list[fmpq_mat]) -> fmpq_mat:
+    """Matrices of as many rows, one after the other."""
+    return stacked([one.transpose() for one in parts]).transpose()
+
+
+def covariance(moves: Rows, variances: list[Fraction]) -> fmpq_mat:
+    """The covariance of the rows under independent noise of these variances in the columns."""
+    return laid_out(moves) * weighed(variances, moves.transpose())
+
+
+def doubles(matrix: fmpq_mat) -> list[list[float]]:
+    """The nearest doubles."""
+    return [[int(v.p) / int(v.q) for v in row] for row in matrix.tolist()]
 
 
 def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[Fraction]:
@@ -207,5 +227,6 @@ def denominator(matrix: Rows) -> int:
     return 1 if isinstance(matrix, Intervals) else int(matrix.numer_denom()[1])
 
 
-def _identity(size: int) -> fmpq_mat:
+def identity(size: int) -> fmpq_mat:
+    """Ones on the diagonal."""
     return fmpq_mat(fmpz_mat(size, size, [int(i == j) for i in range(size) for j in range(size)]))

@@ -31,7 +31,7 @@ from privspec.kernel.core.linear import (
 )
 from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, pieces, reached, seen_by
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.quality.linear import doubles
+from privspec.kernel.rows import doubles
 from tests import plans
 from tests.families.specs import spec
 

@@ -254,5 +254,5 @@ def test_farthest_points_are_those_of_all_pairs(count: int, size: int, reach: in
     drawn = np.random.default_rng(count).integers(-reach, reach + 1, (count, size)).tolist()
     points = [tuple(map(int, point)) for point in drawn]
     moves = [[abs(a - b) for a, b in zip(p, q, strict=True)] for p in points for q in points]
-    assert lengths.diameter(points) == max(sum(v * v for v in move) for move in moves)
+    assert lengths.diameter(fmpq_mat(drawn)) == max(sum(v * v for v in move) for move in moves)
     assert lengths.widest(points, size) == max(map(sum, moves))

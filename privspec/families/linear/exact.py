@@ -30,16 +30,8 @@ from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import crowded
 from privspec.kernel.personal import SCOPE, loads, placed
-from privspec.kernel.quality.linear import (
-    COMBINED,
-    COVARIANCE_LIMIT,
-    Figures,
-    covariance,
-    doubles,
-    enters,
-    proved,
-    together,
-)
+from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
+from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.shifts import shifted
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences

@@ -39,8 +39,7 @@ from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.quality.linear import doubles
-from privspec.kernel.rows import Intervals, Rows
+from privspec.kernel.rows import Intervals, Rows, doubles
 from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers

@@ -16,7 +16,7 @@ from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.reading import Item
 from privspec.kernel.marginals import Marginals
 from privspec.kernel.ordered import Strategies, asked_of, read_strategies, ways_of
-from privspec.kernel.quality.linear import doubles
+from privspec.kernel.rows import doubles
 from privspec.problem.form import Numbers
 from privspec.solvers.marginals import Strategies as Found
 from privspec.solvers.marginals import strategies

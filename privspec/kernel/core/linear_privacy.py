@@ -13,7 +13,7 @@ from math import comb, gcd
 
 from flint import fmpq, fmpq_mat
 
-from privspec.kernel import shares
+from privspec.kernel import lengths, shares
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
     COUNTED,
@@ -31,18 +31,6 @@ from privspec.kernel.core.linear import (
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import (
-    GROUPS,
-    crowded,
-    diameter,
-    eigenvalue,
-    largest_form,
-    of_vectors,
-    spread,
-    top,
-    vertex,
-    widest,
-)
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
 from privspec.kernel.stepped import Noise
 
@@ -112,12 +100,12 @@ def pieces(difference: Difference, places: Places | None = None) -> Moves:
     """The same; groups of units stand for units where there are few of them, and all their pieces are numbers."""
     found, count = units_of(difference, places)
     if difference.apart is not None:
-        some = spaced(len(found), count, difference.apart, exactly=bool(difference.exactly), most=GROUPS)
+        some = spaced(len(found), count, difference.apart, exactly=bool(difference.exactly), most=lengths.GROUPS)
         if some is None or len(difference.parts) > 1 or any(copies > 1 for _, copies in found):
             raise Refused("has units that change at distances from each other in too many ways, or are not laid out")
         return [(tuple(piece for k in group for piece in found[k][0]), 1) for group in some], 1
     listed = count > 1 and all(part.shape == "box" for part in difference.parts)
-    if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > GROUPS:
+    if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > lengths.GROUPS:
         return found, count
     chosen = groups([copies for _, copies in found], count)
     units = ([(piece, n) for k, n in some for piece in found[k][0]] for some in chosen)
@@ -165,21 +153,17 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
     rows = fmpq_mat([[rational(scale) * v for v in columns[i]] for i, scale in scales])
-    if shapes == {"swap"} and VERTICES * rows.ncols() <= rows.nrows():
-        points, below = rows.numer_denom()
-        return Fraction(diameter([tuple(map(int, point)) for point in points.tolist()]), int(below) ** 2)
+    if shapes == {"swap"}:
+        return lengths.diameter(rows)
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = tuple(tuple(map(int, row)) for row in whole.tolist())
     if persons:
-        return largest_form(gram, [piece.room for piece, _ in kept], min(persons)) / int(below)
-    if shapes == {"swap"}:
-        moves = (gram[i][i] + gram[j][j] - 2 * row[j] for i, row in enumerate(gram) for j in range(i))
-        return Fraction(max(moves, default=0), int(below))
+        return lengths.largest_form(gram, [piece.room for piece, _ in kept], min(persons)) / int(below)
     sizes = [piece.amount / c for piece, c in kept]
     if shapes == {"l2"} and len(gram) == len(sizes):
-        return of_vectors(gram, sizes) / int(below)
+        return lengths.of_vectors(gram, sizes) / int(below)
     reach = sum((size**2 for size in sizes), Fraction(0))
-    return (Fraction(vertex(gram)) if exact else eigenvalue(gram) * reach) / int(below)
+    return (Fraction(lengths.vertex(gram)) if exact else lengths.eigenvalue(gram) * reach) / int(below)
 
 
 def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves) -> Fraction:
@@ -205,14 +189,13 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
         for piece in unit:
             ends = columns[piece.at.start : piece.at.stop]
             if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
-                total += (length((widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
+                total += (length((lengths.widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
                 continue
             if piece.shape == "swap":
-                pairs = ((a, b) for i, a in enumerate(ends) for b in ends[:i])
-                ends = [tuple(x - y for x, y in zip(a, b, strict=True)) for a, b in pairs]
+                ends = [tuple(map(int.__sub__, a, b)) for i, a in enumerate(ends) for b in ends[:i]]
             each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]
             if piece.shape in PERSON:
-                total += top(each, *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
+                total += lengths.top(each, *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
                 continue
             total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
@@ -275,8 +258,8 @@ def reached(
     """At least mu^2 of Gaussian noise, delta of a law of steps, epsilon of others, for what is seen and differences."""
     strategy, noise, places = release.strategy, release.noise, release.problem.places
     answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
-    if noise.shape == "gaussian" and crowded(difference, places):
-        return spread(answers, difference, places) * seen.slack / noise.scales[0] ** 2
+    if noise.shape == "gaussian" and lengths.crowded(difference, places):
+        return lengths.spread(answers, difference, places) * seen.slack / noise.scales[0] ** 2
     moves = some or pieces(difference, places)
     if noise.shape == "gaussian":
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2

@@ -18,8 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx, fmpq, fmpq_mat
+from flint import ctx, fmpq
 
+from privspec.kernel import rows as matrices
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
 from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, chosen_rows, dot, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
@@ -27,28 +28,13 @@ from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_dow
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
-from privspec.kernel.rows import Rows, denominator, gram, laid_out, less, moved_by, row_squares, weighed
+from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
 from privspec.kernel.shifts import of_any_law
 from privspec.kernel.sizes import Worth, expected_sizes, priced_terms, size_up, worth
 
 VARIANCE_BITS = 128
 STEEPEST = 2000
 NONE = Fraction(0)
-
-
-def stacked(parts: list[Matrix]) -> Matrix:
-    """Matrices of as many columns, one below the other."""
-    return fmpq_mat(sum(one.nrows() for one in parts), parts[0].ncols(), [v for one in parts for v in one.entries()])
-
-
-def beside(parts: list[Matrix]) -> Matrix:
-    """Matrices of as many rows, one after the other."""
-    return stacked([one.transpose() for one in parts]).transpose()
-
-
-def identity(size: int) -> Matrix:
-    """Ones on the diagonal."""
-    return fmpq_mat([[int(i == j) for j in range(size)] for i in range(size)])
 
 
 def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
@@ -64,16 +50,6 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
         exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
     with ctx.workprec(VARIANCE_BITS):
         return end((exact * 1).mid())
-
-
-def covariance(moves: Rows, variances: list[Fraction]) -> Matrix:
-    """The covariance of the rows under independent noise of these variances in the columns."""
-    return laid_out(moves) * weighed(variances, moves.transpose())
-
-
-def doubles(matrix: Matrix) -> list[list[float]]:
-    """The nearest doubles."""
-    return [[int(v.p) / int(v.q) for v in row] for row in matrix.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +126,8 @@ class LinearRules(Rules):
         block, found = release.problem, Figures.of(release)
         averages(case, release, found)
         grids(case, release, found)
-        whole = covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
-        spread.same(None if whole is None else doubles(whole))
+        whole = matrices.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
+        spread.same(None if whole is None else matrices.doubles(whole))
         places(case, release, found, sites)
         lines = [(one[2], one[3], one[1], value) for one, value in zip(block.accuracy, found.lines, strict=True)]
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
@@ -172,7 +148,7 @@ def averages(case: Case, release: Release, found: Figures) -> None:
         most = Fraction(held.records) if held.cells and held.records else most
         reach += [most * copies for copies in block.places[held.start][1].numbers]
     known = [held for held in block.held if held.records]
-    off = less(found.noise * release.strategy, block.target)
+    off = matrices.less(found.noise * release.strategy, block.target)
     share, own = _share(_moved(block, off, reach, known), found.spread), block.errors.of(off)
     if own is not off and own.nrows():
         share = max(share, _share(_moved(block, own, reach, known), found.squares))
@@ -194,7 +170,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
         own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
         steps += [own * copies for copies in block.places[one.start][1].numbers]
     whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
-    fine = {release.grid, release.output_grid, denominator(noise), *(v.denominator for v in block.offset)}
+    fine = {release.grid, release.output_grid, matrices.denominator(noise), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if whole and fine == {1} else release.output_grid / 2
     tables = [one for one in block.held if one.cells]
@@ -266,9 +242,9 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     if not fits or (laplace and values != list(map(float, release.noise.scales))):
         return False
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
-    executed = covariance(noise, found.variances)
+    executed = matrices.covariance(noise, found.variances)
     sizes = [executed[i, i] for i in range(executed.nrows())]
-    rows = [*zip(sizes, (covariance(stated, variances) - executed).tolist(), strict=True)]
+    rows = [*zip(sizes, (matrices.covariance(stated, variances) - executed).tolist(), strict=True)]
     close = all(v * v * CLOSE**2 <= a * b for a, row in rows for b, v in zip(sizes, row, strict=True))
     if not laplace or not close:
         return close
