@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import exp, expm1, prod, sqrt
 
 from flint import ctx, fmpq_mat
 
@@ -211,6 +211,15 @@ class ByLaw:
             else:
                 found = 2 * grown / (grown - 1) ** 2
             return self.weight * max(end(found.lower()), NONE)
+
+    def near(self, epsilon: float) -> float:
+        """About the loss, in doubles."""
+        grown, more = exp(epsilon), expm1(epsilon)
+        if self.power == 1:
+            found = sqrt(grown) / more if self.divided else 2 * grown / (more * (grown + 1))
+        else:
+            found = ((grown * (grown + 1) / 2) ** (2 / 3) + grown if self.divided else 2 * grown) / more**2
+        return float(self.weight) * found
 
 
 def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:

@@ -241,6 +241,11 @@ class StepsCurve(Curve):
     def at(self, share: Fraction) -> Fraction:
         return max(self.law.at(share), self.low if share <= self.own else NONE)
 
+    def near(self, share: float) -> float:
+        if not 1e-9 < share < 100:
+            return super().near(share)
+        return max(self.law.near(share), float(self.low) if share <= self.own else 0.0)
+
 
 class VotesCurve(Curve):
     """The closed forms of bounds for every rule, at any epsilon."""
