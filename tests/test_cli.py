@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 
 from privspec.cli import run_command_line
@@ -766,3 +767,19 @@ def test_a_reader_that_stops_reading(small: Path, tmp_path: Path) -> None:
     errors = child.stderr.read()
     child.wait(timeout=60)
     assert "Traceback" not in errors
+
+
+def test_runs_of_parquet_say_no_more_than_they_release(tmp_path: Path) -> None:
+    """The file is opened beside the check of the plan: libraries, and what is wrong with the file, add no lines."""
+    (tmp_path / "count.priv").write_text(
+        "variables:\n  input people in table(sex in {F, M})\n  output N\nloss: E[ (N - count(people, sex = F))^2 ]\n"
+        "privacy: N is 1-DP wrt people, adding or removing one record\n"
+    )
+    polars.DataFrame({"sex": ["F", "M", "F"]}).write_parquet(tmp_path / "people.parquet")
+    (tmp_path / "other.parquet").write_text("no table")
+    assert process(["solve", "count.priv", "-q", "-o", "plan.json"], tmp_path).returncode == 0
+    words = ["run", "plan.json", "-o", "out.csv", "--ledger", "ledger", "--new-ledger", "--input"]
+    bad = process([*words, "people=other.parquet"], tmp_path)
+    assert bad.returncode == 1 and bad.stderr.startswith("error[PS0803]") and "Traceback" not in bad.stderr
+    good = process([*words, "people=people.parquet"], tmp_path)
+    assert good.returncode == 0 and "leaked" not in good.stderr

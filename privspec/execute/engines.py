@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from privspec.core.diagnostics import DataError
 from privspec.execute.sources import Folder, is_text, load_frame
 from privspec.execute.spark import OfSpark
 from privspec.execute.warehouse import OfFrame, OfParquet, OfTable, Records, Table, in_spark
@@ -41,7 +42,7 @@ def opened_meanwhile(inputs: Mapping[str, Any]) -> Iterator[None]:
 
     def opened() -> None:
         for name, path in parquet.items():
-            with suppress(Exception):
+            with suppress(DataError):
                 _ = records_of(name, Folder.of(name, path) if path.is_dir() else path).names
 
     thread = Thread(target=opened)
