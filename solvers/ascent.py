@@ -519,8 +519,10 @@ def ascend(atoms: tuple[Atoms, ...], worst: WorstLoss | None, tolerance: float, 
         found = part.run()
         watch.iterations = quiet.iterations
         logs = [np.full(end, LEAST_LOG) for end in np.diff(whole.ends, prepend=0)]
-        for own, used, weights in zip(logs, [*chosen, ...], found.logs, strict=False):
+        for own, used, weights in zip(logs, chosen, found.logs, strict=False):
             own[used] = weights
+        if worst is not None:
+            logs[-1] = found.logs[-1]
         point = whole.evaluate(logs)
         excess = [new - old for new, old in zip(point.updated, logs, strict=False)]
         top = max(float(own[used].max()) for own, used in zip(excess, chosen, strict=True))

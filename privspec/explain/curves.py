@@ -158,7 +158,7 @@ class RenyiCurve:
         orders = ORDERS if self.order is None else np.array([self.order])
         most = self.amount * orders if self.order is None else self.amount
         there, back = _divergences(orders, hits, alarms), _divergences(orders, alarms, hits)
-        return ((there <= most) & (back <= most)).all(axis=1)
+        return np.asarray(((there <= most) & (back <= most)).all(axis=1))
 
     def misses(self, false_alarms: float) -> float:
         return self.least_misses([false_alarms])[0]

@@ -121,7 +121,7 @@ def mass(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: It
         return spaced
     found, rows, total = hulls(some, block.places), columns.tolist(), NONE
     swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
-    if len(found) == len(swaps) == 1 and any(len(row) - row.count(0) > 2 for row in rows):
+    if len(found) == len(swaps) == 1 and any(sum(map(bool, row)) > 2 for row in rows):
         cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
         outside = any(any(row[: cells.start]) or any(row[cells.stop :]) or sum(row) for row in rows)
         if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):

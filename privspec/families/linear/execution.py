@@ -39,7 +39,7 @@ from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.rows import Intervals, Rows, doubles
+from privspec.kernel.rows import Intervals, Rows, doubles, laid_out
 from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
@@ -194,7 +194,7 @@ def _floats(matrix: Rows) -> Array:
         places = np.arange(matrix.width)
         starts, ends = np.array(matrix.starts)[:, None], np.array(matrix.ends)[:, None]
         return np.asarray((starts <= places) & (places < ends), dtype=np.float64)
-    return np.array(doubles(matrix), dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
+    return np.array(doubles(laid_out(matrix)), dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
 
 
 # --- from a base vector to what is released -------------------------------------------------------

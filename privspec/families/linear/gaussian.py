@@ -99,12 +99,12 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
             yield sized(problem, lambda own: _correlated(own, budgets, rule))
         except NotSpecialError:
             # too large for any covariance: noise at places by itself may still be found
-            small, found = False, _apart(problem, budgets, rule)
-            if not isinstance(found, Candidate):
+            small, apart = False, _apart(problem, budgets, rule)
+            if not isinstance(apart, Candidate):
                 raise
             # its bound is about noise at places that the spec does not ask for
-            mechanism = None if found.mechanism is None else replace(found.mechanism, dual=None)
-            yield replace(found, lower_bound=None, among="", mechanism=mechanism)
+            mechanism = None if apart.mechanism is None else replace(apart.mechanism, dual=None)
+            yield replace(apart, lower_bound=None, among="", mechanism=mechanism)
         if small:
             yield from _paper_placement(problem, budgets, rule)
     if more:
