@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 import privspec
 from privspec.execute.drawing import RowLaw, TableLaw
 from privspec.families.tables.aggregate import choose_estimator
-from privspec.families.tables.comparisons import RandomisedResponse
+from privspec.families.tables.comparisons import response_candidates
 from privspec.families.tables.context import Neighbours, TableContext
 from privspec.families.tables.estimators import COARSE, ESTIMATORS, Channel
-from privspec.families.tables.noise import PlanarLaplace
+from privspec.families.tables.noise import planar_candidates
 from privspec.noise.samplers import SimulationRandomness
 
 Array = NDArray[np.float64]
@@ -77,7 +77,7 @@ def others(side: int, epsilon: Fraction, prior: Array) -> list[Mechanism]:
     cells = tuple((Fraction(a + 1), Fraction(b + 1)) for a in range(side) for b in range(side))
     apart = distances(side)
     context = TableContext(cells, cells, epsilon, Neighbours.metric(apart), apart, prior)
-    found = [*PlanarLaplace().candidates(context), *RandomisedResponse().candidates(context)]
+    found = [*planar_candidates(context), *response_candidates(context)]
     return [Mechanism(c.name, c.table, context.loss(c.table), rounded(c.table)) for c in found]
 
 

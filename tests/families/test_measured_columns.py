@@ -325,8 +325,8 @@ def test_moments_of_fine_columns_have_laplace_noise(steps: int) -> None:
 
 
 def test_moments_of_two_columns_fit_memory() -> None:
-    """Four million pairs of cells: the kernel compares groups of near ones."""
-    text = "variables:\n  input people in table(age in 0..60, edu in 0..11, pay in [0, 1000])^5000\n  output b\n"
+    """Two hundred thousand pairs of cells: the kernel compares groups of near ones."""
+    text = "variables:\n  input people in table(age in 0..30, edu in 0..9, pay in [0, 1000])^5000\n  output b\n"
     text += "loss: E[ ||b - regression(people.pay, on = {age, edu})||^2 ]\n"
     text += "privacy: b is (1, 1e-6)-DP wrt people, replacing one record\n"
     plan = solve(Request(Source("pay.priv", text)))

@@ -348,10 +348,10 @@ def test_figures_of_clinics(trust: str, variance: float | None) -> None:
 
 def test_vectors_of_parties_who_trust_nobody() -> None:
     """Noise on each of many numbers is too much to compare; the best that each party can do alone is found."""
-    text = "parties: owner in 1..20\nvariables:\n  input x[owner] in [0, 10]^24\n  output O\n"
+    text = "parties: owner in 1..10\nvariables:\n  input x[owner] in [0, 10]^16\n  output O\n"
     text += "loss: E[ ||O - mean(x[owner] for owner)||^2 ]\nprivacy: O is 1-GDP wrt x, replacing one owner\n"
     text += "options: trust nobody\n"
     plan = solved_text(text)
-    # each hides 24 numbers of 10 at once
+    # each hides 16 numbers of 10 at once
     assert plan["status"] == "optimal"
-    assert plan["loss"]["value"] == pytest.approx(24 * 2400 / 20, rel=1e-5)
+    assert plan["loss"]["value"] == pytest.approx(16 * 1600 / 10, rel=1e-5)
