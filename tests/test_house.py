@@ -15,8 +15,8 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings: raised for what people ask of tables, streams of vectors and faster starts; else they may only be lowered.
-LINES = 98_491
-FILES = 368
+LINES = 99_132
+FILES = 359
 ENTERED = 130
 IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ import (?:\([^)]*\)|[\w*].*)|import \w.*)$", re.MULTILINE)
 """A statement that imports; to read whole files for theirs takes seconds."""
