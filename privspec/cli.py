@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -125,11 +126,18 @@ def main() -> NoReturn:
     """Run the command line and exit."""
     start_with_one()
     gc.set_threshold(100_000, 20, 20)  # what modules make at a start is no garbage: to look for it is a tenth of it
-    code = run_command_line(sys.argv[1:])
-    if "duckdb" not in sys.modules:  # which complains of what it does not get back
-        # nor when it ends: what is left goes with the process, and looking through it took a quarter of all
-        gc.freeze()
-    sys.exit(code)
+    codes = list[int]()
+    atexit.register(_leave, codes)  # before whatever a command registers, and so after it
+    codes.append(run_command_line(sys.argv[1:]))
+    sys.exit(codes[0])
+
+
+def _leave(codes: list[int]) -> None:
+    """End the process as it is: what is left goes with it, and to take it apart took a quarter of all commands."""
+    if codes:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(codes[0])
 
 
 def run_command_line(arguments: list[str]) -> int:
