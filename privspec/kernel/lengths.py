@@ -47,8 +47,15 @@ def vertex(gram: tuple[tuple[int, ...], ...]) -> int:
     return SQUARES.setdefault(gram, best)
 
 
-def eigenvalue(gram: tuple[tuple[int, ...], ...]) -> Fraction:
-    """At least the largest eigenvalue of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
+def eigenvalue(rows: Matrix) -> Fraction:
+    """At least the largest eigenvalue of a matrix times its transpose, or of its transpose times it, the same."""
+    small = rows.transpose() * rows if rows.ncols() < rows.nrows() else rows * rows.transpose()
+    whole, below = small.numer_denom()
+    return _eigenvalue([list(map(int, row)) for row in whole.tolist()]) / int(below)
+
+
+def _eigenvalue(gram: Gram | list[list[int]]) -> Fraction:
+    """At least that of a positive semidefinite matrix: the 2^k-th root of a norm of its power."""
     if not any(map(any, gram)):
         return Fraction(0)
     with ctx.workprec(DIGITS):
@@ -64,13 +71,13 @@ def of_vectors(gram: Gram, sizes: list[Fraction]) -> Fraction:
     rows = zip(sizes, gram, strict=True)
     total = sum((a * b * abs(v) for a, row in rows for b, v in zip(sizes, row, strict=True)), NONE)
     alone = sum((a * a * gram[i][i] for i, a in enumerate(sizes)), NONE)
-    return total if total <= alone * CLOSE else min(total, eigenvalue(gram) * sum((a * a for a in sizes), NONE))
+    return total if total <= alone * CLOSE else min(total, _eigenvalue(gram) * sum((a * a for a in sizes), NONE))
 
 
 # --- one person's records -----------------------------------------------------------------------------
 
 
-def top(values: list[Fraction], most: int, each: int) -> Fraction:
+def top(values: tuple[Fraction | int, ...], most: int, each: int) -> Fraction:
     """The largest sum of at most `most` of the values, each taken `each` times at most; 0 for none."""
     total, left = Fraction(0), most
     for value in sorted(values, reverse=True)[: -(-most // each)]:
@@ -113,30 +120,32 @@ def moves_of(rooms: list[Room], shape: str) -> list[Move] | None:
     return [{i: v for i in {**a, **b} if (v := a.get(i, 0) - b.get(i, 0))} for a, b in pairs]
 
 
-def largest_form(gram: Gram, rooms: list[Room], shape: str) -> Fraction:
-    """At least the largest d'Gd over what a person changes, and equal to it where that can be listed.
+def largest_form(rows: Matrix, rooms: list[Room], shape: str) -> Fraction:
+    """At least the largest d'Gd over what a person changes, G being rows times rows; equal where that can be listed.
 
     Else the least of two bounds (notes/people.md): (Gd)_i is at most the sum of the largest entries of row i that a
     person's records may take, so that d'Gd is at most such a sum of these; or the largest eigenvalue times |d|^2.
     """
-    listed = moves_of(rooms, shape)
+    whole, below = (rows * rows.transpose()).numer_denom()
+    gram, listed = [list(map(int, row)) for row in whole.tolist()], moves_of(rooms, shape)
     if listed is not None:
         forms = (sum(a * gram[i][j] * b for i, a in d.items() for j, b in d.items()) for d in listed)
-        return Fraction(max(forms, default=0))
+        return Fraction(max(forms, default=0), int(below))
     signs = (1, -1) if shape == PERSON[1] else (1,)
     starts = [sum(cells for cells, *_ in rooms[:k]) for k in range(len(rooms))]
 
-    def largest(values: list[Fraction]) -> Fraction:
+    def largest(values: tuple[Fraction | int, ...]) -> Fraction:
         parts = zip(starts, rooms, strict=True)
         return sum((top(values[i : i + cells], most, each) for i, (cells, most, each) in parts), Fraction(0))
 
-    rows = [[[Fraction(sign * v) for v in row] for sign in signs] for row in gram]
-    tops = largest([sum(map(largest, both), Fraction(0)) for both in rows])
+    sides = [[tuple(sign * v for v in row) for sign in signs] for row in gram]
+    tops = largest(tuple(sum(map(largest, both), Fraction(0)) for both in sides))
     square = sum((most // each) * each**2 + (most % each) ** 2 for _, most, each in rooms)
     # no eigenvalue is above the largest sum of a row, and the largest is not below an entry of the diagonal
     found = min(tops, Fraction(max(sum(map(abs, row)) for row in gram)) * square)
     least = max(row[i] for i, row in enumerate(gram)) * square
-    return len(signs) * (found if found <= least * CLOSE else min(found, eigenvalue(gram) * square))
+    found = found if found <= least * CLOSE else min(found, eigenvalue(rows) * int(below) * square)
+    return len(signs) * found / int(below)
 
 
 GROUPS = 4096

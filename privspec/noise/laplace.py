@@ -100,7 +100,7 @@ def _person_sensitivity(
             sum(((v * strategy.unit + step) / scale for v, scale in zip(column, scales, strict=True) if v), Fraction(0))
             for column in columns
         ]
-        total += top(costs, most, each)
+        total += top(tuple(costs), most, each)
     return total * (1 + person.both)
 
 

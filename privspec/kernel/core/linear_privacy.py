@@ -155,15 +155,15 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
     rows = fmpq_mat([[rational(scale) * v for v in columns[i]] for i, scale in scales])
     if shapes == {"swap"}:
         return lengths.diameter(rows)
+    if persons:
+        return lengths.largest_form(rows, [piece.room for piece, _ in kept], min(persons))
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = tuple(tuple(map(int, row)) for row in whole.tolist())
-    if persons:
-        return lengths.largest_form(gram, [piece.room for piece, _ in kept], min(persons)) / int(below)
     sizes = [piece.amount / c for piece, c in kept]
     if shapes == {"l2"} and len(gram) == len(sizes):
         return lengths.of_vectors(gram, sizes) / int(below)
     reach = sum((size**2 for size in sizes), Fraction(0))
-    return (Fraction(lengths.vertex(gram)) if exact else lengths.eigenvalue(gram) * reach) / int(below)
+    return Fraction(lengths.vertex(gram), int(below)) if exact else lengths.eigenvalue(rows) * reach
 
 
 def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves) -> Fraction:
@@ -195,7 +195,7 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
                 ends = [tuple(map(int.__sub__, a, b)) for i, a in enumerate(ends) for b in ends[:i]]
             each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]
             if piece.shape in PERSON:
-                total += lengths.top(each, *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
+                total += lengths.top(tuple(each), *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
                 continue
             total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
