@@ -162,6 +162,12 @@ def run_command_line(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.filename is not None:  # of files it is said where they are read and written
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_diagnostics((Diagnostic("PS0713", f"the standard output cannot be written: {error.strerror}"),))
+        return UsageError.exit_code
     except RecursionError:
         _print_diagnostics((Diagnostic("PS0704", "the input is nested too deeply"),))
         return 3

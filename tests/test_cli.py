@@ -783,3 +783,14 @@ def test_runs_of_parquet_say_no_more_than_they_release(tmp_path: Path) -> None:
     assert bad.returncode == 1 and bad.stderr.startswith("error[PS0803]") and "Traceback" not in bad.stderr
     good = process([*words, "people=people.parquet"], tmp_path)
     assert good.returncode == 0 and "leaked" not in good.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", [["check", "small.priv"], ["solve", "small.priv", "-o", "-"], ["help", "language"]])
+def test_a_full_disk_behind_a_pipe_is_said(tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "small.priv").write_text(template_text("histogram"))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2 and done.stderr.startswith("error[PS0713]: the standard output cannot be written")

@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--site", default="")
     asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
     data = asked.folder / f"voters-{asked.voters}.parquet"
     # in a process of its own: what this one has held counts among the memory of those that it starts
     maker = get_context("spawn").Process(target=made, args=(data, asked.voters))

@@ -167,7 +167,3 @@ def test_what_cannot_be_predicted_is_refused_by_a_line(name: str) -> None:
     with pytest.raises(PrivspecError) as caught:
         Problem(text.replace(old, new), {}).solve()
     assert caught.value.diagnostics[0].code == code
-........................................                                 [ 22%]
-40 passed, 23 deselected in 3.58s
-..................................     [ 77%]
-140 passed, 23 deselected in 3.55s
