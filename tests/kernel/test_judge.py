@@ -21,7 +21,7 @@ ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
 LIMITS = {
     "core": 1_626,
-    "quality": 1_043,
+    "quality": 1_032,
     "lemmas": 950,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
