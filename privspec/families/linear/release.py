@@ -17,6 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.families.linear.program import ProtectedView, amounts
+from privspec.kernel.quality.linear import COUNT
 from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
 from privspec.noise.gaussian import GaussianNoise
@@ -48,8 +49,6 @@ LEVEL = 2.0**-40
 """Relative difference up to which entries of a strategy row are the same but for round-off."""
 SLACK = 1e-11
 """Relative room left for float error when a strategy is made to meet its sensitivity."""
-COUNT = 1000
-"""Records of a table whose number no one knows, of which a rounding to grids is said."""
 INPUT_GRID_BITS = 24
 """Inputs are put on a grid of at least 2^24 steps across their domain."""
 FINEST_INPUT_GRID_BITS = 52

@@ -157,13 +157,13 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
         return lengths.diameter(rows)
     if persons:
         return lengths.largest_form(rows, [piece.room for piece, _ in kept], min(persons))
+    sizes = [piece.amount / c for piece, c in kept]
+    alone = shapes == {"l2"} and rows.nrows() == len(sizes)
+    if not exact and not alone:
+        return lengths.eigenvalue(rows) * sum((size**2 for size in sizes), Fraction(0))
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = tuple(tuple(map(int, row)) for row in whole.tolist())
-    sizes = [piece.amount / c for piece, c in kept]
-    if shapes == {"l2"} and len(gram) == len(sizes):
-        return lengths.of_vectors(gram, sizes) / int(below)
-    reach = sum((size**2 for size in sizes), Fraction(0))
-    return Fraction(lengths.vertex(gram), int(below)) if exact else lengths.eigenvalue(rows) * reach
+    return (Fraction(lengths.vertex(gram)) if exact else lengths.of_vectors(gram, sizes)) / int(below)
 
 
 def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves) -> Fraction:
