@@ -55,8 +55,8 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[Fraction]) -> 
         with ctx.workprec(2 * BITS):
             factor = k * (k / 2).gamma() / (arb.pi().sqrt() * ((k + 1) / 2).gamma())
             return [_figure((ball(square) / (k + 1)).sqrt() * factor) for square in squares]
-    if law.laws:
-        return [abs(fraction(own)) * law.laws[0].size * release.grid for (own,) in moved.tolist()]
+    if law.law:
+        return [abs(fraction(own)) * law.law.size * release.grid for (own,) in moved.tolist()]
     known: dict[tuple[tuple[Fraction, Fraction], ...], Fraction] = {}
     found = []
     for row in moved.tolist():

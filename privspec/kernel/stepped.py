@@ -118,7 +118,7 @@ def _let_through(law: Stepped, shift: int) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, or laws of steps."""
+    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, or a law of steps for one."""
 
     shape: str
     scales: tuple[Fraction, ...]
@@ -126,24 +126,26 @@ class Noise:
     gaussian: bool = True
     parties: int = 1
     honest: int = 1
-    laws: tuple[Stepped, ...] = ()
+    law: Stepped | None = None
 
     @property
     def steps_squared(self) -> Fraction:
-        """The variance of noise in squared scales, where it is no other law's; the scale of laws of steps is a step."""
-        return self.laws[0].square if self.laws else Fraction(1)
+        """The variance of noise in squared scales, where it is no other law's; the scale of a law of steps is a step."""
+        return self.law.square if self.law else Fraction(1)
 
     def figures(self, found: Fraction) -> dict[str, Fraction]:
-        """What is proved, where mu^2 of Gaussian noise, delta of laws of steps, or epsilon of others is `found`."""
-        name, amount = ("mu", sqrt_up(found, 100)) if self.gaussian else ("delta" if self.laws else "epsilon", found)
-        return ({"epsilon": self.laws[0].epsilon} if self.laws else {}) | {name: amount}
+        """What is proved, where mu^2 of Gaussian noise, delta of a law of steps, or epsilon of others is `found`."""
+        name, amount = ("mu", sqrt_up(found, 100)) if self.gaussian else ("delta" if self.law else "epsilon", found)
+        return ({"epsilon": self.law.epsilon} if self.law else {}) | {name: amount}
 
 
-def read_laws(item: Item, rows: int) -> tuple[Stepped, ...]:
-    """One law for each answer."""
-    found = tuple(read(Stepped, one) for one in item.items(rows))
-    assert all(isinstance(one, Stepped) for one in found)
-    return found  # type: ignore[return-value]
+def read_law(item: Item, rows: int) -> Stepped:
+    """The law of the one answer: what a law lets through of moves in several does not follow from their sum."""
+    if rows != 1:
+        raise item.wrong("are for several answers")
+    found = read(Stepped, *item.items(1))
+    assert isinstance(found, Stepped)
+    return found
 
 
 Weights = tuple[int, ...]

@@ -226,6 +226,20 @@ def test_forged_laws_are_refused(key: str, value: object, reason: str) -> None:
     assert any(part in text for part in reason.split("|")), text
 
 
+@pytest.mark.parametrize("forged", [{}, {"width": 1, "ratio": "0", "weights": {"shape": [1], "unit": "1", "rows": [1]}}])
+def test_laws_of_several_answers_are_refused(forged: dict[str, Any]) -> None:
+    """Moves in several answers let through more than their sum in one, even under one law; another may be no noise."""
+    plan = plan_of("1")
+    executed, sites = plan["mechanism"]["executed"], plan["mechanism"]["sites"]
+    honest = executed["noise"]["laws"][0]
+    executed["noise"]["laws"].append(honest | forged)
+    executed["strategy"] |= {"shape": [2, 50], "rows": [0] * 50 + [1] * 50}
+    matrix = executed["reconstruction"]["matrix"]
+    matrix |= {"shape": [1, 2], "rows": [0, *matrix["rows"]]}
+    sites[0]["parameters"]["rows"] = 2
+    assert "several answers" in refused(resign(plan))
+
+
 def test_forged_weights_are_refused() -> None:
     plan = plan_of("(2, 0.05)")
     weights = plan["mechanism"]["executed"]["noise"]["laws"][0]["weights"]

@@ -55,10 +55,10 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
 
     Raises: InternalError if that is more than a requirement allows.
     """
-    found, gaussian, laws = [], release.noise.gaussian, release.noise.laws
+    found, gaussian, steps = [], release.noise.gaussian, release.noise.law
     deltas = tuple(one.requirement.measure.amounts.get("delta", Fraction(0)) for one in problem.system.views)
     for index, (view, figure) in enumerate(bounds(release, frame, Item(views, "claims.views"))):
-        budgets = problem.budgets if gaussian else deltas if laws else problem.epsilons
+        budgets = problem.budgets if gaussian else deltas if steps else problem.epsilons
         personal = bool(frame.obligations[index].measure.each)
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
         most = (max if personal else min)((b for b in allowed if b is not None), default=None)
@@ -66,7 +66,7 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
         # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-        kept = laws or (amount == 0 and view.mixture is None)
+        kept = steps or (amount == 0 and view.mixture is None)
         found.append(amount if kept else max(amount, most * NEGLIGIBLE))
     return found
 

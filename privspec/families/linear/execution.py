@@ -163,10 +163,10 @@ def _given(held: Held, data: Data) -> Held:
 
 
 def _law(noise: Noise, grid: Fraction) -> NoiseLaw:
-    if noise.laws:
+    if noise.law:
         from privspec.noise.stepped import SteppedNoise  # most plans are of several numbers
 
-        return SteppedNoise(noise.laws[0], grid)
+        return SteppedNoise(noise.law, grid)
     first, among = noise.scales[0], (noise.parties, noise.honest)
     laws: dict[str, Callable[[], NoiseLaw]] = {
         "gaussian": lambda: GaussianNoise(first),
@@ -448,7 +448,7 @@ class LinearExposure(Exposure):
         for difference in differences:
             scaling = Item(box_scalings(_floats(release.strategy), difference, release.problem.places), "scaling")
             found = max(found, reached(release, whole, difference, scaling))
-        if release.noise.laws:
-            epsilon = release.noise.laws[0].epsilon
+        if release.noise.law:
+            epsilon = release.noise.law.epsilon
             return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
         return Spend(mu=sqrt_up(found)) if release.noise.gaussian else Spend(pure=found)

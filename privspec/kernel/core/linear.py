@@ -18,7 +18,7 @@ from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size,
 from privspec.kernel.participation import PERSON, Alike, Ball, Wholes, of_person, told_apart, wholes, wrong_person
 from privspec.kernel.rows import Rows, intervals
 from privspec.kernel.shares import SHARED, apart, coalition, owners
-from privspec.kernel.stepped import Noise, read_laws
+from privspec.kernel.stepped import Noise, read_law
 
 NOISES = {
     "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),
@@ -330,8 +330,8 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     rows, local = strategy.extents(2)[0], frame.trust.means.alone
     held = [(one.shape, one.stop - one.start, one.cells) for one in problem.held]
     counted = coalition(frame, held, among)
-    laws = read_laws(scale, rows) if known == "stepped" else ()
-    each = [grid] * len(laws) or (scale.items(rows) if family.value == "laplace" else [scale])
+    law = read_law(scale, rows) if known == "stepped" else None
+    each = scale.items(rows) if family.value == "laplace" else [grid if law else scale]
     scales = tuple(one.exact() for one in each)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
@@ -339,7 +339,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
         read_matrix(strategy, rows, problem.inputs),
-        Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted, laws),
+        Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted, law),
         grid.exact(),
         of_inputs,
         read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),

@@ -2,7 +2,7 @@
 
 Gaussian noise: the largest |B d| over the differences d, in deviations. Laplace noise: the largest sum of |(B d)_r| in
 scales, over the answers that are seen, with a step of the lattice for each answer that is rounded onto it and moves.
-K-norm noise: the largest |B d|, and the length of a vector of such steps, in the scale.
+K-norm noise, which is rounded together with the answers: the largest |B d|, in the scale.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def off_lattice(release: Release, used: list[int]) -> tuple[list[Fraction], int]
     rows, whole = answers.tolist(), all((answers * point).numer_denom()[1] == 1 for point in {p for _, p in moduli})
     off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
     moved = (int((v * point).p) for at, point in moduli for row in rows for v in row[at])
-    return [release.grid if one else Fraction(0) for one in off], gcd(*moved) if release.noise.laws else 1
+    return [release.grid if one else Fraction(0) for one in off], gcd(*moved) if release.noise.law else 1
 
 
 def reached(
@@ -266,9 +266,9 @@ def reached(
     steps, apart = off_lattice(release, seen.used)
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
-    if noise.shape.startswith("laplace") or noise.laws:
+    if noise.shape.startswith("laplace") or noise.law:
         cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves)
-        return noise.laws[0].delta_up(int(cost), 1 if any(steps) else apart) if noise.laws else cost
+        return noise.law.delta_up(int(cost), 1 if any(steps) else apart) if noise.law else cost
     square = largest_square(strategy, moves, scaling)
     if noise.shape == "gaussian-shares":
         return shares.reached(square, noise.scales[0], noise.honest, release.grid)
