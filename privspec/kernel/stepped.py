@@ -118,7 +118,7 @@ def _let_through(law: Stepped, shift: int) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, or a law of steps for one."""
+    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, or a law of steps."""
 
     shape: str
     scales: tuple[Fraction, ...]
@@ -130,7 +130,7 @@ class Noise:
 
     @property
     def steps_squared(self) -> Fraction:
-        """The variance of noise in squared scales, where it is no other law's; the scale of a law of steps is a step."""
+        """The variance of noise in squared scales, where it is no other law's; the scale of steps is a step."""
         return self.law.square if self.law else Fraction(1)
 
     def figures(self, found: Fraction) -> dict[str, Fraction]:

@@ -226,7 +226,9 @@ def test_forged_laws_are_refused(key: str, value: object, reason: str) -> None:
     assert any(part in text for part in reason.split("|")), text
 
 
-@pytest.mark.parametrize("forged", [{}, {"width": 1, "ratio": "0", "weights": {"shape": [1], "unit": "1", "rows": [1]}}])
+@pytest.mark.parametrize(
+    "forged", [{}, {"width": 1, "ratio": "0", "weights": {"shape": [1], "unit": "1", "rows": [1]}}]
+)
 def test_laws_of_several_answers_are_refused(forged: dict[str, Any]) -> None:
     """Moves in several answers let through more than their sum in one, even under one law; another may be no noise."""
     plan = plan_of("1")
