@@ -1,5 +1,6 @@
 """Shared by all tests: golden files, the profile of Hypothesis, one thread for each process of the run."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -19,6 +20,9 @@ from hypothesis import HealthCheck, settings  # noqa: E402 - a plugin of pytest,
 # before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
 for threads in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(threads, "1")
+
+# to look for garbage among ten thousand tests, and what they import, was a tenth of a run
+gc.set_threshold(100_000, 20, 20)
 
 HERE = Path(__file__).resolve().parent
 LONG = {"test_cli.py", "test_fuzz.py", "test_help.py", "test_tutorial.py"}
@@ -53,6 +57,11 @@ def _has_tests(place: Path) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The same order in all workers, wherever they began; nobody waits in the end for the longest tests of all."""
     items.sort(key=lambda item: (item.path.name not in LONG, item.path))
+
+
+def pytest_collection_finish() -> None:
+    """What stands when the first test begins stays until the end, and is not searched again."""
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
