@@ -97,6 +97,12 @@ def _has_parts(model: Model) -> bool:
     return len(model.outputs) > 1 or any(not part.plain for part in model.components)
 
 
+def _tallies_parties(model: Model) -> bool:
+    asked = (model.loss, *(n.definition for n in model.nodes.values()))
+    calls = (node for expr in asked if expr is not None for node in walk(expr) if isinstance(node, syntax.Call))
+    return any(node.index for node in model.inputs) and any(call.function == "histogram" for call in calls)
+
+
 def _one_of_each(model: Model) -> bool:
     return len(model.inputs) == len(model.outputs) == 1
 
@@ -157,6 +163,7 @@ FAMILIES = (
     Family("priced", "priced", "priced", "LeastCost", lambda model: bool(model.choices)),
     Family("correlated", "chain", "chains", "Correlated", _knows_a_sequence, "ChainMechanism", "ChainExposure"),
     Family("tables", "table", "tables", "Finite", finite, "FiniteMechanism", "TableExposure", "same input", "", True),
+    Family("points.frequencies", "frequencies", "frequencies", "Histograms", _tallies_parties, "HistogramMechanism"),
     Family("points.cells", "cells", "cells", "Reports", _one_of_each, "CellMechanism"),
     Family("points", "points", "points", "Points", _by_distance, "PointMechanism"),
     Family("keys", "keys", "keys", "UnknownKeys", _of_unknown_keys, "KeyMechanism"),

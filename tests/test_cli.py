@@ -125,6 +125,11 @@ def data_for(plan: dict[str, Any], folder: Path) -> list[str]:
         return ["--input", f"{block['source']}={path}"]
     if plan["mechanism"]["family"] == "statistic":
         return records_for(plan, folder)
+    if block["form"] == "frequencies":
+        path = folder / f"{block['source']}.csv"
+        rows = dice.integers(1, block["values"] + 1, block["count"])
+        path.write_text("\n".join([block["source"], *map(str, rows)]) + "\n", "utf-8")
+        return ["--input", f"{block['source']}={path}"]
     if block["form"] == "keys":
         path = folder / f"{block['source']}.csv"
         rows = [f"p{i},{key}" for i in range(200) for key in ("news", "weather")]

@@ -19,7 +19,7 @@ NAMES = (
     *("metric_dp_line", "power_means", "crowd_rlcp", "crowd_rldp", "crowd_vlcp", "crowd_vldp"),
     *("noothigattu_baseline", "wang_algorithm_1", "wang_algorithm_2", "wang_algorithm_3"),
     *("random_dictatorship", "dp_random_dictatorship", "dp_random_dictatorship_compulsory", "borda_lottery"),
-    *("private_plurality", "correlated_readings", "location_reports", "rounded_answers"),
+    *("private_plurality", "correlated_readings", "location_reports", "rounded_answers", "local_words"),
     *("secure_sum_or_noise", "shared_budget"),
     *("two_studies", "pay_study", "work_study", "yearly_releases", "yearly_survey"),
     *("daily_counts", "momentum_training"),

@@ -82,7 +82,8 @@ class Drawn:
     """Released values by output, the grid they lie on (None for values of finite domains), column names of arrays.
 
     `reports`: every row of the values is one person's. `skipped`: outputs that were not drawn, as a released one is 0.
-    `labels` by output: what each number is about, where that is drawn as well.
+    `labels` by output: what each number is about, where that is drawn as well; `deviations`: the standard error of
+    each, where it is estimated from what is released.
     """
 
     outputs: Mapping[str, NDArray[Any]]
@@ -91,6 +92,7 @@ class Drawn:
     reports: bool = False
     skipped: tuple[str, ...] = ()
     labels: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    deviations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,6 +229,7 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
         reports=drawn.reports,
         skipped=drawn.skipped,
         labels={**release.labels, **drawn.labels},
+        deviations={**release.deviations, **drawn.deviations},
     )
 
 
@@ -280,13 +281,16 @@ def combine(
     drawn = mechanism.combine(digest, opened)
     # one message whose noise came from a seed, and its party is not protected
     private = all(message.get("private") is True for message in opened)
+    bare = _undrawn(plan, digest, mechanism.outputs, model)
     release = replace(
-        _undrawn(plan, digest, mechanism.outputs, model),
+        bare,
         values=drawn.outputs,
-        guarantees=tuple(plan["guarantees"]) if private else (),
+        guarantees=bare.guarantees if private else (),
         grid=drawn.grid,
         private=private,
         observers=observers,
+        labels={**bare.labels, **drawn.labels},
+        deviations=drawn.deviations,
     )
     if model is not None:
         release = with_computed(release, model, mechanism)

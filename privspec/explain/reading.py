@@ -55,6 +55,7 @@ _READERS = {
     "chain": ("sequences", "sequence_fact"),
     "points": ("points", "point_fact"),
     "cells": ("cells", "cell_fact"),
+    "frequencies": ("frequencies", "frequency_fact"),
     "keys": ("keys", "key_fact"),
     "selection": ("selection", "selection_fact"),
     "marginals": ("marginals", "table_noise"),

@@ -19,6 +19,9 @@ from privspec.model.conditions import LEAST
 from privspec.model.domains import (
     Anything,
     Between,
+    FiniteSet,
+    Grid,
+    IntegerRange,
     Numbers,
     Power,
     Symbols,
@@ -47,6 +50,8 @@ from privspec.model.values import Array, Value, as_float
 
 HISTOGRAM_LIMIT = 2**12
 """Values of an entry that are counted one by one."""
+HISTOGRAM_OF_PARTIES = 10**6
+"""Values of the word of each party that are counted one by one."""
 ENTRIES_LIMIT = 2**26
 """Largest matrix that a constructor lays out."""
 MOST_TABLES = 100_000
@@ -419,6 +424,9 @@ def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
     match argument.domain:
         case Power(base=base, exponents=(_,)) if base.size is not None and base.size <= HISTOGRAM_LIMIT:
             return None if base.shape else np.array(list(base.elements()), dtype=object)
+        case FiniteSet() | IntegerRange() | Grid() as each if len(argument.type.shape) == 1 and each.size is not None:
+            # a value of each party: its own domain
+            return np.array(list(each.elements()), dtype=object) if each.size <= HISTOGRAM_OF_PARTIES else None
     return None
 
 

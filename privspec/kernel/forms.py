@@ -13,6 +13,7 @@ HOMES = {
     "chain": ("chains", "ChainRules"),
     "points": ("points", "PointRules"),
     "cells": ("cells", "CellRules"),
+    "frequencies": ("frequencies", "FrequencyRules"),
     "keys": ("keys", "KeyRules"),
     "selection": ("selection", "SelectionRules"),
     "marginals": ("ordered", "MarginalRules"),

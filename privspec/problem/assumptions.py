@@ -211,6 +211,22 @@ def _cells(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
             yield _said(text, "asserted by the user", line=data.line)
 
 
+def _frequencies(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    block, note = plan["problem"]["blocks"][0], "local-histograms"
+    source, party = block["source"], block["party"]
+    text = f"What {source} holds that is no value of its domain counts as one, by a public rule for it alone."
+    yield _said(text, "proved", line=_line(model, model.nodes[source].span.start))
+    text = "Sets are drawn from exact probabilities: no floating-point number takes part in it."
+    yield _said(text, "proved", note=note)
+    yield _said(RANDOM_BITS, "assumed", note=note)
+    text = f"The number of reports is public, and every {party} sends one; whoever sends another than the plan says "
+    text += "moves the estimates."
+    yield _said(text, "assumed", note=note)
+    if plan["loss"]["lower_bound"] is not None:
+        text = "The optimum is among unbiased estimates from one report of each, none of which depends on another."
+        yield _said(text, "proved", claim="bound")
+
+
 def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     (block,) = plan["problem"]["blocks"]
     source, note = block["source"], "unknown-keys"
@@ -421,6 +437,7 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "chain": _chain,
     "points": _points,
     "cells": _cells,
+    "frequencies": _frequencies,
     "keys": _keys,
     "selection": _selection,
     "table": _table,

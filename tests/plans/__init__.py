@@ -46,6 +46,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "correlated_readings": {"T": 5},
     "location_reports": {},
     "rounded_answers": {},
+    "local_words": {"people": 40},
     "pages_read": {},
     "secure_sum_or_noise": {"N": 4},
     "daily_counts": {"days": 8, "gap": 3, "visits": 2},

@@ -89,6 +89,8 @@ class PointMechanism(Reports[Points, list[list[Fraction]]]):
     def possible(self, report: Sequence[float]) -> bool:
         """Whether a report lies on the grid, or at an end."""
         points, block = self.executed, self.executed.block
+        if len(report) != block.size or not all(map(isfinite, report)):
+            return False
         ends = {None if end is None else float(end) for end in (block.least, block.most)}
         inside = all(moved(block, Fraction(value)) == value or value in ends for value in report)
         on_grid = (value in ends or (Fraction(value) / points.step).denominator == 1 for value in report)

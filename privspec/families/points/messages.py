@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from math import isfinite, prod
 from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
@@ -44,9 +43,6 @@ class Held(Protocol):
     @property
     def count(self) -> int: ...
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
 
 class Reports(BlockMechanism[E, C]):
     """Independent reports, each of one party's or one record's own."""
@@ -64,8 +60,25 @@ class Reports(BlockMechanism[E, C]):
         return replace(self, executed=replace(executed, block=block))
 
     @abstractmethod
-    def possible(self, report: Sequence[float]) -> bool:
-        """Whether these numbers may be a report."""
+    def possible(self, report: Any) -> bool:
+        """Whether what was heard may be a report."""
+
+    def said(self, own: Secret, randomness: Randomness) -> NDArray[Any]:
+        """What a party says: a draw from its own secret, as texts."""
+        report = own.draw(randomness).outputs[self.held.output].reshape(-1)
+        return np.array([repr(float(value)) for value in report], dtype=object)
+
+    def heard(self, said: Sequence[Any]) -> Any:
+        """What a message says.
+
+        Raises: TypeError, ValueError for what nobody says.
+        """
+        return [float(str(value)) for value in said]
+
+    def combined(self, reports: Sequence[Any]) -> Drawn:
+        """The release from the reports of all parties, in order."""
+        block = self.executed.block
+        return Drawn({self.held.output: np.array(reports, dtype=np.float64).reshape(block.shape)})
 
     @property
     def by_messages(self) -> bool:
@@ -91,20 +104,17 @@ class Reports(BlockMechanism[E, C]):
 
     def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
         held = self.held
-        size = prod(held.shape) // held.count
 
-        def read(outputs: Mapping[str, Any]) -> tuple[int, list[float]]:
+        def read(outputs: Mapping[str, Any]) -> tuple[int, Any]:
             (who,) = outputs[str(held.party)]
-            return self.number(str(who)), [float(str(value)) for value in outputs[MESSAGE]]
+            return self.number(str(who)), self.heard(outputs[MESSAGE])
 
-        def flaw(number: int, said: list[float]) -> str:
-            fits = len(said) == size and all(map(isfinite, said)) and self.possible(said)
-            return "" if fits else f"is no report of {held.party} {number + 1}"
+        def flaw(number: int, said: Any) -> str:
+            return "" if self.possible(said) else f"is no report of {held.party} {number + 1}"
 
         found = messages_by_party(digest, messages, str(held.party), read, flaw)
         refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
-        values = np.array([found[number] for number in range(held.count)], dtype=np.float64)
-        return Drawn({held.output: values.reshape(held.shape)})
+        return self.combined([found[number] for number in range(held.count)])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -127,8 +137,7 @@ class OwnReport(Mechanism):
         own, held = self.whole.alone().read(data, circumstances), self.whole.held
 
         def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
-            report = own.draw(randomness).outputs[held.output].reshape(-1)
-            return {MESSAGE: np.array([repr(float(value)) for value in report], dtype=object)}
+            return {MESSAGE: self.whole.said(own, randomness)}
 
         return OwnMessage(str(held.party), self.party, say, own.rules)
 

@@ -72,7 +72,7 @@ class CellMechanism(Reports[Cells, list[int]]):
 
     def possible(self, report: Sequence[float]) -> bool:
         """Whether a report is one of the values."""
-        return set(report) <= {float(value) for value in self.executed.block.values}
+        return len(report) == 1 and set(report) <= {float(value) for value in self.executed.block.values}
 
     def local_reports(self, model: Model | None) -> LocalReports | None:
         """The rows that differ, each with the cells that have it; where every record is one person's."""

@@ -1,0 +1,1 @@
+"""Histograms of what parties hold, from a report of each."""

@@ -1,0 +1,259 @@
+"""A plan of histograms of what parties hold as a mechanism that can be run: exact sets of values, counted.
+
+The own value is in a set by an exact coin; the other values are a uniform choice of so many of all others. Sets of many
+people are drawn together: where they are small, as places that are drawn until all differ, else as the places of the
+least of as many random words, drawn again where the last that is taken and the next are equal. Neither looks at what
+anybody holds, and both are exactly uniform, as no word or place is before another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.records import replace
+from privspec.execute.data import located
+from privspec.execute.drawing import Atom, Numbers, Words, read_places
+from privspec.execute.family import BlockSecret, Circumstances, Drawn, Simulation
+from privspec.execute.keeper import given_for
+from privspec.execute.reading import Declared
+from privspec.families.points.messages import Reports
+from privspec.kernel.core.problem import Data
+from privspec.kernel.frequencies import Frequencies, FrequencyBlock, read_frequencies
+from privspec.model.values import show
+from privspec.noise.samplers import Randomness, bernoulli_fraction
+
+RULE = (
+    "each value by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
+    "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
+)
+Places = NDArray[np.int64]
+DrawWords = Callable[[int], NDArray[np.uint64]]
+"""So many uniform words of 64 bits."""
+AT_ONCE = 2**22
+"""Words or places that are laid out at a time."""
+WORD, HALF = 2**64, 2**32
+
+
+def atom_of(block: FrequencyBlock) -> Atom:
+    """How the values of a block are read."""
+    if block.lower is not None and block.step is not None:
+        return Numbers(tuple(block.lower + i * block.step for i in range(block.values)))
+    return Words(tuple(map(_item, block.listed)))
+
+
+def _item(text: str) -> Fraction | str:
+    """A value of a set as it was declared."""
+    try:
+        return Fraction(text)
+    except ValueError:
+        return text
+
+
+# --- sets of values ------------------------------------------------------------------------------------
+
+
+def own_kept(found: Frequencies, count: int, words: DrawWords, randomness: Randomness | None) -> NDArray[np.bool_]:
+    """For so many people whether their own value is in their set: exact coins."""
+    whole, rest = divmod(found.chance * WORD, 1)
+    drawn = words(count)
+    kept: NDArray[np.bool_] = drawn < np.uint64(whole)
+    for place in np.flatnonzero(drawn == np.uint64(whole)).tolist():
+        kept[place] = randomness is not None and bernoulli_fraction(rest.numerator, rest.denominator, randomness)
+    return kept
+
+
+def choices(many: int, size: int, count: int, words: DrawWords) -> Iterator[Places]:
+    """Uniform choices (m, size) of so many of the places 0 .. many - 1, for `count` people in all, some at a time."""
+    if size in (0, many):
+        yield np.tile(np.arange(size), (count, 1))
+        return
+    few = size * size <= many
+    step = max(AT_ONCE // (size if few else many), 1)
+    for start in range(0, count, step):
+        yield (_distinct if few else _least)(many, size, min(step, count - start), words)
+
+
+def _distinct(many: int, size: int, count: int, words: DrawWords) -> Places:
+    """Independent places, all of a person's drawn again until they differ."""
+    found = np.empty((count, size), dtype=np.int64)
+    open_ = np.arange(count)
+    while len(open_):
+        drawn = _below(many, len(open_) * size, words).reshape(-1, size)
+        drawn.sort(axis=1)
+        found[open_] = drawn
+        open_ = open_[(drawn[:, 1:] == drawn[:, :-1]).any(axis=1)]
+    return found
+
+
+def _below(many: int, count: int, words: DrawWords) -> Places:
+    """Uniform places below a bound of at most 2^32, by rejection (Lemire 2019)."""
+    found = np.empty(count, dtype=np.int64)
+    open_, least = np.arange(count), np.uint64(HALF % many)
+    while len(open_):
+        product = _halves(len(open_), words).astype(np.uint64) * np.uint64(many)
+        found[open_] = (product >> np.uint64(32)).astype(np.int64)
+        open_ = open_[(product & np.uint64(HALF - 1)) < least]
+    return found
+
+
+def _halves(count: int, words: DrawWords) -> NDArray[np.uint32]:
+    """Uniform words of 32 bits."""
+    return words(-(-count // 2)).view(np.uint32)[:count]
+
+
+def _least(many: int, size: int, count: int, words: DrawWords) -> Places:
+    """The places of the least of as many random words as there are places."""
+    found = np.empty((count, size), dtype=np.int64)
+    open_ = np.arange(count)
+    while len(open_):
+        drawn = _halves(len(open_) * many, words).reshape(-1, many)
+        order = np.argpartition(drawn, size, axis=1)[:, : size + 1]
+        sorted_ = np.take_along_axis(drawn, order, axis=1)
+        found[open_] = order[:, :size]
+        # what comes next is at its place: as small as the largest that is taken, and either might have been
+        open_ = open_[sorted_[:, :size].max(axis=1) == sorted_[:, size]]
+    return found
+
+
+def supports(found: Frequencies, places: Places, words: DrawWords, randomness: Randomness | None) -> Places:
+    """How many sets hold each value (k,), of one set of each person."""
+    k = found.block.values
+    kept = own_kept(found, len(places), words, randomness)
+    total: Places = np.bincount(places[kept], minlength=k)
+    for with_own in (True, False):
+        own, start = places[kept == with_own], 0
+        for others in choices(k - 1, found.subset - with_own, len(own), words):
+            mine = own[start : start + len(others), None]
+            total += np.bincount((others + (others >= mine)).reshape(-1), minlength=k)
+            start += len(others)
+    return total
+
+
+def estimates(found: Frequencies, total: Places, count: int) -> NDArray[np.float64]:
+    """The unbiased estimates of what is released, from how many of `count` sets hold each value."""
+    # whole numbers throughout: their quotient is the nearest double
+    factor, others = found.block.scale / (found.chance - found.others), found.others
+    below = factor.denominator * others.denominator
+    shift = count * others.numerator
+    return np.array(
+        [(one * others.denominator - shift) * factor.numerator / below for one in total.tolist()], dtype=np.float64
+    )
+
+
+def released(found: Frequencies, total: Places, count: int) -> Drawn:
+    """The estimates with the value that each is of, and its standard error at these estimates themselves."""
+    block, name = found.block, found.block.output
+    values, scale = estimates(found, total, count), float(block.scale)
+    own, other = map(float, found.variances())
+    held = np.clip(values / scale, 0, count)
+    errors = scale * np.sqrt(held * own + (count - held) * other)
+    return Drawn({name: values}, labels={name: {block.source: labels(block)}}, deviations={name: errors})
+
+
+def labels(block: FrequencyBlock) -> NDArray[Any]:
+    """The values as they are written beside their counts."""
+    if block.lower is None or block.step is None:
+        return np.array(block.listed, dtype=object)
+    if block.lower.denominator == block.step.denominator == 1:
+        return int(block.lower) + int(block.step) * np.arange(block.values)
+    return np.array([show(block.lower + i * block.step) for i in range(block.values)], dtype=object)
+
+
+# --- the mechanism -------------------------------------------------------------------------------------
+
+
+class HistogramMechanism(Reports[Frequencies, Places]):
+    """Each party sends a set of values; what is released is computed from all of them."""
+
+    BLOCK = FrequencyBlock
+    READ = read_frequencies
+
+    @staticmethod
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> Places:
+        source = located(block.source, given_for(block.source, data))
+        declared = Declared(block.source, (block.count,), block.party)
+        return read_places(atom_of(block), declared, source, circumstances).astype(np.int64)
+
+    @property
+    def nothing(self) -> Places:
+        """Everybody has the first value."""
+        return np.zeros(self.executed.block.count, dtype=np.int64)
+
+    def alone(self) -> Self:
+        executed: Any = self.executed
+        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
+
+    # --- messages: the places of a set, or the bits of all values where these are shorter
+
+    @property
+    def _packed(self) -> bool:
+        block = self.executed.block
+        return 2 * -(-block.values // 8) < self.executed.subset * (len(str(block.values)) + 1)
+
+    def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
+        held = supports(self.executed, own.content, randomness.words, randomness)
+        if self._packed:
+            return np.array([np.packbits(held.astype(np.bool_)).tobytes().hex()], dtype=object)
+        return np.array([str(place + 1) for place in np.flatnonzero(held).tolist()], dtype=object)
+
+    def heard(self, said: Sequence[Any]) -> Places:
+        """The places of a set, from 0."""
+        values = self.executed.block.values
+        if not self._packed:
+            return np.array([int(str(one)) - 1 for one in said], dtype=np.int64)
+        (text,) = said
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(str(text)), dtype=np.uint8))
+        if len(bits) != 8 * -(-values // 8) or bits[values:].any():
+            raise ValueError("bits of no values")
+        return np.flatnonzero(bits).astype(np.int64)
+
+    def possible(self, report: Places) -> bool:
+        """Whether these are the places of a set of the size of all."""
+        fits = len(set(report.tolist())) == len(report) == self.executed.subset
+        return bool(fits and report.min() >= 0 and report.max() < self.executed.block.values)
+
+    def combined(self, reports: Sequence[Places]) -> Drawn:
+        total = np.zeros(self.executed.block.values, dtype=np.int64)
+        for report in reports:
+            total[report] += 1
+        return released(self.executed, total, len(reports))
+
+
+class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
+    """The place of the value of each party."""
+
+    RULE = RULE
+
+    @property
+    def size(self) -> int:
+        """In draws of single noise numbers, which take a thousand times as long as a place of many sets."""
+        block = self.mechanism.executed.block
+        return max(block.values, block.values * len(self.content) // 1000)
+
+    def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
+        """The estimates of one release."""
+        return self._estimated(randomness.words, randomness)
+
+    def _estimated(self, words: DrawWords, randomness: Randomness | None) -> NDArray[np.float64]:
+        found = self.mechanism.executed
+        return estimates(found, supports(found, self.content, words, randomness), len(self.content))
+
+    def approximate(self, asked: Simulation) -> NDArray[np.float64]:
+        generator = np.random.default_rng(asked.seed)
+
+        def words(count: int) -> NDArray[np.uint64]:
+            return generator.integers(0, WORD, count, dtype=np.uint64, endpoint=False)
+
+        return np.array([self._estimated(words, None) for _ in range(asked.repetitions)])
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        found = self.mechanism.executed
+        return released(found, supports(found, self.content, randomness.words, randomness), len(self.content))
+
+
+HistogramMechanism.SECRET = HistogramSecret

@@ -1,0 +1,180 @@
+"""How many people hold each of k values, where nobody is trusted: each reports a set of values, drawn by itself.
+
+The own value is in the set with one exact chance, the other values of the set are a uniform choice of all others. What
+is released is the only estimate that is linear in how many sets hold each value, and unbiased. No unbiased estimate
+from a report of each person has less error than the best size of set (noise/notes/local-histograms.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import ctx
+
+from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_up
+from privspec.kernel.core.problem import Bound, Case, Rules, View
+from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.points import PURE, Held, guarantees_of, judge_epsilon, reach_of_reports
+from privspec.kernel.quality.stated import judge_lines, judge_loss
+
+NOTE = "local-histograms"
+AMONG = "all unbiased estimates from one report of each party"
+KINDS = ("expected", "worst")
+WORDS = {"FrequencyBlock.kind": KINDS}
+MOST_VALUES = 1_000_000
+MOST_PARTIES = 100_000_000
+PRECISION = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """A line that asks for `weight` times the sum of the squared errors of all counts to be `bound` at most."""
+
+    weight: Size
+    bound: Fraction
+    line: Whole
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyBlock(Held):
+    """As the problem states it: the values that each of `count` parties may hold, and what errors of counts cost.
+
+    Values are `listed`, or the numbers from `lower` on, each `step` above the one before. The output is `scale` times
+    the counts; the loss is `weight` times the sum of its squared errors.
+    """
+
+    FORM = "frequencies"
+
+    source: str
+    output: str
+    party: str
+    count: Positive
+    values: Positive
+    listed: tuple[str, ...]
+    lower: Fraction | None
+    step: Fraction | None
+    scale: Size
+    weight: Size
+    expression: str
+    kind: str
+    accuracy: tuple[Accuracy, ...]
+
+    def __post_init__(self) -> None:
+        words = self.lower is None and self.step is None and len(set(self.listed)) == len(self.listed) == self.values
+        if not words and (self.listed or self.lower is None or self.step is None or self.step <= 0):
+            raise Refused("has values that are neither words nor numbers")
+        if not 2 <= self.values <= MOST_VALUES or self.count > MOST_PARTIES:
+            raise Refused("has one value only, or too many values or parties")
+        if not self.scale or not self.weight or not all(one.weight for one in self.accuracy):
+            raise Refused("weighs errors by nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """What is executed: sets of `subset` values, with the own one among them by this `chance`."""
+
+    block: FrequencyBlock
+    subset: int
+    chance: Fraction
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+    @property
+    def others(self) -> Fraction:
+        """The chance that a set holds one given value other than the own."""
+        return (self.subset - self.chance) / (self.block.values - 1)
+
+    @property
+    def ratio(self) -> Fraction:
+        """By how much a set is likelier at a value that it holds than at one that it does not."""
+        return self.chance / (1 - self.chance) * Fraction(self.block.values - self.subset, self.subset)
+
+    def variances(self) -> tuple[Fraction, Fraction]:
+        """Of the estimate of one person's share in a count: that of the own value, and that of any other."""
+        apart = (self.chance - self.others) ** 2
+        return self.chance * (1 - self.chance) / apart, self.others * (1 - self.others) / apart
+
+    def error(self, weight: Fraction) -> Fraction:
+        """The expected sum of the squared errors of what is released, times a weight; whatever people hold."""
+        own, other = self.variances()
+        return weight * self.block.scale**2 * self.block.count * (own + (self.block.values - 1) * other)
+
+    def epsilon(self) -> Fraction:
+        """The logarithm of the ratio, rounded up."""
+        with ctx.workprec(PRECISION):
+            return end(ball(self.ratio).log().upper())
+
+
+def read_frequencies(block: Item, mechanism: Item) -> Frequencies:
+    """What a plan executes for a block."""
+    found = read(FrequencyBlock, block)
+    assert isinstance(found, FrequencyBlock)
+    family, subset, chance = mechanism.fields("family", "subset", "chance")
+    family.same("frequencies")
+    size, own = subset.integer(1, found.values - 1), chance.exact(0)
+    if not Fraction(size, found.values) < own < 1:
+        raise chance.wrong("is no chance, or none that tells the own value from any other")
+    return Frequencies(found, size, own)
+
+
+def information(values: int, subset: int, ratio: Fraction) -> Fraction:
+    """What a set of `subset` likelier values tells: the part of its column across the ones, squared, by its mean."""
+    return values * subset * (values - subset) * (ratio - 1) ** 2 / (subset * ratio + values - subset) ** 2
+
+
+def best_subset(values: int, ratio: Fraction) -> int:
+    """The size of set that tells most: d (k - d) / (k + d (R - 1))^2 grows up to d = k / (R + 1), and then falls."""
+    near = min(max(int(values / (ratio + 1)), 1), values - 1)
+    return max((near, min(near + 1, values - 1)), key=lambda size: information(values, size, ratio))
+
+
+def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
+    """At most the loss of any unbiased estimate from reports, each epsilon-DP and drawn by one party alone."""
+    if epsilon > LARGEST_LOG:
+        return Fraction(0)
+    k, ratio = block.values, exp_up(epsilon)
+    if ratio <= 1:
+        raise Refused("asks for reports that tell nothing")
+    each = Fraction((k - 1) ** 2) / information(k, best_subset(k, ratio), ratio) - Fraction(k - 1, k)
+    return max(block.weight * block.scale**2 * block.count * each, Fraction(0))
+
+
+def units_of(block: FrequencyBlock) -> str:
+    """The units of the loss."""
+    return f"squared {block.party}s" if block.scale == 1 else "squared units of the output"
+
+
+class FrequencyRules(Rules):
+    """How plans about histograms of reports are judged."""
+
+    def judge(self, case: Case) -> Frequencies:
+        found = read_frequencies(case.block, case.mechanism)
+        block = found.block
+        held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
+        if held != [(block.source, block.party)] or trust != "nobody":
+            raise case.block.wrong("is about other data, or other trust, than the problem")
+        case.says("view", True, f"each report is of one {block.party} alone, and all may see it")
+        law = f"sets of {found.subset} of {block.values} values: the own one with chance {float(found.chance):.8g}"
+        case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
+        guarantees, epsilon = guarantees_of(case, block, PURE), found.epsilon()
+        figure = f"epsilon {float(epsilon):.8g}, the logarithm of the largest ratio of chances"
+        for one in guarantees:
+            known = one.obligation.measure.distance is None
+            judge_epsilon(case, block, one, epsilon if known else None, figure, NOTE)
+        case.claims.fields()
+        derived = max(least_loss(block, one.asked["epsilon"]) for one in guarantees)
+        words = [block.expression, units_of(block), block.kind]
+        judge_loss(case, found.error(block.weight), derived, (AMONG,), "such estimate", words)
+        lines = [(one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy]
+        judge_lines(case, lines, Fraction(0), stated=True)
+        case.fairness.same(None)
+        return found
+
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        witness.same(None)
+        assert isinstance(executed, Frequencies)
+        return reach_of_reports(executed.block, executed.epsilon(), view, outputs)

@@ -1,0 +1,281 @@
+"""How many people hold each value, where nobody is trusted with it: in numbers.
+
+What each person sends is a channel of its own, from one of k values; what is released is an unbiased estimate of how
+many hold each value. noise/notes/local-histograms.md has the mechanism, the bound and their proofs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from privspec.core.records import dataclass
+from privspec.core.spans import Span
+from privspec.kernel import frequencies as judged
+from privspec.kernel.frequencies import MOST_PARTIES, MOST_VALUES, Accuracy
+from privspec.language import syntax
+from privspec.language.spelling import spell
+from privspec.language.walk import walk
+from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
+from privspec.model.graph import GraphNode, Model, once
+from privspec.model.measures import Chosen, MetricDP, Personalised
+from privspec.model.reports import Failure, computable, listing
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+from privspec.problem.points import PURE, as_weak, besides, other_unit
+from privspec.problem.terms import Term, public, public_number, terms
+
+LARGEST_EPSILON = 40
+COUNTED = (FiniteSet, IntegerRange, Grid)
+"""Domains whose values a histogram counts."""
+
+
+class FrequencyBlock(judged.FrequencyBlock):
+    """The values that parties may hold, and what errors of the counts cost."""
+
+    __slots__ = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The one output."""
+        return (self.output,)
+
+    def words(self) -> tuple[str, ...]:
+        """What is held and counted, and the loss."""
+        if self.lower is not None and self.step is not None:
+            ends = show(self.lower), show(self.lower + (self.values - 1) * self.step)
+        else:
+            ends = self.listed[0], self.listed[-1]
+        times = f"{show(self.scale)} times " if self.scale != 1 else ""
+        weight = f"{show(self.weight)} times " if self.weight != 1 else ""
+        return (
+            f"{self.source} of each {self.party} is one of {self.values:,} values, from {ends[0]} to {ends[1]}; there "
+            f"are {self.count:,} of them.",
+            f"{self.output} is {times}how many hold each value, estimated without bias from one report of each, which "
+            "depends on that one's value alone.",
+            f"The loss is {weight}the expected sum of the squared errors of {self.output}: `{self.expression}`.",
+            *(f"Line {one.line}: {one.text}." for one in self.accuracy),
+        )
+
+
+def reads(model: Model) -> bool:
+    """Whether a spec asks how many parties hold each value of an input of theirs."""
+    asked = (model.loss, *(node.definition for node in model.nodes.values()))
+    calls = (node for expr in asked if expr is not None for node in walk(expr))
+    return any(_histogram_of(model, node) is not None for node in calls)
+
+
+def _histogram_of(model: Model, expr: syntax.Node) -> GraphNode | None:
+    """The input of parties that a histogram is of, if it is one."""
+    match expr:
+        case syntax.Call(function="histogram", arguments=(syntax.Name(id=name),)) if name in model.nodes:
+            node = model.nodes[name]
+            of_values = isinstance(node.domain, COUNTED) and len(node.type.shape) == 1
+            return node if node.kind is syntax.VariableKind.INPUT and node.index and of_values else None
+    return None
+
+
+@once
+def block_of(model: Model) -> FrequencyBlock:
+    """The values of a spec, and what errors of their counts cost.
+
+    Raises: SpecError PS05xx with every construct that cannot be computed.
+    """
+    return computable(model.source, _unsupported(model), lambda: _block(model))
+
+
+def _block(model: Model) -> FrequencyBlock:
+    if model.loss is None:
+        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+    (source,), (output,) = model.inputs, model.outputs
+    reader = ErrorReader(model, source, output)
+    loss, domain = reader.read(model.loss), source.domain
+    assert isinstance(domain, COUNTED) and source.index is not None
+    listed, lower, step = _values(domain)
+    accuracy = []
+    for one in model.accuracy:
+        found = reader.read(one.target.left)
+        if found.scale != loss.scale:
+            raise Failure("PS0502", one.target.span, "this compares the output with something else than the loss does")
+        accuracy.append(Accuracy(found.weight, public_number(one.target.right, model), one.line, one.text))
+    return FrequencyBlock(
+        source=source.name,
+        output=output.name,
+        party=source.index,
+        count=source.type.shape[0],
+        values=domain.size or 0,
+        listed=listed,
+        lower=lower,
+        step=step,
+        scale=loss.scale,
+        weight=loss.weight,
+        expression=spell(model.loss),
+        kind=loss.kind,
+        accuracy=tuple(accuracy),
+    )
+
+
+def _values(domain: Domain) -> tuple[tuple[str, ...], Fraction | None, Fraction | None]:
+    """The values as words, or the first of them and their step."""
+    match domain:
+        case IntegerRange(low=low):
+            return (), Fraction(low), Fraction(1)
+        case Grid(low=first, step=step):
+            return (), first, step
+    return tuple(show(value) for value in domain.elements()), None, None
+
+
+# --- the loss ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredError:
+    """`weight` times the sum of the squared differences of the output and `scale` times the counts."""
+
+    weight: Fraction
+    scale: Fraction
+    kind: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ErrorReader:
+    """Reads errors of the output: sums and means of its squared differences from the histogram."""
+
+    model: Model
+    source: GraphNode
+    output: GraphNode
+
+    def read(self, expr: syntax.Expr) -> SquaredError:
+        """Raises: Failure PS0502 for anything else."""
+        match list(terms(expr, self.model)):
+            case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
+                found = self._body(body)
+                if found is not None:
+                    times, scale = found
+                    return SquaredError(weight * times, scale, "worst" if operator == "worst" else "expected")
+        name, of = self.output.name, f"histogram({self.source.name})"
+        message = f"solve takes the squared error of all counts, {name} - {of}, as the loss of reports by people"
+        hint = f"E[ ||{name} - {of}||^2 ], or E[ mean(({name} - {of})^2) ]; parts of a release are free to take"
+        raise Failure("PS0502", expr.span, message, help=hint)
+
+    def _body(self, body: syntax.Expr) -> tuple[Fraction, Fraction] | None:
+        """Weight and scale."""
+        every = Fraction(1)
+        match body:
+            case syntax.Binary(op="^", left=syntax.Norm(operand=error, order="2"), right=power) if _two(power):
+                pass
+            case syntax.Call(function="sum" | "mean" as function, arguments=(inner,)):
+                every = Fraction(1, self.output.type.size) if function == "mean" else every
+                letter = None
+                if isinstance(inner, syntax.Comprehension):
+                    letter, inner = inner.variable, inner.body
+                match inner:
+                    case syntax.Binary(op="^", left=error, right=power) if _two(power):
+                        if letter is not None:
+                            return self._each(error, letter, every)
+                    case _:
+                        return None
+            case _:
+                return None
+        return self._error(error, every)
+
+    def _each(self, error: syntax.Expr, letter: str, every: Fraction) -> tuple[Fraction, Fraction] | None:
+        """Of (O[j] - h[j])^2 for all j: every entry once."""
+        match error:
+            case syntax.Binary(
+                op="-",
+                left=syntax.Index(base=left, indices=(syntax.Name(id=one),)),
+                right=syntax.Index(base=right, indices=(syntax.Name(id=other),)),
+            ) if one == other == letter:
+                return self._error(syntax.Binary("-", left, right, span=error.span), every)
+        return None
+
+    def _error(self, error: syntax.Expr, every: Fraction) -> tuple[Fraction, Fraction] | None:
+        match error:
+            case syntax.Binary(op="-", left=left, right=right):
+                for mine, other in ((left, right), (right, left)):
+                    scale = self.scale_of(other)
+                    if isinstance(mine, syntax.Name) and mine.id == self.output.name and scale is not None:
+                        return every, scale
+        return None
+
+    def scale_of(self, expr: syntax.Expr) -> Fraction | None:
+        """The s > 0 of s times the histogram, through names for it; None for anything else."""
+        if _histogram_of(self.model, expr) is self.source:
+            return Fraction(1)
+        found = None
+        match expr:
+            case syntax.Name(id=name) if name in self.model.nodes:
+                definition = self.model.nodes[name].definition
+                return None if definition is None else self.scale_of(definition)
+            case syntax.Binary(op="*" | "/" as op, left=left, right=right) if public(right, self.model):
+                found, factor = self.scale_of(left), public_number(right, self.model)
+                if found is not None and factor > 0:
+                    found = found * factor if op == "*" else found / factor
+            case syntax.Binary(op="*", left=left, right=right) if public(left, self.model):
+                found, factor = self.scale_of(right), public_number(left, self.model)
+                found = None if found is None else found * factor
+        return found if found is not None and found > 0 else None
+
+
+def _two(power: syntax.Expr) -> bool:
+    return isinstance(power, syntax.Number) and power.value == 2
+
+
+# --- what cannot be computed yet -----------------------------------------------------------------------
+
+
+def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
+    """Constructs that are not known here: where, what, and what to write in their place."""
+    calls = [node for node in model.inputs if node.index]
+    source = next((node for node in calls if isinstance(node.domain, COUNTED)), calls[0])
+    what = f"a histogram of the {source.name} of each {source.index}"
+    if model.trust.name != "nobody":
+        span = model.trust.span or model.spec.span
+        domain = "{a, b, c}" if source.domain is None else source.domain.describe()
+        table = f"`input people in table({source.name} in {domain})^{source.type.shape[0]}`"
+        hint = f"where one keeper sees all, write {table} and histogram(people, by = {{{source.name}}})"
+        yield span, f"{what} under `trust {model.trust.name}`", f"write `trust nobody`; {hint}"
+        return
+    yield from besides(model, what, "release it by a spec of its own")
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        other = next(node for node in (*model.inputs, *model.outputs) if node is not source)
+        yield other.span, f"{other.name} beside {what}", "write a spec for each histogram; a ledger adds them up"
+        return
+    (output,) = model.outputs
+    if output.domain is not None:
+        hint = f"write `output {output.name}`; whoever has it can move and round it for free"
+        yield output.span, f"an estimate of counts in {output.domain.describe()}", hint
+    size, count = source.domain.size if source.domain else None, source.type.shape[0]
+    if size is None or not 2 <= size <= MOST_VALUES or count > MOST_PARTIES:
+        limits = f"from 2 to {MOST_VALUES:,} values, and up to {MOST_PARTIES:,} of {source.index}"
+        yield source.span, f"{what}: it takes {limits}", None
+    for law in model.models:
+        if source.name in law.subjects:
+            hint = "leave it out: the error is the same whatever people hold"
+            yield law.span, f"a data model of {source.name} for an unbiased histogram", hint
+    for line in model.requirements:
+        yield from _line(line, source, what)
+    for target in model.accuracy:
+        if target.target.variable is not None or target.target.probability is not None:
+            hint = f"write E[ ||{output.name} - histogram({source.name})||^2 ] <= 4"
+            yield target.target.span, f"such a line of accuracy of {what}", hint
+    for name, span in zip(model.families, model.family_spans, strict=True):
+        if name != "table":
+            hint = "leave the option out: the best reports of a finite set are found"
+            yield span, f"the noise family {name} for {what}", hint
+    if model.noise_at is not None and set(model.noise_at) - {source.name}:
+        yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {source.name}`, or leave it out"
+
+
+def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Span, str, str | None]]:
+    """What a line asks for that is not known here."""
+    measure = line.measure
+    yield from other_unit(line, source, what)
+    if isinstance(measure, Personalised):
+        yield line.span, f"{what} with a figure for each party", "give all parties the strictest one"
+    elif isinstance(measure, Chosen | MetricDP) or measure.pure_epsilon is None or measure.name not in PURE:
+        hint = f"write {listing(PURE, 'or')}: reports of a finite set need no delta"
+        yield line.span, f"{measure.name} of {what}", hint
+    elif measure.pure_epsilon > LARGEST_EPSILON:
+        yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"

@@ -1,0 +1,260 @@
+"""Histograms of what parties hold, where nobody is trusted: solved, run, told; and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+from fractions import Fraction
+from math import comb, exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privspec.api import Problem
+from privspec.cli import run_command_line
+from privspec.core.diagnostics import PrivspecError
+from privspec.execute.family import mechanism_of, simulate
+from privspec.execute.run import combine, run
+from privspec.families.points.frequencies.execution import choices, supports
+from privspec.kernel.frequencies import Frequencies, FrequencyBlock
+from privspec.manual import template_text
+from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.plan import Plan
+from tests.plans import solved_text
+
+ALARM = 1e-6
+SPEC = """spec words
+parties: p in 1..{count}
+variables:
+  input word[p] in {values}
+{inner}  output O{domain}
+{background}loss: {loss}
+{more}privacy:
+  {line}
+options:
+  trust {trust}
+{options}"""
+
+
+def spec(count=20, values="{car, bus, train, foot}", loss="E[ ||O - histogram(word)||^2 ]", **rest):
+    given = {"inner": "", "background": "", "more": "", "line": "O is 1-LDP wrt word", "trust": "nobody"}
+    given |= {"options": "", "domain": ""} | rest
+    return SPEC.format(count=count, values=values, loss=loss, **given)
+
+
+def k_rr(n, k, epsilon):
+    """The error of k-randomised response."""
+    return n * (k - 1) * (2 * exp(epsilon) + k - 2) / (exp(epsilon) - 1) ** 2
+
+
+NAMED = {"inner": "  intermediate h\n", "background": "background:\n  h = histogram(word)\n"}
+
+
+@pytest.mark.parametrize(
+    ("text", "loss"),
+    [
+        (spec(), k_rr(20, 4, 1)),
+        (spec(loss="worst[ ||O - histogram(word)||^2 ]"), k_rr(20, 4, 1)),
+        (spec(loss="E[ ||O - h||^2 ]", **NAMED), k_rr(20, 4, 1)),
+        (spec(loss="2 * E[ ||h - O||^2 ]", **NAMED), 2 * k_rr(20, 4, 1)),
+        (spec(loss="E[ mean((O - h)^2) ]", **NAMED), k_rr(20, 4, 1) / 4),
+        (spec(loss="E[ sum((O - h)^2) ]", **NAMED), k_rr(20, 4, 1)),
+        (spec(loss="E[ mean((O[j] - h[j])^2 for j in 1..4) ]", **NAMED), k_rr(20, 4, 1) / 4),
+        (spec(loss="E[ ||O - histogram(word) / 20||^2 ]"), k_rr(20, 4, 1) / 400),
+        (spec(line="O is 1-DP wrt word, replacing one p"), k_rr(20, 4, 1)),
+        (spec(line="O is 1-LDP wrt word\n  O is 2-LDP wrt word"), k_rr(20, 4, 1)),
+        (spec(values="{yes, no}"), k_rr(20, 2, 1)),
+        (spec(values="2..4"), k_rr(20, 3, 1)),
+        (spec(values="grid(0, 1, 0.5)"), k_rr(20, 3, 1)),
+        (spec(values="{1, 5, 10}"), k_rr(20, 3, 1)),
+        (spec(values="1..100", line="O is 6-LDP wrt word"), k_rr(20, 100, 6)),
+        (spec(options="  noise family table\n"), k_rr(20, 4, 1)),
+        (spec(options="  noise at word\n"), k_rr(20, 4, 1)),
+    ],
+)
+def test_reports_are_the_best_there_are(text, loss):
+    """k-randomised response where that is best, under every way to write the same."""
+    plan = solved_text(text)
+    assert plan["status"] == "optimal"
+    assert plan["mechanism"]["family"] == "frequencies"
+    assert plan["mechanism"]["subset"] == 1
+    assert plan["loss"]["value"] == pytest.approx(loss)
+    assert all(one["loss"] >= plan["loss"]["value"] * (1 - 1e-9) for one in plan["alternatives"])
+    assert Plan(plan).verify().ok
+
+
+def test_many_values_are_reported_in_sets():
+    plan = solved_text(spec(values="1..100", count=10_000))
+    assert plan["mechanism"]["subset"] == 27
+    assert np.sqrt(plan["loss"]["value"] / 100) == pytest.approx(189.7, abs=0.1)
+    names = {one["name"]: one["loss"] / plan["loss"]["value"] for one in plan["alternatives"]}
+    assert names["k-randomised response"] == pytest.approx(9.64, abs=0.01)
+    assert names["optimised unary encoding"] == pytest.approx(1.03, abs=0.01)
+
+
+REFUSED = [
+    (spec(line="O is (1, 0.01)-LDP wrt word"), "PS0501", "(epsilon, delta)-LDP of a histogram"),
+    (spec(line="O is 0.5-zCDP wrt word"), "PS0501", "rho-zCDP of a histogram"),
+    (spec(line="O is 1-DP wrt word, replacing up to 2 ps"), "PS0501", "replacing up to 2"),
+    (spec(line="O is 50-LDP wrt word"), "PS0501", "protects nothing"),
+    (spec(trust="curator", line="O is 1-DP wrt word, replacing one p"), "PS0501", "under `trust curator`"),
+    (spec(trust="secure_sum", line="O is 1-DP wrt word, replacing one p"), "PS0501", "under `trust secure_sum`"),
+    (spec(loss="E[ ||O - histogram(word)||_1 ]"), "PS0502", "the squared error of all counts"),
+    (spec(loss="worst[ (O[1] - h[1])^2 ]", **NAMED), "PS0502", "the squared error of all counts"),
+    (spec(loss="E[ ||O - 0 * histogram(word)||^2 ]"), "PS0502", "the squared error of all counts"),
+    (spec(options="  noise family laplace\n"), "PS0501", "noise family laplace"),
+    (spec(values="{car}"), "PS0501", "from 2 to"),
+    (spec(background="background:\n  word ~ categorical([1, 2, 3, 4])\n"), "PS0501", "a data model of word"),
+    (spec(domain=" in [0, 20]^4"), "PS0501", "an estimate of counts in"),
+    (spec(inner="  input age[p] in [0, 1]\n"), "PS0501", "beside a histogram"),
+    (
+        spec(more="accuracy:\n  E[ ||O - histogram(word)||^2 ] <= 4 with probability 0.9\n"),
+        "PS0501",
+        "line of accuracy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "words"), REFUSED)
+def test_what_is_not_known_is_refused_by_a_line(text, code, words):
+    with pytest.raises(PrivspecError) as caught:
+        Problem(text).solve()
+    found = caught.value.diagnostics
+    assert any(one.code == code and words in one.message for one in found), [one.message for one in found]
+    assert all(one.labels for one in found)
+
+
+def test_accuracy_that_cannot_be_met_is_told():
+    found = Problem(spec(more="accuracy:\n  E[ ||O - histogram(word)||^2 ] <= 10\n")).solve()
+    assert found.status == "infeasible"
+    found = Problem(spec(more="accuracy:\n  E[ mean((O - histogram(word))^2) ] <= 1000\n")).solve()
+    assert found.status == "optimal"
+
+
+# --- draws ---------------------------------------------------------------------------------------------
+
+
+def frequencies(values, subset, chance, count=1):
+    one = Fraction(1)
+    block = FrequencyBlock("x", "O", "p", count, values, (), one, one, one, one, "O", "worst", ())
+    return Frequencies(block, subset, chance)
+
+
+@pytest.mark.parametrize(("many", "size"), [(5, 1), (5, 2), (5, 3), (5, 4), (5, 5), (9, 3), (7, 6)])
+def test_every_choice_is_as_likely(many, size):
+    drawn = [tuple(sorted(row)) for some in choices(many, size, 20_000, SimulationRandomness(3).words) for row in some]
+    found = np.unique(drawn, axis=0, return_counts=True)[1]
+    assert len(found) == comb(many, size)
+    assert len(found) == 1 or stats.chisquare(found).pvalue > ALARM
+
+
+class Coarse(Randomness):
+    """Words of a few bits, so that ties and rejected places are common."""
+
+    private = False
+
+    def __init__(self, seed, bits):
+        super().__init__()
+        self._source, self._bits = SimulationRandomness(seed), bits
+
+    def _fresh(self, count):
+        drawn = np.frombuffer(self._source._fresh(count), dtype=np.uint32) >> np.uint32(32 - self._bits)
+        return (drawn << np.uint32(32 - self._bits)).tobytes()
+
+
+def test_ties_are_drawn_again():
+    """With words of three bits nearly all draws tie at first, and every choice is as likely all the same."""
+    drawn = [tuple(sorted(row)) for some in choices(6, 3, 20_000, Coarse(4, 3).words) for row in some]
+    assert stats.chisquare(np.unique(drawn, axis=0, return_counts=True)[1]).pvalue > ALARM
+
+
+@pytest.mark.parametrize("subset", [1, 2, 3])
+def test_reports_have_their_law(subset):
+    """Chi-square of the sets of 20,000 people who hold one value, against the law of the note."""
+    found = frequencies(5, subset, Fraction(3, 4))
+    mechanism, counts = SimulationRandomness(5), {}
+    for _ in range(4000):
+        held = tuple(np.flatnonzero(supports(found, np.array([2]), mechanism.words, mechanism)).tolist())
+        counts[held] = counts.get(held, 0) + 1
+    own, other = comb(4, subset - 1), comb(4, subset)
+    assert len(counts) == own + other
+    expected = [0.75 / own if 2 in held else 0.25 / other for held in counts]
+    assert stats.chisquare(list(counts.values()), 4000 * np.array(expected)).pvalue > ALARM
+
+
+def test_errors_are_those_that_are_stated():
+    """Estimates are right on average, with the stated sum of squared errors; by both ways to draw."""
+    for values, line in (("1..12", "O is 1-LDP wrt word"), ("1..12", "O is 4-LDP wrt word")):
+        plan = solved_text(spec(values=values, line=line, count=60))
+        held = np.repeat([1, 2, 12], [40, 15, 5])
+        truth = np.bincount(held - 1, minlength=12)
+        for approximate in (True, False):
+            drawn = simulate(plan, 600, 8, base={"word": held}, approximate=approximate)
+            assert drawn.sum(axis=1) == pytest.approx(60)
+            off = drawn - truth
+            deviations = off.std(axis=0) / np.sqrt(len(off))
+            assert (np.abs(off.mean(axis=0)) < 5.5 * deviations).all()
+            squares = (off**2).sum(axis=1)
+            assert abs(squares.mean() - plan["loss"]["value"]) < 5.5 * squares.std() / np.sqrt(len(squares))
+
+
+def test_parties_send_their_own_reports(tmp_path):
+    """Messages add up to a release; those that are none are refused. Sets of few values are lists, others bits."""
+    for values, line in (("{car, bus, train, foot}", "O is 1-LDP wrt word"), ("1..40", "O is 0.5-LDP wrt word")):
+        plan = solved_text(spec(values=values, line=line, count=3))
+        first = "car" if "car" in values else 7
+        messages = [
+            run(plan, {"word": [first]}, party=str(p), randomness=SimulationRandomness(p)).to_json() for p in (1, 2, 3)
+        ]
+        release = combine(plan, messages)
+        assert release.values["O"].sum() == pytest.approx(3)
+        mechanism = mechanism_of(plan)
+        lone = next(one for one in messages[0]["outputs"] if "message" in json.dumps(one))
+        assert lone
+        for said in (["0"], ["1", "1"], ["x"], [], ["zz"], ["ff" * 9], ["1", "2", "3", "4", "5"]):
+            try:
+                heard = mechanism.heard(said)
+            except (TypeError, ValueError):
+                continue
+            assert not mechanism.possible(heard), said
+        with pytest.raises(PrivspecError, match="missing"):
+            combine(plan, messages[:2])
+
+
+def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, plan, out = (tmp_path / name for name in ("words.priv", "words.plan.json", "counts.csv"))
+    path.write_text(template_text("local_words"), "utf-8")
+    words = np.random.default_rng(1).geometric(0.2, 10_000)
+    (tmp_path / "word.csv").write_text("word\n" + "\n".join(map(str, words)) + "\n", "utf-8")
+    assert run_command_line(["check", str(path), "--problem"]) == 0
+    assert "word of each person is one of 100 values, from 1 to 100; there are 10,000 of them" in capsys.readouterr().out
+    assert run_command_line(["solve", str(path), "-o", str(plan)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "optimal" in said
+    assert "a set of 27 of the 100 values" in said
+    assert "(subset selection)" in said
+    assert "Expected error per count ± 190" in said
+    assert run_command_line(["verify", str(plan)]) == 0
+    assert "all unbiased estimates from one report of each party" in capsys.readouterr().out
+    data = f"word={tmp_path / 'word.csv'}"
+    assert run_command_line(["data", str(plan), "--input", data]) == 0
+    assert run_command_line(["run", str(plan), "--input", data, "--new-ledger", "-o", str(out)]) == 0
+    rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
+    assert [row["word"] for row in rows] == [str(word) for word in range(1, 101)]
+    truth = np.bincount(np.minimum(words, 100), minlength=101)[1:]
+    off = np.array([float(row["value"]) for row in rows]) - truth
+    assert np.sqrt(np.mean(off**2)) < 300
+    assert 185 < float(rows[50]["standard_deviation"]) < 215
+    capsys.readouterr()
+    for reader, told in (
+        ("public", "A published count is typically off by 190."),
+        ("auditor", "No other reports, and no other unbiased estimate, have a smaller sum of squared errors."),
+        ("engineer", "What one report tells"),
+    ):
+        assert run_command_line(["explain", str(plan), "--for", reader]) == 0
+        assert told in " ".join(capsys.readouterr().out.split())
+    assert run_command_line(["sweep", str(path), "--over", "epsilon=1:4:lin:2", "--json"]) == 0
+    losses = [row["loss"] for row in json.loads(capsys.readouterr().out)["rows"] if row]
+    assert losses[0] > losses[1]
