@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, Watch
 from privspec.solvers.table_interior import Point, central_path
@@ -23,7 +24,6 @@ from privspec.solvers.table_programs import (
     classes,
     float_ratios,
 )
-from scipy import linalg
 
 _CLOSE = 1e-7
 _USABLE = 1e-3
@@ -223,11 +223,11 @@ class _System:
         matrix = newton.most.T @ (rows[:, None] * newton.most)
         matrix[: newton.entries, : newton.entries] += pure.reshape(newton.entries, newton.entries)
         matrix[np.arange(len(ends)), np.arange(len(ends))] += ends
-        self.factor = linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-        self.spread = linalg.cho_solve(self.factor, newton.equal.T)
+        self.factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+        self.spread = scipy.linalg.cho_solve(self.factor, newton.equal.T)
         coupling = newton.equal @ self.spread
         coupling[np.diag_indices_from(coupling)] *= 1 + 1e-13
-        self.coupling = linalg.cho_factor(coupling)
+        self.coupling = scipy.linalg.cho_factor(coupling)
 
     def solve(self, goal: Sequence[Array]) -> Point:
         """The step after which what is positive times its prices changes by the goal, to first order."""
@@ -239,8 +239,8 @@ class _System:
         for part, own in zip(self.parts, asked, strict=True):
             if part.block.delta:
                 right[: newton.entries] += part.block.collected(part.tight * part.slacks(own)).ravel()
-        first = linalg.cho_solve(self.factor, right)
-        w = linalg.cho_solve(self.coupling, self.sums - newton.equal @ first)
+        first = scipy.linalg.cho_solve(self.factor, right)
+        w = scipy.linalg.cho_solve(self.coupling, self.sums - newton.equal @ first)
         v = first + self.spread @ w
         slacks = []
         for part, own in zip(self.parts, asked, strict=True):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from math import inf, nextafter
 from typing import Any
 
@@ -29,6 +28,8 @@ from privspec.registry import block_of
 
 STEP = Fraction(11, 10)
 """By so much what a line allows is raised, to say what the line costs."""
+LIBRARIES = {name: name for name in ("privspec", "numpy", "scipy", "cvxpy")} | {"python-flint": "flint"}
+"""What computes plans, by the names of the packages."""
 LISTED_ONLY = {"votes": LISTED, "selection": MECHANISMS_LISTED}
 """What a loss is the least of where no bound is stated, by the form of a block."""
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
@@ -44,7 +45,7 @@ def plan_document(model: Model, parts: Mapping[str, Any]) -> dict[str, Any]:
     """A plan: what a family says of its mechanism, with the spec and the problem that it answers, and versions."""
     problem = parts["problem"] if "problem" in parts else form.document(elaborate(model))
     solver = parts["remarks"]["solver"]
-    remarks = parts["remarks"] | {"solver": {**solver, "notes": solver.get("notes", []), "versions": dict(_versions())}}
+    remarks = parts["remarks"] | {"solver": {**solver, "notes": solver.get("notes", []), "versions": _versions()}}
     found = {"format": PLAN, "spec": spec_json(model), "problem": problem, **parts, "remarks": remarks}
     return sealed(found | {"assumptions": assumptions(model, found)})
 
@@ -166,13 +167,6 @@ def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list
     ]
 
 
-@cache
-def _versions() -> Mapping[str, str]:
-    """Versions of what computed the plan."""
-    found = {}
-    for name in ("privspec", "numpy", "scipy", "cvxpy", "python-flint", "opendp"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+def _versions() -> dict[str, str]:
+    """Versions of what computed the plan: of what is loaded."""
+    return {name: sys.modules[own].__version__ for name, own in LIBRARIES.items() if own in sys.modules}
