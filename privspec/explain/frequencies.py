@@ -132,8 +132,8 @@ class FrequencyFact(MechanismFact):
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.found.block
-        text = f"Secret input {block.source}: one of {count(block.values)} values, {self.ends[0]} to {self.ends[1]}, of "
-        return (asserted(f"{text}each {block.party}; there are {count(block.count)} of them.", self.input_line),)
+        text = f"Secret input {block.source}: one of {count(block.values)} values, {self.ends[0]} to {self.ends[1]}"
+        return (asserted(f"{text}, of each {block.party}; there are {count(block.count)} of them.", self.input_line),)
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         found = self.found

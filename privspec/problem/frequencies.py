@@ -69,10 +69,14 @@ def _histogram_of(model: Model, expr: syntax.Node) -> GraphNode | None:
     """The input of parties that a histogram is of, if it is one."""
     match expr:
         case syntax.Call(function="histogram", arguments=(syntax.Name(id=name),)) if name in model.nodes:
-            node = model.nodes[name]
-            of_values = isinstance(node.domain, COUNTED) and len(node.type.shape) == 1
-            return node if node.kind is syntax.VariableKind.INPUT and node.index and of_values else None
+            return model.nodes[name] if counts_parties(model.nodes[name]) else None
     return None
+
+
+def counts_parties(node: GraphNode) -> bool:
+    """Whether each party holds one of finitely many values, as an input."""
+    of_values = isinstance(node.domain, COUNTED) and len(node.type.shape) == 1
+    return node.kind is syntax.VariableKind.INPUT and bool(node.index) and of_values
 
 
 @once

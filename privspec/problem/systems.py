@@ -24,11 +24,13 @@ from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import Component, Model, once
 from privspec.model.measures import Chosen
-from privspec.model.neighbours import GivenTheModel
+from privspec.model.neighbours import GivenTheModel, ReplacingVoter
 from privspec.model.reports import listing, not_computed, refuse_all
 from privspec.model.requirements import EachPart, Trust
 from privspec.model.targets import needed
 from privspec.model.worlds import finite
+from privspec.problem.frequencies import counts_parties
+from privspec.problem.frequencies import reads as counts
 from privspec.problem.selection import reads as selects
 from privspec.problem.statistics import routed_call
 from privspec.problem.terms import public_number
@@ -260,7 +262,8 @@ def _outputs_of(model: Model, component: Component) -> set[str]:
 def _of_several_kinds(model: Model) -> bool:
     """Whether more than one family is needed, by a look at outputs and functions; parts are built only then."""
     drawn = [node.domain is not None and node.domain.size is not None for node in model.outputs]
-    return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model))
+    counted = any(counts_parties(node) for node in model.inputs) and counts(model)
+    return not finite(model) and (any(drawn) or routed_call(model) is not None or selects(model) or counted)
 
 
 def _one_problem(one: Part, other: Part) -> bool:
@@ -462,8 +465,13 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     for number, line in enumerate(model.requirements):
         sharing = [part for part in parts if number in part.lines]
         if sum(part.times for part in sharing) > 1 and line.measure.name not in MEASURES:
-            names = ", ".join(MEASURES)
-            yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", f"choose one of {names}")
+            hint = f"choose one of {', '.join(MEASURES)}"
+            if line.measure.name == "epsilon-LDP" and isinstance(line.neighbours, ReplacingVoter):
+                hint = (
+                    f"write `epsilon-DP wrt ..., replacing one {line.neighbours.party}`: under `trust nobody` it says "
+                )
+                hint += "the same"
+            yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", hint)
         if sum(part.times for part in sharing) > 1 and isinstance(line.neighbours, GivenTheModel):
             hint = "what several outputs tell given the model is no sum: give each a line, or protect everything"
             yield at(line.span, "a line given the model that several outputs or runs share", hint)

@@ -223,13 +223,43 @@ def test_parties_send_their_own_reports(tmp_path):
             combine(plan, messages[:2])
 
 
+def test_two_questions_share_a_line(tmp_path, capsys):
+    """Parts of a system, with their values and standard errors in the release."""
+    text = """spec two
+parties: p in 1..50
+variables:
+  input word[p] in 1..30
+  input age[p] in {young, middle, old}
+  output A
+  output B
+loss: E[ ||A - histogram(word)||^2 ] + 4 * E[ ||B - histogram(age)||^2 ]
+privacy: (A, B) is 2-DP wrt (word, age), replacing one p
+options: trust nobody
+"""
+    plan = solved_text(text)
+    data = {"word": np.arange(50) % 30 + 1, "age": ["young", "old"] * 25}
+    release = run(plan, data, randomness=SimulationRandomness(2))
+    assert release.labels["B"]["age"].tolist() == ["young", "middle", "old"]
+    assert set(release.deviations) == {"A", "B"}
+    messages = [
+        run(plan, {"word": [p], "age": ["old"]}, party=str(p), randomness=SimulationRandomness(p)).to_json()
+        for p in range(1, 51)
+    ]
+    release = combine(plan, messages)
+    assert release.values["B"].sum() == pytest.approx(50)
+    assert release.labels["A"]["word"].tolist() == list(range(1, 31))
+    with pytest.raises(PrivspecError, match="several kinds") as caught:
+        Problem(text.replace("2-DP wrt (word, age), replacing one p", "2-LDP wrt (word, age)")).solve()
+    assert "replacing one p" in str(caught.value.diagnostics[0].help)
+
+
 def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, plan, out = (tmp_path / name for name in ("words.priv", "words.plan.json", "counts.csv"))
     path.write_text(template_text("local_words"), "utf-8")
     words = np.random.default_rng(1).geometric(0.2, 10_000)
     (tmp_path / "word.csv").write_text("word\n" + "\n".join(map(str, words)) + "\n", "utf-8")
     assert run_command_line(["check", str(path), "--problem"]) == 0
-    assert "word of each person is one of 100 values, from 1 to 100; there are 10,000 of them" in capsys.readouterr().out
+    assert "word of each person is one of 100 values, from 1 to 100; there are 10,000" in capsys.readouterr().out
     assert run_command_line(["solve", str(path), "-o", str(plan)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "optimal" in said

@@ -160,7 +160,7 @@ class SystemMechanism(FamilyMechanism):
             return "" if own and said == {str(i + 1) for i in own} else f"does not say what this {self._index} says"
 
         said = messages_by_party(digest, messages, self._index, read, flaw)
-        found: dict[str, NDArray[Any]] = {}
+        released: list[Drawn] = []
         for i, part in enumerate(self.parts):
             under = _digest_of_part(digest, i)
             sent = [
@@ -168,8 +168,9 @@ class SystemMechanism(FamilyMechanism):
                 for who, outputs in said.items()
                 if (name := self._name_in(i, who)) is not None
             ]
-            found |= part.combine(under, sent).outputs
-        return Drawn(found)
+            released.append(part.combine(under, sent))
+        found = {name: values for one in released for name, values in one.outputs.items()}
+        return replace(_beside(released), outputs=found)
 
     def _said(self, number: int, name: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """What a party says in one part."""
@@ -272,6 +273,7 @@ class _Secrets(Secret):
         order = sorted(range(len(self.parts)), key=lambda i: self.runs[i][1] is not None)
         found: dict[str, NDArray[Any]] = {}
         columns: dict[str, tuple[str, ...]] = {}
+        released: list[Drawn] = []
         for i in order:
             times, condition = self.runs[i]
             if condition is not None and not np.any(np.asarray(found[condition], dtype=np.float64)):
@@ -280,15 +282,23 @@ class _Secrets(Secret):
             for name in drawn[0].outputs:
                 found[name] = _stacked([one.outputs[name] for one in drawn])
             columns |= drawn[0].columns if times == 1 else {}
+            released += drawn if times == 1 else []
         every = [name for names in self.names for name in names]
         kept, skipped = [name for name in every if name in found], [name for name in every if name not in found]
-        return Drawn({name: found[name] for name in kept}, columns=columns, skipped=tuple(skipped))
+        outputs = {name: found[name] for name in kept}
+        return replace(_beside(released), outputs=outputs, columns=columns, skipped=tuple(skipped))
 
     def deviations(self) -> Mapping[str, NDArray[np.float64]]:
         found: dict[str, NDArray[np.float64]] = {}
         for part, (times, _) in zip(self.parts, self.runs, strict=True):
             found |= {name: _stacked([values] * times) for name, values in part.deviations().items()}
         return found
+
+
+def _beside(drawn: Sequence[Drawn]) -> Drawn:
+    """What stands beside the values of parts that were drawn once: what each is about, and its standard error."""
+    labels = {name: one.labels[name] for one in drawn for name in one.labels}
+    return Drawn({}, labels=labels, deviations={name: one.deviations[name] for one in drawn for name in one.deviations})
 
 
 def _stacked(values: list[NDArray[Any]]) -> NDArray[Any]:
