@@ -193,7 +193,7 @@ def integers(values: Iterable[Any]) -> Integers:
 
 
 def multiply(matrix: DyadicMatrix, vector: ExactVector) -> ExactVector:
-    """The product, exactly.
+    """The product, exactly, with a vector or with vectors beside each other, numerators (n, N).
 
     Both factors are cut into limbs so short that every int64 sum is below 2^62; the limbs are joined as
     Python integers.
@@ -202,7 +202,7 @@ def multiply(matrix: DyadicMatrix, vector: ExactVector) -> ExactVector:
     if columns != len(vector):
         raise ValueError(f"a matrix with {columns} columns times a vector of {len(vector)}")
     width = (62 - max(columns, 2).bit_length()) // 2
-    total = integers([0] * rows)
+    total: Integers = np.zeros((rows, *vector.numerators.shape[1:]), dtype=object)
     right = list(_limbs_of_integers(vector.numerators, width))
     for left_shift, left in _limbs_of_matrix(matrix.integers, width):
         for right_shift, part in right:
@@ -223,7 +223,7 @@ def _limbs_of_matrix(values: NDArray[Any], width: int) -> Iterable[tuple[int, ND
 
 
 def _limbs_of_integers(values: Integers, width: int) -> Iterable[tuple[int, NDArray[np.int64]]]:
-    bits = max((abs(v).bit_length() for v in values), default=0)
+    bits = max((abs(v).bit_length() for v in values.ravel()), default=0)
     shift = 0
     while bits - shift > width:
         yield shift, ((values >> shift) & ((1 << width) - 1)).astype(np.int64)

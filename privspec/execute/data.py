@@ -96,6 +96,17 @@ def read_inputs(
 
     Raises: DataError (PS0801 to PS0809), whose messages hold no value of the data.
     """
+    pairs = zip(inputs, read_values(inputs, data, circumstances), strict=True)
+    return ExactVector.joined([place_entries(*pair) for pair in pairs])
+
+
+def read_values(
+    inputs: Sequence[Grid], data: Mapping[str, Any], circumstances: Circumstances | None = None
+) -> list[NDArray[Any]]:
+    """The entries of each input, not a number where one is missing, or the counts of its cells, as `place_entries` has.
+
+    Raises: as `read_inputs`.
+    """
     said = circumstances or Circumstances()
     names = [one.held.name for one in inputs]
     for name in data:
@@ -107,8 +118,8 @@ def read_inputs(
     for one in inputs:
         source = located(one.held.name, data[one.held.name])
         values = count_cells(one, source, said) if one.held.cells else _entries(one, source, said)
-        parts.append(place_entries(one, values))
-    return ExactVector.joined(parts)
+        parts.append(values)
+    return parts
 
 
 def _entries(one: Grid, source: Any, circumstances: Circumstances) -> Array:

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.kernel.core.linear import Release, chosen_rows
+from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import PLAN, Case, View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.rows import doubles
+from privspec.kernel.rows import chosen_rows, doubles
 from privspec.problem.designs import inside
 from privspec.problem.form import Numbers
 

@@ -6,14 +6,15 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, chosen_rows
+from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
 from privspec.kernel.core.linear_privacy import Moves, Piece, pieces, units_of
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, sqrt_up
 from privspec.kernel.core.problem import Frame, Measure
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import in_a_row
 from privspec.kernel.participation import PERSON, Room, of_kept
-from privspec.kernel.shares import owners
+from privspec.kernel.rows import chosen_rows
+from privspec.kernel.shares import Owner, check_one, owners
 
 NONE = Fraction(0)
 
@@ -63,12 +64,14 @@ def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
 
 # --- noise that each party draws alone, of any covariance in all that it holds ---------------------------
 
+PARTIES, MESSAGES = "parties", "messages"
+"""Scopes of bounds: what each party draws is of any covariance, or noise on each of its numbers."""
 APART = "Gaussian noise that each party draws alone, unbiased"
 
 
 def among(scope: str, frame: Frame, words: tuple[str, ...], pure: bool) -> tuple[str, ...]:
     """What a bound is about: `words`, shares of such noise (noise/notes/shares.md), or what each party draws alone."""
-    if scope == "parties":
+    if scope == PARTIES:
         return (APART,)
     return (f"shares of {words[-1 if pure else 0]}",) if frame.trust.means.shared else words
 
@@ -110,8 +113,12 @@ def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, 
     return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
 
 
-def mass(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: Item) -> Fraction:
+def mass(
+    block: Linear, some: tuple[Difference, ...], columns: Matrix, given: Item, times: list[Fraction] | None = None
+) -> Fraction:
     """The sum of squared gauges of columns, which are the rows of a matrix, for the differences of a line.
+
+    `times`: how often each counts.
 
     Of records that move from one cell to another only F F' matters: F stands for all pairs at once, F F' =
     sum p (e_i - e_j)(e_i - e_j)', if columns sum to zero and nothing is positive off the diagonal.
@@ -128,13 +135,13 @@ def mass(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: It
             raise given.wrong("is no mixture of differences of two cells")
         return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
     owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
-    for row in rows:
+    for row, often in zip(rows, times or [Fraction(1)] * len(rows), strict=True):
         column = {i: v for i, v in enumerate(row) if v}
         sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
         known = [size for size in sizes if size is not None]
         if not known:
             raise given.wrong("is no difference of neighbours")
-        total += min(known) ** 2
+        total += often * min(known) ** 2
     return total
 
 
@@ -146,17 +153,38 @@ def grams(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matri
     Raises: Refused where messages are not seen by all, or a difference is in what several parties hold.
     """
     left = found.transpose()
-    if scope != "parties":
+    if scope != PARTIES:
         inner = found * left if found.nrows() <= columns.nrows() else left * found
         return [left * (moved * found) if scope == "inputs" else inner]
-    if not frame.trust.means.alone or any(one.units for one in block.held) or not columns.nrows():
+    if not frame.trust.means.alone or not columns.nrows():
         raise Refused("bounds noise of single parties, and nobody adds any alone")
-    owner = owners(frame, [(one.shape, one.stop - one.start, one.cells) for one in block.held])
-    own = dict[str, list[int]]()
-    for row, column in enumerate(columns.tolist()):
-        names = {owner[i] for i, v in enumerate(column) if v}
-        if len(names) != 1:
-            raise Refused("bounds noise of single parties by a difference in what several of them hold")
-        own.setdefault(min(names), []).append(row)
+    own = dict[Owner, list[int]]()
+    for row, name in enumerate(_whose(frame, block, columns)):
+        own.setdefault(name, []).append(row)
     parts = [chosen_rows(left, rows) for rows in own.values()]
     return [one * one.transpose() if one.nrows() <= one.ncols() else one.transpose() * one for one in parts]
+
+
+def _whose(frame: Frame, block: Linear, columns: Matrix) -> list[Owner]:
+    """The party whose numbers each column, a row of a matrix, is a difference in; or the class whose members' it is."""
+    owner = owners(frame, [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held])
+    found = [{owner[i] for i, v in enumerate(row) if v} for row in columns.tolist()]
+    if any(len(names) != 1 for names in found):
+        raise Refused("bounds noise of single parties by a difference in what several of them hold")
+    return [min(names) for names in found]
+
+
+def sent(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix | None = None) -> list[Fraction]:
+    """How many parties each column, a row of a matrix, stands for in a bound of noise that they draw alone.
+
+    The members of a class have the same columns and vectors, one set each, and so traces and masses of them add up. A
+    vector of theirs, a column of `found`, is about what one of them holds. Elsewhere each column counts once.
+    """
+    if scope not in (PARTIES, MESSAGES) or all(max(one.copies) == 1 for _, one in block.places.values()):
+        return [Fraction(1)] * columns.nrows()
+    for one in (one for some in block.differences for one in some):
+        check_one(one.count, [(part.length, block.places[part.start][1]) for part in one.parts])
+    whose = _whose(frame, block, columns)
+    if found is not None and scope == MESSAGES and _whose(frame, block, found.transpose()) != whose:
+        raise Refused("bounds noise of single parties by vectors in what others hold")
+    return [Fraction(n) for _, n in whose]

@@ -15,10 +15,11 @@ from math import comb, isqrt
 
 from flint import arb, arb_mat, ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, chosen_rows
+from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
 from privspec.kernel.core.numbers import end, fraction
 from privspec.kernel.core.reading import Item
 from privspec.kernel.participation import PERSON, Room, spaced
+from privspec.kernel.rows import chosen_rows
 
 Gram = tuple[tuple[int, ...], ...]
 Move = dict[int, int]

@@ -21,7 +21,7 @@ from flint import arb, ctx, fmpq_mat, fmpz_mat
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.core.composition import proves
-from privspec.kernel.core.linear import Matrix, dot, read_matrix
+from privspec.kernel.core.linear import Matrix, read_matrix
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Obligation, Rules, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
@@ -44,6 +44,7 @@ from privspec.kernel.marginals import (
 )
 from privspec.kernel.participation import notes_of
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.rows import dot
 
 ROUNDED = Fraction(1, 10**4)
 """Share of its deviation by which rounding may move a number."""

@@ -161,6 +161,16 @@ def weighed(weights: list[Fraction], matrix: Rows) -> fmpq_mat:
     return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
 
 
+def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
+    """The sum of the products of two rows."""
+    return fraction((fmpq_mat(1, len(left), left) * fmpq_mat(len(right), 1, right))[0, 0])
+
+
+def chosen_rows(matrix: fmpq_mat, rows: list[int]) -> fmpq_mat:
+    """Some of the rows, in any order."""
+    return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
+
+
 def stacked(parts: list[fmpq_mat]) -> fmpq_mat:
     """Matrices of as many columns, one below the other."""
     return fmpq_mat(sum(one.nrows() for one in parts), parts[0].ncols(), [v for one in parts for v in one.entries()])

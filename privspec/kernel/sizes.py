@@ -60,7 +60,8 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[Fraction]) -> 
     known: dict[tuple[tuple[Fraction, Fraction], ...], Fraction] = {}
     found = []
     for row in moved.tolist():
-        own = tuple(sorted((abs(fraction(v)), b) for v, b in zip(row, law.scales, strict=True) if v))
+        pairs = zip(row, law.scales, release.senders, strict=True)
+        own = tuple(sorted((abs(fraction(v)), b) for v, b, n in pairs if v for _ in range(n)))
         if own not in known:
             known[own] = laplace_size(list(own), release.grid, Fraction(law.parties, law.honest))
         found.append(known[own])
@@ -193,7 +194,8 @@ def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction,
             return end((ball(probability).erfinv() * (2 * ball(square)).sqrt()).upper())
     if not law.shape.startswith("laplace") or law.parties != law.honest:
         raise Refused("no tail is known of such noise")
-    own = [(abs(fraction(v)), b) for v, b in zip(row, law.scales, strict=True) if v]
+    pairs = zip(row, law.scales, release.senders, strict=True)
+    own = [(abs(fraction(v)), b) for v, b, n in pairs if v for _ in range(n)]
     return laplace_tail(own, release.grid, 1 - probability)
 
 

@@ -14,7 +14,7 @@ from math import ceil, exp, floor, sinh, sqrt
 
 from flint import arb, ctx
 
-from privspec.kernel.allowed import largest_mu_squared, mass
+from privspec.kernel.allowed import largest_mu_squared, mass, sent
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
 from privspec.kernel.core.numbers import ball, exp_down, exp_up, rational
@@ -193,7 +193,7 @@ class LinearCurve(Curve):
         assert isinstance(release, Release)
         self.low, (bound,) = Fraction(stated(case).double()), case.claims.fields(optional=("views", "bound"))[1:]
         keys = ("scope", "loss_weights", "prices", "differences", "vectors", "slack")
-        _, _, prices, differences, *_ = bound.fields(*keys)
+        scope, _, prices, differences, *_ = bound.fields(*keys)
         if witnesses or not prices.absent or self.low < 0:
             raise bound.wrong("does not go with the share of the part")
         lines = [(one, *one.fields("requirement", "mu", "columns")) for one in differences.items()]
@@ -201,7 +201,7 @@ class LinearCurve(Curve):
         self.mass, self.rest = Fraction(alone), NONE
         for one, number, mu, given in [] if alone else lines:
             some, columns = block.differences[number.integer()], read_matrix(given, given.extents(2)[0], block.inputs)
-            size = mass(block, some, columns, one)
+            size = mass(block, some, columns, one, sent(scope.text(), case.frame, block, columns))
             if number.integer() in self.part.shared:
                 self.mass += size
             else:

@@ -49,3 +49,6 @@ class GaussianNoise(NoiseLaw):
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         return generator.standard_normal((repetitions, size)) * float(self.standard_deviation)
+
+    def approximate_sums(self, senders: Array, repetitions: int, generator: np.random.Generator) -> Array:
+        return self.approximate(len(senders), repetitions, generator) * np.sqrt(senders)

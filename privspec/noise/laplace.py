@@ -72,6 +72,10 @@ class LaplaceNoise(NoiseLaw):
         scales = np.array([float(s) for s in self._each(size)])
         return np.asarray(generator.laplace(size=(repetitions, size)) * scales)
 
+    def approximate_sums(self, senders: Array, repetitions: int, generator: np.random.Generator) -> Array:
+        rising, falling = generator.gamma(senders, size=(2, repetitions, len(senders)))
+        return np.asarray((rising - falling) * np.array([float(s) for s in self._each(len(senders))]))
+
 
 def _box_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], boxes: BoxDifferences, step: Fraction

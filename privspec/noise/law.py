@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import Differences
@@ -85,6 +86,13 @@ class NoiseLaw(ABC):
     @abstractmethod
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """Floating-point noise (repetitions, size): simulation only, never a release."""
+
+    def approximate_sums(self, senders: Array, repetitions: int, generator: np.random.Generator) -> Array:
+        """The same of sums of the noise of so many `senders` (k,) each: (repetitions, k).
+
+        Raises: InternalError for laws that no class of parties draws.
+        """
+        raise InternalError(f"sums of {self.family} noise")
 
 
 def l2_sensitivity_up(strategy: DyadicMatrix, differences: programs.Differences) -> Fraction:

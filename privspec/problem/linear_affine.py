@@ -22,7 +22,8 @@ from privspec.kernel.core.linear import Places
 from privspec.kernel.participation import Alike
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
-from privspec.model.neighbours import InputBlock, Spaced
+from privspec.model.neighbours import InputBlock, ReplacingOneOf, Spaced
+from privspec.model.requirements import Requirement
 
 Whole = NDArray[np.int64]
 
@@ -143,14 +144,24 @@ class Layout:
 
     @classmethod
     def of(cls, model: Model) -> Layout:
-        """Every large input of numbers in one class; laid out where each party's message is seen or has its figure."""
-        told_apart = model.trust.alone or any(
-            isinstance(r.measure, Personalised) or isinstance(r.neighbours, Spaced) for r in model.requirements
+        """Every large input of numbers in one class; laid out where each party has its figure, or is not by itself."""
+        told_apart = any(
+            isinstance(r.measure, Personalised)
+            or isinstance(r.neighbours, Spaced)
+            or (model.trust.alone and _of_several(r, model.blocks))
+            for r in model.requirements
         )
-        found = []
+        found, together = [], dict[str | None, list[InputBlock]]()
         for block in model.blocks:
-            shape, whole = block.type.shape, told_apart or block.layout == "cells"
-            laid_out = whole or not shape or min(shape[0] * FROM, block.size) < FROM
+            together.setdefault(block.index, []).append(block)
+        for block in model.blocks:
+            shape, size, whole = block.type.shape, block.size, told_apart or block.layout == "cells"
+            if model.trust.alone:
+                # a party sends what depends on all that it holds, and is of one class there
+                joined = together[block.index] if block.index else [block]
+                whole = whole or any(one.layout == "cells" for one in joined) or (not block.index and shape != (size,))
+                size = max(one.size for one in joined)
+            laid_out = whole or not shape or min(shape[0] * FROM, size) < FROM
             length = block.size if laid_out else block.size // shape[0]
             partition = None if laid_out else Partition.single(shape[0])
             found.append(Share(block.name, block.index, block.start, block.stop, length, partition))
@@ -225,6 +236,16 @@ class Layout:
     def _together(self, names: Sequence[str]) -> set[str]:
         indices = {share.index for share in self.shares if share.name in names} - {None}
         return {*names, *(share.name for share in self.shares if share.index in indices)}
+
+
+def _of_several(line: Requirement, blocks: Sequence[InputBlock]) -> bool:
+    """Whether what changes in numbers at once may be held by several parties."""
+    relation = line.neighbours
+    each = [own for own, _ in relation.joined] if isinstance(relation, ReplacingOneOf) else [relation]
+    held = [block for block in blocks if block.name in line.wrt and block.layout != "cells"]
+    return any(one.group > 1 for one in each) or any(
+        relation.length(block) > (block.party_length if block.index else 1) for block in held
+    )
 
 
 class SplitError(Exception):

@@ -17,7 +17,11 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import multiply
 from privspec.execute.data import read_inputs
-from privspec.families.linear.execution import read_executed
+from privspec.execute.family import Circumstances, Simulation
+from privspec.families.linear.execution import LinearMechanism, output_deviations, read_executed
+from privspec.families.linear.messages import Parts
+from privspec.kernel import judge
+from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import linear_affine
 from privspec.problem.linear_lowering import Lowered, lowered
 from tests.families.specs import Array, model_of, spec
@@ -253,6 +257,144 @@ def test_sums_are_exact_where_doubles_are_not() -> None:
     (sum_,) = read_inputs(executed.inputs, {"x": values}).fractions()
     grid = executed.inputs[0].step
     assert sum_ == sum((round(Fraction(v) / grid) * grid for v in values.tolist()), Fraction(0))
+
+
+# --- parties who trust nobody -----------------------------------------------------------------------------
+
+LOCAL = """parties:
+  p in 1..{count}
+{parties}variables:
+  input x[p] in {domain}
+{inputs}  intermediate y
+  output O
+background:
+  y = {y}
+loss: {loss}
+privacy:
+  {privacy}
+options:
+  trust nobody
+{options}"""
+
+
+def alone(
+    domain: str = "[0, 1]^3", y: str = "mean(x)", privacy: str = "O is 1-GDP wrt x, replacing one p", **more: str
+) -> str:
+    """A spec of parties each of whom sends noisy answers of its own."""
+    known = {"count": "12", "parties": "", "inputs": "", "loss": "E[ ||O - y||^2 ]", "options": ""}
+    return LOCAL.format(domain=domain, y=y, privacy=privacy, **(known | more))
+
+
+TWO_SETS = "O is 1-{0} wrt x, replacing one p\n  O is 0.5-{0} wrt z, replacing one q"
+OTHERS = {"parties": "  q in 1..16\n", "inputs": "  input z[q] in [0, 2]^3\n", "y": "sum(x) + 3 * sum(z)"}
+OWN = {"inputs": "  input z[p] in [0, 2]\n", "y": "[sum(x[p, 1] for p), sum(z)]"}
+WEIGHTS = "sum(x[p] for p in 1..4) + 2 * sum(x[p] for p in 5..12)"
+PURE = "O is 1-DP wrt x, replacing one p"
+SENT = {
+    "numbers": alone("[0, 1]", "sum(x)"),
+    "numbers, pure": alone("[0, 1]", "sum(x)", PURE),
+    "whole numbers, pure": alone("0..3", "sum(x)", PURE),
+    "fifty pairs": alone("[0, 1]^2", count="50"),
+    "five hundred pairs": alone("[0, 1]^2", count="500"),
+    "vectors": alone(),
+    "vectors, pure": alone(privacy=PURE),
+    "vectors, zCDP": alone(privacy="O is 1-zCDP wrt x, replacing one p"),
+    "vectors, delta": alone(privacy="O is (0.5, 1e-6)-DP wrt x, replacing one p"),
+    "adding": alone(privacy="O is 1-GDP wrt x, adding or removing one p"),
+    "one entry": alone(privacy="O is 1-GDP wrt x, replacing one entry"),
+    "running totals": alone(y="prefix_sums(sum(x))"),
+    "weights": alone(y=WEIGHTS),
+    "weights, pure": alone(y=WEIGHTS, privacy=PURE),
+    "balls": alone("l2_ball(2, 3)"),
+    "two inputs": alone(privacy="O is 1-GDP wrt (x, z), replacing one p", **OWN),
+    "two inputs, pure": alone(privacy="O is 1-DP wrt (x, z), replacing one p", **OWN),
+    "two sets": alone(privacy=TWO_SETS.format("GDP"), **OTHERS),
+    "two sets, pure": alone(privacy=TWO_SETS.format("DP"), **OTHERS),
+    "noise at inputs": alone(options="  noise at x\n"),
+    "worst": alone(loss="max(E[ (O[j] - y[j])^2 ] for j in 1..3)"),
+    "sizes": alone("[0, 1]", "sum(x)", loss="E[ |O - y| ]"),
+    "sizes, pure": alone("[0, 1]", "sum(x)", PURE, loss="E[ |O - y| ]"),
+    "an accuracy line": alone("[0, 1]", "sum(x)", options="accuracy: E[ (O - y)^2 ] <= 13\n"),
+    "no parties": spec(X, "y = sum(x)", options="trust nobody"),
+}
+
+
+LONG = "five hundred pairs"
+"""A thousand numbers, one by one."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == LONG)) for name in SENT])
+def test_alike_parties_are_solved_once(name: str) -> None:
+    """In classes and laid out: the loss, bound and guarantees, but for what a solver leaves."""
+    found, plain = solved(SENT[name], 2), solved(SENT[name], 10**9)
+    assert found["problem"]["blocks"][0]["held"][0]["units"]
+    assert not plain["problem"]["blocks"][0]["held"][0]["units"]
+    assert found["status"] == plain["status"]
+    tolerance = 1e-7 if name.startswith(("weights", "two sets")) else 1e-9
+    for key in ("value", "lower_bound"):
+        assert found["loss"][key] == pytest.approx(plain["loss"][key], rel=tolerance)
+    for own, other in zip(found["guarantees"], plain["guarantees"], strict=True):
+        for key, figure in own["achieved"].items():
+            assert float(figure) == pytest.approx(float(other["achieved"][key]), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        "O is 1-GDP wrt x, replacing up to 2 p",
+        "O is 1-GDP wrt x, replacing everything",
+        "O is 1-GDP wrt x, replacing up to 2 entries",
+    ],
+)
+def test_what_several_parties_hold_is_not_one_partys(privacy: str) -> None:
+    assert classes(both(alone(privacy=privacy))[0]) == [None]
+
+
+def test_inputs_of_one_set_are_of_the_same_classes() -> None:
+    """However few numbers one of them has; of others it is told apart."""
+    text = alone(privacy=TWO_SETS.format("GDP"), **OTHERS).replace("sum(x) +", "sum(x[p] * p for p) +")
+    assert classes(both(text)[0]) == [None, 1]
+    with alike_from(36):
+        assert classes(lowered(model_of(alone(privacy="O is 1-GDP wrt (x, z), replacing one p", **OWN)))) == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["vectors", "weights, pure", "two inputs", "two sets", "whole numbers, pure"])
+def test_a_run_adds_up_messages_each_with_noise(name: str) -> None:
+    """Averages and deviations over runs, of exact and of floating-point noise; the messages of parties add up alike."""
+    plan = solved(SENT[name], 2)
+    dice = np.random.default_rng(5)
+    mechanism = LinearMechanism.of_plan(plan)
+    data = {one.held.name: dice.integers(0, 2, one.held.shape) for one in mechanism.executed.inputs}
+    with alike_from(2):
+        model = model_of(SENT[name])
+        target = spread(lowered(model))
+    aim = target @ np.concatenate([own.ravel() for own in data.values()])
+    scale = output_deviations(mechanism.executed)
+    assert scale is not None
+    for draws, approximate in ((300, False), (4000, True)):
+        found = (mechanism.simulate(Simulation(draws, 3, data, approximate)) - aim) / scale
+        assert np.abs(found.mean(axis=0)).max() < 5 / draws**0.5
+        assert found.var(axis=0) == pytest.approx(1, abs=8 / draws**0.5)
+    randomness, sums, parts = SimulationRandomness(7), [], Parts(mechanism.executed, "nobody")
+    for _ in range(60):
+        messages = []
+        for number, party in enumerate(parts.names):
+            place, inputs = parts.held(number)
+            own = {one.held.name: data[one.held.name][place : place + 1] for one in inputs}
+            sent = mechanism.of_party(party).read(own, Circumstances()).draw(randomness)
+            messages.append({"plan_sha256": plan["digest"], "outputs": sent.outputs})
+        sums.append((mechanism.combine(plan["digest"], messages).outputs["O"].ravel() - aim) / scale)
+    assert np.abs(np.mean(sums, axis=0)).max() < 5 / 60**0.5
+    assert np.var(sums, axis=0) == pytest.approx(1, abs=8 / 60**0.5)
+
+
+def test_a_hundred_thousand_households() -> None:
+    for measure in ("1-GDP", "1-DP"):
+        text = alone("[0, 5]^24", privacy=f"O is {measure} wrt x, replacing one p", count="100000")
+        plan = solved(text, 512)
+        assert plan["mechanism"]["executed"]["strategy"]["shape"] == [24, 24]
+        said = [claim.text for claim in judge(json.dumps(plan)).claims if claim.name == "view"]
+        assert said == ["whoever sees O sees all 2400000 messages"]
 
 
 # --- a million ------------------------------------------------------------------------------------------

@@ -140,6 +140,11 @@ SPECS = {
     "vectors": spec("input x in [0, 1]^(12, 2); intermediate y; output O", "y = sum(x)",
                     privacy="O is 1-GDP wrt x, replacing one record"),
     "parties": PARTY.format(domain="[0, 1]", first="", y="[sum(v), sum(z[p] for p in 1..4)]"),
+    "alone": PARTY.format(domain="[0, 1]", first="", y="[sum(v), sum(z[p] for p in 1..4)]") + "options: trust nobody",
+    "one number each": spec(X, SUMS, options="trust nobody"),
+    "one number each, pure": spec(
+        X, "y = sum(x)", privacy="O is 1-DP wrt x, replacing one entry", options="trust nobody"
+    ),
     "sites": spec(X, SUMS, options="noise at x"),
     "table": spec("input x in [0, 1]^12; input t in table(a in 0..2); intermediate y; intermediate h; "
                   "output O; output H",
@@ -244,6 +249,42 @@ def alone(plan: dict[str, Any]) -> None:
     }
 
 
+def one_message_of_two_classes(plan: dict[str, Any]) -> None:
+    """An answer that is the sum of those of two classes."""
+    rows = plan["mechanism"]["executed"]["strategy"]["rows"]
+    width = plan["mechanism"]["executed"]["strategy"]["shape"][1]
+    first = next(i for i in range(0, len(rows), width) if rows[i])
+    rows[first + 1] = rows[first]
+
+
+def in_difference(*path: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]]:
+    def setting(value: Any) -> Callable[[dict[str, Any]], None]:
+        def change(plan: dict[str, Any]) -> None:
+            found: Any = plan["problem"]["blocks"][0]["differences"][0][0]
+            for key in path[:-1]:
+                found = found[key]
+            found[path[-1]] = value
+
+        return change
+
+    return setting
+
+
+def other_classes_of_one_input(plan: dict[str, Any]) -> None:
+    """The first input of the parties has its classes where the second has others, as many and as large."""
+    plan["problem"]["blocks"][0]["held"][1]["units"] |= {"counts": numbers(2, 8, 2), "classes": numbers(0, 1, 0)}
+
+
+def one_sender(plan: dict[str, Any]) -> None:
+    """The loss of noise that one of each class draws."""
+    plan["loss"]["value"] /= 12
+
+
+def any_value(plan: dict[str, Any]) -> None:
+    """All numbers are one party's, of which any value may be another."""
+    plan["problem"]["obligations"][0]["measure"]["name"] = "epsilon-LDP"
+
+
 ATTACKS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "a count lowered": ("entry", classes((3, 8), (0, 1)), "not of all units"),
     "a count raised": ("entry", classes((5, 8), (0, 1)), "not of all units"),
@@ -262,6 +303,13 @@ ATTACKS: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "a strategy of every number": ("entry", wide_strategy, "not what the problem"),
     "fewer copies under everything": ("everything", classes((1, 8), (0, 1)), "not of all units"),
     "units added up that each party sends": ("entry", nobody, "more than one party|hides"),
+    "a message of two classes": ("alone", one_message_of_two_classes, "more than one party"),
+    "a message of two numbers": ("one number each", one_message_of_two_classes, "more than one party"),
+    "two who trust nobody": ("alone", in_difference("count")(2), "what several parties hold"),
+    "all who trust nobody": ("one number each", in_difference("parts", 0, "length")(12), "what several parties hold"),
+    "classes of one input of theirs": ("alone", other_classes_of_one_input, "not those of its parties"),
+    "noise that one of each class draws": ("alone", one_sender, "loss"),
+    "numbers of one party in classes": ("one number each, pure", any_value, "not those of its parties"),
     "less noise at fewer places": ("sites", site(4, 7), "sites: "),
     "a place without a class": ("sites", site(12), "of the size of its inputs"),
     "a place of no numbers": ("sites", site(0, 12), "of the size of its inputs"),

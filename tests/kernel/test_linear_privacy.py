@@ -217,7 +217,7 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
     plain: dict[str, Any] = {
         "steps": (F(1, 4),), "strategy": fmpq_mat(rows), "noise": noise, "grid": F(1, 4),
         "of_inputs": False, "reconstruction": fmpq_mat(rebuilt), "output_grid": F(1, 4),
-        "round_outputs": False,
+        "round_outputs": False, "senders": (1,) * k,
     }  # fmt: skip
     return Release(problem, **(plain | changed))
 

@@ -22,6 +22,8 @@ from privspec.solvers.programs import NotSpecialError, SolverError
 
 SAME = 1e-8
 """Relative difference up to which two losses are the same."""
+OPTIMAL = 1e-6
+"""Share of a loss by which its bound may be lower, to be called optimal."""
 COMPARED_SIZE = 600
 """Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
 FEW = 10
@@ -72,9 +74,13 @@ def choose(problem: Problem) -> Choice | Infeasible:
 
 
 def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
-    """Sorted candidates, but of losses that differ by round-off alone the one offered first leads: it is plainer."""
+    """Sorted candidates, but of losses that differ by round-off alone the one offered first leads: it is plainer.
+
+    Or the first that is known to be as good as any.
+    """
     best = [c for c in possible if c.loss <= possible[0].loss * (1 + SAME)]
-    first = min(best, key=offered.index)
+    proved = [c for c in best if c.lower_bound is not None and c.lower_bound >= c.loss * (1 - OPTIMAL)]
+    first = min(proved or best, key=offered.index)
     return [first, *(c for c in possible if c is not first)]
 
 

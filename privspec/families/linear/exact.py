@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import accuracy_json, float_down
 from privspec.families.exposures import inverse_root
@@ -168,7 +168,8 @@ class Stated:
     def _places(self) -> list[str] | None:
         """Where Laplace noise enters: at one place, or at all inputs, outputs or places named."""
         block, nothing = self.release.problem, Item(None, "sites")
-        inputs = [one.name for one in block.held if max(block.places[one.start][1].copies) == 1]
+        alone = max(self.release.senders) > 1
+        inputs = [one.name for one in block.held if alone or max(block.places[one.start][1].copies) == 1]
         groups = [inputs, [one.name for one in block.released]]
         if block.sites is not None:
             groups = [[name for name, *_ in block.sites]]
@@ -254,8 +255,10 @@ def bound_witness(
     guide = dual.guide
     if guide is None:
         inputs = mechanism.release.inputs_matrix
-        deviations = np.sqrt(mechanism.release.row_variances())
         messages = dual.scope == "messages" and inputs is not None
+        # what a party sends has its own noise only
+        release = replace(mechanism.release, senders=None) if messages else mechanism.release
+        deviations = np.sqrt(release.row_variances())
         root = inputs.to_float() if messages and inputs is not None else mechanism.release.output_map(system.target)
         guide = root * deviations
     scene = Scene(dual.scope, system.target, rows, weights, maps, guide, dual.owners)

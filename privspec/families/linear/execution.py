@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
 from privspec.execute.budget import Spend
-from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
+from privspec.execute.data import Grid, data_rules, place_entries, read_inputs, read_values
 from privspec.execute.family import (
     Circumstances,
     Drawn,
@@ -33,13 +33,13 @@ from privspec.execute.family import (
     readable_plan,
     refuse_long_simulation,
 )
-from privspec.families.linear.messages import Parts, PartyMechanism, combined
-from privspec.kernel.core.linear import Held, Matrix, Release, chosen_rows, read_linear, read_release
+from privspec.families.linear.messages import Parts, PartyMechanism, combined, sent
+from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import Seen, reached
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.rows import Intervals, Rows, doubles, laid_out
+from privspec.kernel.rows import Intervals, Rows, chosen_rows, doubles, laid_out
 from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
@@ -103,6 +103,23 @@ class Executed:
                 raise UsageError.of("PS0824", why, help=f"give {listed}")
             offset = offset + _floats(map_) @ value.reshape(-1)
         return replace(self, offset=offset)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether members of a class send the same answers, each of what it holds and with noise of its own."""
+        return max(self.release.senders) > 1
+
+    def noise_variances(self) -> Array:
+        """The variances of the noise in the answers (k,), or in the sums of what is sent."""
+        each = self.noise.row_variances(self.strategy.shape[0], self.release.grid)
+        return np.asarray(each * np.array(self.release.senders))
+
+    def approximate_noise(self, repetitions: int, seed: int) -> Array:
+        """Floating-point noise in the same (repetitions, k): simulation only."""
+        senders, generator = np.array(self.release.senders), np.random.default_rng(seed)
+        if not self.repeated:
+            return self.noise.approximate(len(senders), repetitions, generator)
+        return self.noise.approximate_sums(senders, repetitions, generator)
 
     @property
     def vectors(self) -> int:
@@ -200,24 +217,33 @@ def _floats(matrix: Rows) -> Array:
 # --- from a base vector to what is released -------------------------------------------------------
 
 
-def draw(executed: Executed, base: ExactVector, randomness: Randomness) -> Array:
+Base: TypeAlias = ExactVector | list[NDArray[Any]]
+"""The base vector; or of each input the entries, where every party sends what depends on its own."""
+
+
+def draw(executed: Executed, base: Base, randomness: Randomness) -> Array:
     """One draw of the mechanism at a base vector.
 
     Returns: released numbers (m,), multiples of the output grid.
     """
-    return np.asarray(_draws(executed, _answers(executed, base), randomness, 1)[0])
+    return np.asarray(_draws(executed, base, randomness, 1)[0])
 
 
-def _answers(executed: Executed, base: ExactVector) -> list[ExactVector]:
-    """Strategy answers, for each number of the vectors in turn."""
+def _answers(executed: Executed, base: Base) -> list[ExactVector]:
+    """Strategy answers, for each number of the vectors in turn; or their sums."""
     each = executed.vectors
+    if not isinstance(base, ExactVector):
+        base = _placed(executed, base)
     parts = [base] if each == 1 else [ExactVector(base.numerators[i::each], base.denominator) for i in range(each)]
     return [multiply(executed.strategy, part) for part in parts]
 
 
-def _draws(executed: Executed, answers: list[ExactVector], randomness: Randomness, repetitions: int) -> Array:
+def _draws(executed: Executed, base: Base, randomness: Randomness, repetitions: int) -> Array:
     """Released numbers (repetitions, all of them)."""
-    step = _round_outputs if executed.release.round_outputs else _noisy
+    if not isinstance(base, ExactVector):
+        drawn = [sent(executed, base, randomness) for _ in range(repetitions)]
+        return post_process(executed, np.stack([_to_float(one, executed.release.grid) for one in drawn]))
+    step, answers = _round_outputs if executed.release.round_outputs else _noisy, _answers(executed, base)
     found = np.stack([step(executed, own, randomness) for _ in range(repetitions) for own in answers])
     return executed.laid_out(found if executed.release.round_outputs else post_process(executed, found))
 
@@ -248,8 +274,7 @@ def output_deviations(executed: Executed) -> Array | None:
         if rows * len(executed.target) > DEVIATIONS_LIMIT:
             return None
         noise = executed.target @ noise
-    variances = executed.noise.row_variances(rows, executed.release.grid)
-    deviations = np.sqrt(np.einsum("ij,ij,j->i", noise, noise, variances))
+    deviations = np.sqrt(np.einsum("ij,ij,j->i", noise, noise, executed.noise_variances()))
     return np.array([float(f"{deviation:.6g}") for deviation in deviations.tolist()])
 
 
@@ -291,9 +316,17 @@ def _round_outputs(executed: Executed, answers: ExactVector, randomness: Randomn
         bits *= 2
 
 
-def origin(executed: Executed) -> ExactVector:
+def origin(executed: Executed) -> Base:
     """The base vector of data that are all zero (clipped to the domain), or of an empty table."""
-    return ExactVector.joined([place_entries(one, np.zeros(one.size)) for one in executed.inputs])
+    return _base(executed, [np.zeros(one.size) for one in executed.inputs])
+
+
+def _base(executed: Executed, values: list[NDArray[Any]]) -> Base:
+    return values if executed.repeated else _placed(executed, values)
+
+
+def _placed(executed: Executed, values: list[NDArray[Any]]) -> ExactVector:
+    return ExactVector.joined([place_entries(*pair) for pair in zip(executed.inputs, values, strict=True)])
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -365,7 +398,7 @@ class LinearMechanism(FamilyMechanism):
         Raises: DataError; UsageError PS0824.
         """
         ready = replace(self, executed=self.executed.given(circumstances.constants))
-        base = read_inputs(self.executed.inputs, data, circumstances)
+        base = _base(self.executed, read_values(self.executed.inputs, data, circumstances))
         added = (
             f"{name}: a public value given at this run, added after the noise"
             for name, _, _ in self.executed.release.problem.constants
@@ -377,34 +410,35 @@ class LinearMechanism(FamilyMechanism):
         executed, rows = self.executed, self.executed.strategy.shape[0]
         if rows * draws * executed.vectors > DEVIATIONS_LIMIT:
             return {}
-        noise = executed.noise.approximate(rows, draws * executed.vectors, np.random.default_rng(seed))
+        noise = executed.approximate_noise(draws * executed.vectors, seed)
         rebuilt = noise @ executed.reconstruction.to_float().T
         return executed.split(executed.laid_out(rebuilt @ executed.target.T if executed.release.of_inputs else rebuilt))
 
     def simulate(self, asked: Simulation) -> Array:
         """Draws at a base vector, by default that of data that are all zero."""
-        executed, base = self.executed, asked.base
-        if isinstance(base, Mapping):
-            base = read_inputs(executed.inputs, base)
-        base = origin(executed) if base is None else base
-        answers, rows = _answers(executed, base), executed.strategy.shape[0] * executed.vectors
+        executed = self.executed
+        rows = sum(executed.release.senders) * executed.vectors
+        if isinstance(asked.base, ExactVector) and not executed.repeated:
+            base: Base = asked.base
+        else:
+            data = asked.data
+            base = origin(executed) if data is None else _base(executed, read_values(executed.inputs, data))
         if asked.approximate:
-            draws = asked.repetitions * executed.vectors
-            noise = executed.noise.approximate(executed.strategy.shape[0], draws, np.random.default_rng(asked.seed))
-            whole = np.tile(np.stack([own.to_float() for own in answers]), (asked.repetitions, 1))
+            noise = executed.approximate_noise(asked.repetitions * executed.vectors, asked.seed)
+            whole = np.tile(np.stack([own.to_float() for own in _answers(executed, base)]), (asked.repetitions, 1))
             return executed.laid_out(post_process(executed, whole + noise))
         refuse_long_simulation(
             asked.repetitions * rows,
             f"{asked.repetitions} exact draws of {rows} numbers",
             "pass approximate=True: floating-point noise, good enough for a simulation",
         )
-        return _draws(executed, answers, SimulationRandomness(asked.seed), asked.repetitions)
+        return _draws(executed, base, SimulationRandomness(asked.seed), asked.repetitions)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _BaseVector(Secret):
     mechanism: LinearMechanism
-    base: ExactVector
+    base: Base
     rules: tuple[str, ...]
 
     def draw(self, randomness: Randomness) -> Drawn:

@@ -127,7 +127,7 @@ def offered(
         default every output with the covariance of all; bound, a lower bound, by default the solution's own.
     """
     name, reason, among = words
-    root = release.output_map(problem.system.target)
+    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
     variance = np.sum(root**2, axis=1)
     full = (
         {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
@@ -346,7 +346,9 @@ def _messages(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ca
     identity = np.eye(n)
     sites = tuple(Site(block.name, identity[:, block.start : block.stop]) for block in problem.model.blocks)
     views = tuple(replace(view, rows=None) for view in problem.views(budgets))
-    program = GaussianProgram(identity, problem.loss(problem.errors), views, sites)
+    # noise on a number is added by every party of its class
+    senders = problem.senders(identity)
+    program = GaussianProgram(identity, problem.loss(problem.errors * np.sqrt(senders)), views, sites)
     solution = solved(problem, program)
     assert solution.variances is not None
     deviations = np.sqrt(np.concatenate(solution.variances))
@@ -355,13 +357,14 @@ def _messages(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Ca
     strategy = identity / deviations[:, None]
     dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
     bound = lower_bound(program, dual, np.diag(deviations))
-    release = exact_gaussian(strategy, None, np.diag(deviations), (n,) * len(system.views), system.views)
+    blocks = (n,) * len(system.views)
+    release = exact_gaussian(strategy, None, np.diag(deviations), blocks, system.views, senders=senders)
     words = (
         "noise by each party on its own values",
         "the least loss of Gaussian noise that each party adds alone",
         "independent Gaussian noise on each party's own values",
     )
-    point = Dual(dual, budgets, "messages")
+    point = Dual(_of_one(dual, senders), budgets, "messages")
     return offered(problem, rule, solution, release, point, words, _described(sites, solution), bound)
 
 
@@ -372,6 +375,15 @@ def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
         for part, w in zip(dual.differences, dual.weights, strict=True)
     )
     return replace(dual, weights=weights)
+
+
+def _of_one(dual: DualPoint, senders: Array) -> DualPoint:
+    """With the weights of one party each: those of a class have its weight in equal shares."""
+    shared = tuple(
+        w / senders[sparse.csc_array(part).indices[sparse.csc_array(part).indptr[:-1]]]
+        for part, w in zip(dual.differences, dual.weights, strict=True)
+    )
+    return replace(dual, weights=shared)
 
 
 def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:

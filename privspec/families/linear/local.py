@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from privspec.core.records import dataclass, replace
 from privspec.families.linear.gaussian import correlated_program, offered, solved
 from privspec.families.linear.problem import Problem
-from privspec.families.linear.release import Candidate, Dual, exact_gaussian, output_grid
+from privspec.families.linear.release import Candidate, Dual, exact_gaussian
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -36,18 +36,21 @@ AMONG = "Gaussian noise that each party draws alone"
 
 
 def parties_of(problem: Problem) -> list[Indices] | None:
-    """The coordinates that each party holds; None where none holds several, inputs are whole, or they are too many."""
-    layout, found = problem.system.lowered.layout, list[list[Indices]]()
+    """The coordinates that each party holds, or the parties of a class; None where none holds several.
+
+    Nor where inputs are whole, or they are too many.
+    """
+    layout, sets = problem.system.lowered.layout, dict[str, list[list[Indices]]]()
     for node in problem.model.inputs:
         if node.index is None:
             return None
         at, share = layout.places[node.name]
-        count = problem.model.parties[node.index].size
-        found.append(list(np.arange(at, at + share.width, dtype=np.intp).reshape(count, -1)))
-    if len({node.index for node in problem.model.inputs}) != 1 or problem.system.inputs_count > MOST:
-        return None
-    joined = [np.concatenate(parts) for parts in zip(*found, strict=True)]
-    return joined if len(joined[0]) > 1 else None
+        count = problem.model.parties[node.index].size if share.partition is None else share.partition.number
+        own = np.arange(at, at + share.width, dtype=np.intp).reshape(count, -1)
+        sets.setdefault(node.index, []).append(list(own))
+    joined = [np.concatenate(parts) for found in sets.values() for parts in zip(*found, strict=True)]
+    several = max(map(len, joined)) > 1 and problem.system.inputs_count <= MOST
+    return joined if several else None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,15 +82,16 @@ def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Non
     strategy = np.zeros((sum(len(one.strategy) for one in alone), system.inputs_count))
     strategy[:, np.concatenate(parties)] = block_diag(*(one.strategy for one in alone))
     outputs = np.hstack([system.target[:, own] @ one.inverse for own, one in zip(parties, alone, strict=True)])
-    release = exact_gaussian(strategy, outputs, None, (len(strategy),) * len(system.views), system.views)
-    release = replace(release, output_grid=output_grid(np.linalg.norm(outputs, axis=1)))
+    senders, blocks = problem.senders(strategy), (len(strategy),) * len(system.views)
+    release = exact_gaussian(strategy, outputs, None, blocks, system.views, senders=senders)
     rule = problem.verdict(("gaussian",), None, curator=False)
     words = (NAME, "the least loss of Gaussian noise that each party draws alone", AMONG)
     owner = np.empty(system.inputs_count, dtype=np.intp)
     for number, own in enumerate(parties):
         owner[own] = number
     point = _together(parties, alone, system.inputs_count)
-    bound = sum(one.nuclear**2 / one.mass for one in alone)
+    copies = system.lowered.layout.copies
+    bound = sum(copies[own[0]] * one.nuclear**2 / one.mass for own, one in zip(parties, alone, strict=True))
     whole = solved(problem, correlated_program(problem, budgets))
     dual = Dual(point, budgets, "parties", owners=owner)
     return offered(problem, rule, whole, release, dual, words, bound=bound * (1 - 1e-9))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
+from math import lcm
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
-from privspec.execute.data import Grid, data_rules, read_inputs
+from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
 from privspec.execute.family import (
     MESSAGE,
     PARTY,
@@ -29,7 +30,6 @@ from privspec.execute.family import (
 from privspec.execute.keeper import refuse
 from privspec.families.linear.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import Held, Release
-from privspec.kernel.participation import Alike
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
 from privspec.noise.shares import Shares, on_points
@@ -151,9 +151,19 @@ class Parts:
         for one in inputs:
             at, alike = self.executed.release.problem.places[one.held.start]
             size = one.size // one.held.shape[0]
-            start = at + number * size if alike.counts == (1,) else at + _class(alike, number) * size
+            start = at + number * size if alike.counts == (1,) else at + self._class(one.held.start, number) * size
             found.append(np.arange(start, start + size, dtype=np.intp))
         return np.concatenate(found)
+
+    def _class(self, start: int, number: int) -> int:
+        """The class of the unit at a place of the input that starts there."""
+        _, alike = self.executed.release.problem.places[start]
+        return alike.classes[int(np.searchsorted(self._ends[start], number, side="right"))]
+
+    @cached_property
+    def _ends(self) -> Mapping[int, NDArray[np.intp]]:
+        """Where the runs of units of one class end, by the start of each input."""
+        return {start: np.cumsum(one.counts) for start, (_, one) in self.executed.release.problem.places.items()}
 
     def rows(self, number: int) -> NDArray[np.intp]:
         """The answers that a party sends: all sums, or those that depend on its values, the first those of none."""
@@ -196,9 +206,60 @@ def _largest(held: Held) -> Fraction:
     return max(abs(held.lower), abs(held.upper))
 
 
-def _class(alike: Alike, number: int) -> int:
-    """The class of the unit at a place."""
-    return int(np.repeat(alike.classes, alike.counts)[number])
+AT_ONCE = 2**17
+"""Answers of parties who count alike that are worked out and drawn at once."""
+
+
+def sent(run: Run, values: Sequence[NDArray[Any]], randomness: Randomness) -> Integers:
+    """The sums of what all parties send, each its answers with noise of its own, in steps of the lattice.
+
+    Args: values, of each input what `read_values` reads.
+    """
+    matrix, law, grid = run.strategy, run.noise, run.release.grid
+    found, used = integers([0] * matrix.shape[0]), matrix.integers != 0
+    for inputs, columns, members in _classes(run):
+        rows = np.flatnonzero(used[:, columns].any(axis=1))
+        own = DyadicMatrix(np.ascontiguousarray(matrix.integers[np.ix_(rows, columns)]), matrix.exponent)
+        each = max(AT_ONCE // max(len(columns), len(rows), 1), 1)
+        for start in range(0, len(members) if len(rows) else 0, each):
+            some = members[start : start + each]
+            held = [place_entries(one, values[i].reshape(-1, size)[some].ravel()) for i, one, size in inputs]
+            base = _beside(
+                [part.numerators.reshape(len(some), -1) for part in held], [part.denominator for part in held]
+            )
+            answers = multiply(own, ExactVector(base.numerators.T, base.denominator))
+            for parts in [[k] for k in range(len(rows))] if law.separate else [list(range(len(rows)))]:
+                asked = ExactVector(answers.numerators[parts].ravel(), answers.denominator)
+                noisy = law.part(rows[parts]).release(asked, grid, randomness)
+                found[rows[parts]] += noisy.reshape(len(parts), -1).sum(axis=1)
+    none = np.flatnonzero(~used.any(axis=1))
+    if len(none):
+        found[none] = law.part(none).release(ExactVector(integers([0] * len(none)), 1), grid, randomness)
+    return found
+
+
+def _beside(parts: list[Integers], below: list[int]) -> ExactVector:
+    """Arrays (members, numbers) over denominators, one beside the other over one."""
+    whole = lcm(*below)
+    return ExactVector(np.hstack([part * (whole // own) for part, own in zip(parts, below, strict=True)]), whole)
+
+
+def _classes(run: Run) -> Iterator[tuple[list[tuple[int, Grid, int]], NDArray[np.intp], NDArray[np.intp]]]:
+    """For each class of parties its inputs, with their places and how many numbers a member holds; and its coordinates.
+
+    Then which parties its members are. What is laid out is one member's.
+    """
+    places, sets = run.release.problem.places, dict[str, list[tuple[int, Grid]]]()
+    for i, one in enumerate(run.inputs):
+        sets.setdefault(f"{one.index}," if one.index else one.held.name, []).append((i, one))
+    for some in sets.values():
+        alike = places[some[0][1].held.start][1]
+        labels = np.repeat(alike.classes, alike.counts)
+        for kind in range(len(alike.copies)):
+            own = [(i, one, *places[one.held.start]) for i, one in some]
+            columns = [np.arange(at + kind * each.length, at + (kind + 1) * each.length) for _, _, at, each in own]
+            inputs = [(i, replace(one, held=replace(one.held, units=None)), each.length) for i, one, _, each in own]
+            yield inputs, np.concatenate(columns), np.flatnonzero(labels == kind)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -296,8 +357,8 @@ def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
     answers = integers([0] * whole.executed.strategy.shape[0])
     if parts.sums:
         answers[:] = added(list(found.values()), parts.bits)
-    for number, sent in found.items() if not parts.sums else ():
-        answers[parts.rows(number)] = sent
+    for number, own in found.items() if not parts.sums else ():
+        answers[parts.rows(number)] += integers(own)
     return answers
 
 

@@ -61,6 +61,13 @@ class Problem:
         """Whether what each party sends is seen by all."""
         return self.model.trust.alone
 
+    def senders(self, strategy: Array) -> Array:
+        """How many parties send each answer of a strategy (k, n), with noise of their own: (k,); 1 at a curator."""
+        if not self.local:
+            return np.ones(len(strategy))
+        copies, moved = self.system.lowered.layout.copies, strategy != 0
+        return np.where(moved.any(axis=1), copies[moved.argmax(axis=1)], 1.0)
+
     @cached_property
     def through_inputs(self) -> bool:
         """Whether outputs are computed from noisy inputs: there are more of them, and each has one aim."""

@@ -144,7 +144,7 @@ def _bound(problem: Problem, epsilons: tuple[float, ...]) -> Bound | None:
 def _inputs(problem: Problem) -> Place | None:
     """The inputs themselves, where each of their numbers is one."""
     system, names = problem.system, [node.name for node in problem.model.inputs]
-    if not system.lowered.layout.plain:
+    if not system.lowered.layout.plain and not problem.local:
         return None
     rule = problem.verdict(("laplace", "geometric"), set(names), curator=False)
     name = f"Laplace noise on {' and '.join(names)}"
@@ -275,7 +275,7 @@ def _widest(values: Array, at: Array | None) -> Array:
 
 def _prices(problem: Problem, place: Place) -> Array:
     """What squared scales cost (J, k): one row, or one for every error term of which the largest counts."""
-    weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2
+    weights = 2 * np.asarray(problem.system.error_map @ place.outputs) ** 2 * problem.senders(place.strategy)
     groups = problem.system.groups
     if not problem.system.worst:
         weights = weights.sum(axis=0, keepdims=True)
@@ -293,9 +293,8 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
     """The scales of least loss that meet the accuracy lines; where none do, those that come nearest."""
     system, deadline, weights = problem.system, problem.settings.deadline, _prices(problem, place)
     if system.limits:
-        errors = np.array(
-            [2 * (np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
-        )
+        squares = [(np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
+        errors = 2 * np.array(squares) * problem.senders(place.strategy)
         pairs = zip(system.limits, system.lowered.limits, strict=True)
         most = [limit.bound if line.of_squares else laplace_limit(line) for limit, line in pairs]
         bounds = np.array(most) * (1 - LIMIT_ROOM)
@@ -341,6 +340,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
         "2^0" if whole else lattice(float(scales.min())),
         "2^0" if whole and plain_strategy(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
+        senders=problem.senders(strategy),
     )
     release = _fit(problem, release, epsilons)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
@@ -408,15 +408,7 @@ def _fit(problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...
         scaled = KNormL2Noise(_short_up(noise.scale * excess))
     else:
         raise InternalError("only pure noise is fitted this way")
-    return LinearRelease(
-        release.strategy,
-        scaled,
-        release.outputs_matrix,
-        release.inputs_matrix,
-        release.view_rows,
-        release.grid,
-        release.output_grid,
-    )
+    return replace(release, noise=scaled)
 
 
 def _short_up(value: Fraction) -> Fraction:

@@ -65,7 +65,9 @@ class LinearRelease:
 
     Exactly one of `outputs_matrix` (m, k) and `inputs_matrix` (n, k) is given (see `executed.reconstruction` of
     a plan). `view_rows[o]`: how many leading rows view o's outputs depend on. `grid`: lattice of z;
-    `rounding`: "strategy" when z itself is rounded, "outputs" when only the outputs are.
+    `rounding`: "strategy" when z itself is rounded, "outputs" when only the outputs are. `senders` (k,): how many
+    parties send each answer, of what they hold themselves and with noise of their own, where that is not one; z is
+    the sum.
     """
 
     strategy: DyadicMatrix
@@ -76,6 +78,7 @@ class LinearRelease:
     grid: str = f"2^-{GRID_EXPONENT}"
     output_grid: str = "2^-20"
     rounding: str = "strategy"
+    senders: Array | None = None
 
     @property
     def step(self) -> Fraction:
@@ -84,8 +87,9 @@ class LinearRelease:
         return Fraction(base) ** int(power or 1)
 
     def row_variances(self) -> Array:
-        """Variance of the noise on each strategy row."""
-        return self.noise.row_variances(self.strategy.shape[0], self.step)
+        """Variance of the noise on each strategy row, that of all who send it together."""
+        each = self.noise.row_variances(self.strategy.shape[0], self.step)
+        return each if self.senders is None else each * self.senders
 
     def output_map(self, target: Array) -> Array:
         """The map (m, k) from strategy noise to the outputs."""
@@ -165,12 +169,13 @@ def exact_gaussian(
     view_rows: tuple[int, ...],
     views: Sequence[ProtectedView],
     bits: int = STRATEGY_BITS,
+    senders: Array | None = None,
 ) -> LinearRelease:
     """Round a Gaussian release to exact numbers, after leaving `SLACK` of room."""
     reconstruction = outputs_matrix if outputs_matrix is not None else inputs_matrix
     if reconstruction is None:
         raise InternalError("a release without reconstruction")
-    deviations = np.linalg.norm(reconstruction, axis=1)
+    deviations = np.linalg.norm(reconstruction if senders is None else reconstruction * np.sqrt(senders), axis=1)
     return LinearRelease(
         rounded_strategy(strategy * (1 - SLACK), views, bits),
         GaussianNoise(),
@@ -178,6 +183,7 @@ def exact_gaussian(
         None if inputs_matrix is None else rounded_reconstruction(inputs_matrix / (1 - SLACK)),
         view_rows,
         output_grid=output_grid(deviations),
+        senders=senders,
     )
 
 

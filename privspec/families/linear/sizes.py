@@ -97,14 +97,16 @@ def sizes_of(rows: SparseMatrix, problem: Problem, release: LinearRelease) -> Ar
     try:
         for row in moved:
             if row.tobytes() not in known:
-                known[row.tobytes()] = float(laplace_size(_noises(row, law), release.step, Fraction(1)))
+                known[row.tobytes()] = float(laplace_size(_noises(row, law, release), release.step, Fraction(1)))
     except Refused:
         return None
     return np.array([known[row.tobytes()] for row in moved])
 
 
-def _noises(row: Array, law: LaplaceNoise) -> list[tuple[Fraction, Fraction]]:
-    return [(Fraction(abs(float(c))), b) for c, b in zip(row, law.scales, strict=True) if c]
+def _noises(row: Array, law: LaplaceNoise, release: LinearRelease) -> list[tuple[Fraction, Fraction]]:
+    senders = np.ones(len(row)) if release.senders is None else release.senders
+    pairs = zip(row, law.scales, senders.tolist(), strict=True)
+    return [(Fraction(abs(float(c))), b) for c, b, n in pairs if c for _ in range(int(n))]
 
 
 def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
@@ -122,7 +124,7 @@ def line_value(problem: Problem, release: LinearRelease, limit: Limit) -> float:
         return square
     if isinstance(law, LaplaceNoise):
         try:
-            return float(laplace_tail(_noises(moved[0], law), release.step, 1 - limit.probability))
+            return float(laplace_tail(_noises(moved[0], law, release), release.step, 1 - limit.probability))
         except Refused:
             return inf
     return inf if isinstance(law, KNormL2Noise) else float(limit.bound) * sqrt(square / float(limit.square))

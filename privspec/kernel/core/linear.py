@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 
-from flint import fmpq, fmpq_mat, fmpz_mat
+from flint import fmpq_mat, fmpz_mat
 
-from privspec.kernel.core.numbers import fraction, rational
+from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
 from privspec.kernel.participation import PERSON, Alike, Ball, Wholes, of_person, told_apart, wholes, wrong_person
 from privspec.kernel.rows import Rows, intervals
-from privspec.kernel.shares import SHARED, apart, coalition, owners
+from privspec.kernel.shares import SHARED, coalition, owners, senders
 from privspec.kernel.stepped import Noise, read_law
 
 NOISES = {
@@ -56,16 +56,6 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
     if rows * columns * found.unit.denominator.bit_length() > BITS * ENTRIES:
         raise item.wrong("has a unit that is too fine for its size")
     return fmpq_mat(fmpz_mat(rows, columns, flat)) * rational(found.unit)
-
-
-def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
-    """The sum of the products of two rows."""
-    return fraction((fmpq_mat(1, len(left), left) * fmpq_mat(len(right), 1, right))[0, 0])
-
-
-def chosen_rows(matrix: Matrix, rows: list[int]) -> Matrix:
-    """Some of the rows, in any order."""
-    return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +295,8 @@ def read_linear(item: Item, frame: Frame) -> Linear:
 class Release:
     """z = strategy u + noise, on the lattice `grid` unless `round_outputs`; then `reconstruction` of outputs or inputs.
 
-    `steps`: the grid of each input, as a share of its width (counts: 1).
+    `steps`: the grid of each input, as a share of its width (counts: 1). `senders`: how many parties send each answer,
+    of what they hold themselves and with noise of their own; z is the sum.
     """
 
     problem: Linear
@@ -317,6 +308,7 @@ class Release:
     reconstruction: Matrix
     output_grid: Fraction
     round_outputs: bool
+    senders: Wholes
 
 
 def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Release:
@@ -328,23 +320,26 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise family.wrong("is not a family of noise that the problem allows")
     (scale, *among), (of, matrix) = noise.stating({"shape": known}, *keys), reconstruction.fields("of", "matrix")
     rows, local = strategy.extents(2)[0], frame.trust.means.alone
-    held = [(one.shape, one.stop - one.start, one.cells) for one in problem.held]
+    held = [(one.shape, one.stop - one.start, one.cells, one.units) for one in problem.held]
+    owner = owners(frame, held) if local else []
     counted = coalition(frame, held, among)
     law = read_law(scale, rows) if known == "stepped" else None
     each = scale.items(rows) if family.value == "laplace" else [grid if law else scale]
     scales = tuple(one.exact() for one in each)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
+    answers = read_matrix(strategy, rows, problem.inputs)
     found = Release(
         problem,
         tuple(_step(*pair) for pair in zip(inputs.items(len(problem.held)), problem.held, strict=True)),
-        read_matrix(strategy, rows, problem.inputs),
+        answers,
         Noise(known, scales, (*notes, "post-processing"), family.value == "gaussian", *counted, law),
         grid.exact(),
         of_inputs,
         read_matrix(matrix, problem.inputs if of_inputs else problem.size, rows),
         output_grid.exact(),
         round_outputs,
+        tuple(senders(owner, answers.tolist()) if local else [1] * rows),
     )
     if min(found.grid, found.output_grid, *scales) <= 0 or rows < 1:
         raise item.wrong("has a grid or a scale that is not positive, or no answers")
@@ -352,10 +347,8 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
     if round_outputs and (of_inputs or frame.trust.means.public or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
-    if local and known == "knorm-l2" and len(set(owners(frame, held))) > 1:
+    if known in ("knorm-l2", "stepped") and sum(n for _, n in set(owner)) > 1:
         raise family.wrong("is not a mechanism for this trust")
-    if local and (any(one.units for one in problem.held) or not apart(owners(frame, held), found.strategy.tolist())):
-        raise strategy.wrong("sends a message that depends on the numbers of more than one party")
     return found
 
 

@@ -22,8 +22,6 @@ from privspec.kernel.core.linear import (
     Part,
     Places,
     Release,
-    chosen_rows,
-    dot,
     read_linear,
     read_matrix,
     read_release,
@@ -32,6 +30,7 @@ from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
+from privspec.kernel.rows import chosen_rows, dot
 from privspec.kernel.stepped import Noise
 
 VERTICES = 16
@@ -257,6 +256,8 @@ def reached(
 ) -> Fraction:
     """At least mu^2 of Gaussian noise, delta of a law of steps, epsilon of others, for what is seen and differences."""
     strategy, noise, places = release.strategy, release.noise, release.problem.places
+    if max(release.senders) > 1:
+        shares.check_one(difference.count, [(part.length, places[part.start][1]) for part in difference.parts])
     answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
     if noise.shape == "gaussian" and lengths.crowded(difference, places):
         return lengths.spread(answers, difference, places) * seen.slack / noise.scales[0] ** 2
@@ -295,7 +296,7 @@ def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[Seen, Frac
 def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
     """Every guarantee, from what is executed; the mechanism as it was read."""
     release = read_release(family, executed, read_linear(case.block, case.frame), case.frame)
-    guarantees, answers = read_guarantees(case.guarantees, case.frame), release.strategy.nrows()
+    guarantees, answers = read_guarantees(case.guarantees, case.frame), sum(release.senders)
     for guarantee, (seen, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
         asked = guarantee.obligation
         group = notes_of([(unit.kind, unit.count) for unit in asked.units])

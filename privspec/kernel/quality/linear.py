@@ -21,8 +21,8 @@ from fractions import Fraction
 from flint import ctx, fmpq
 
 from privspec.kernel import rows as matrices
-from privspec.kernel.allowed import among, grams, largest_mu_squared, mass
-from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, chosen_rows, dot, read_matrix
+from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
+from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
@@ -72,13 +72,13 @@ class Figures:
         """Exactly, from the matrices that are executed."""
         block, law = release.problem, release.noise
         noise = block.target * release.reconstruction if release.of_inputs else release.reconstruction
-        rows = noise.ncols()
         if law.shape.startswith("laplace"):
             known = {b: laplace_variance(b, release.grid) * law.parties / law.honest for b in set(law.scales)}
-            variances = [known[scale] for scale in law.scales]
+            each = [known[scale] for scale in law.scales]
         else:
-            times = {"knorm-l2": Fraction(rows + 1), "gaussian-shares": law.parties / law.scales[0]}
-            variances = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * rows
+            times = {"knorm-l2": Fraction(noise.ncols() + 1), "gaussian-shares": law.parties / law.scales[0]}
+            each = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * noise.ncols()
+        variances = [v * n for v, n in zip(each, release.senders, strict=True)]
 
         def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
             moved = errors.of(noise)
@@ -174,7 +174,7 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     answer = NONE if whole or release.round_outputs else release.grid / 2
     last = NONE if whole and fine == {1} else release.output_grid / 2
     tables = [one for one in block.held if one.cells]
-    parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer] * noise.ncols())
+    parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer * n for n in release.senders])
     share = _share([last + (a + b if a else b) for a, b in zip(*parts, strict=True)], found.spread)
     counts = f" ({COUNT} records)" if any(h.cells and not h.records and g != 1 for h, g in held) else ""
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation{counts}"
@@ -225,20 +225,20 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     """
     block, noise = release.problem, laid_out(found.noise)
     maps = {name: (one, copies) for name, one, copies in block.sites or ()}
-    inputs = [(one.name, *block.places[one.start]) for one in block.held]
-    # numbers that are added up have no place of their own
-    parts = [(own, block.target, at, one.length) for own, at, one in inputs if max(one.copies) == 1]
-    parts += [(one.name, identity(block.size), one.start, one.stop - one.start) for one in block.released]
+    alone, inputs = max(release.senders) > 1, [(one.name, *block.places[one.start]) for one in block.held]
+    # numbers that are added up have no place of their own, but with each party
+    parts = [(own, block.target, at, tuple(one.numbers)) for own, at, one in inputs if alone or max(one.copies) == 1]
+    parts += [(one.name, identity(block.size), one.start, (1,) * (one.stop - one.start)) for one in block.released]
     if block.sites is None:
-        maps[COMBINED] = noise, (1,) * noise.ncols()
-    for own, whole, at, size in parts if block.sites is None else []:
+        maps[COMBINED] = noise, release.senders
+    for own, whole, at, copies in parts if block.sites is None else []:
         if own in names:
-            maps[own] = chosen_rows(whole.transpose(), list(range(at, at + size))).transpose(), (1,) * size
+            maps[own] = matrices.chosen_rows(whole.transpose(), list(range(at, at + len(copies)))).transpose(), copies
     if not set(names) <= set(maps):
         raise item.wrong(f"are not right: the problem does not let noise enter at {listed(names)[:40]}")
     stated, laplace = beside([maps[name][0] for name in names]), release.noise.shape == "laplace"
     counts = [n for name in names for n in maps[name][1]]
-    fits = len(values) == len(counts) and (not laplace or counts == [1] * noise.ncols())
+    fits = len(values) == len(counts) and (not laplace or counts == list(release.senders))
     if not fits or (laplace and values != list(map(float, release.noise.scales))):
         return False
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
@@ -312,7 +312,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         if o in spans:
             raise number.wrong("stands twice")
         part = read_matrix(given, given.extents(2)[0], block.inputs)
-        masses.append((o, mass(block, block.differences[o], part, given), mu))
+        masses.append((o, mass(block, block.differences[o], part, given, sent(scope.value, frame, block, part)), mu))
         size = sum(one.nrows() for one in parts)
         spans[o] = range(size, size + part.nrows())
         parts.append(part)
@@ -322,10 +322,10 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         visible, rows = set(block.rows_of(frame.obligations[o].seen)), zip(found.tolist(), needs, strict=True)
         if any(any(row[span.start : span.stop]) for row, need in rows if not need <= visible):
             raise vectors.wrong("uses what an observer does not see")
-    through = asked.sizes and scope.value == "inputs"
+    through, times = asked.sizes and scope.value == "inputs", sent(scope.value, frame, block, columns, found)
     left, right = (weighed(weights, image) * found, image) if through else (found, moved)
-    pairs = zip(left.tolist(), (right * columns.transpose()).tolist(), strict=True)
-    traces = [dot(*pair) for pair in pairs]
+    pairs = zip(left.tolist(), (right * weighed(times, columns).transpose()).tolist(), strict=True)
+    traces = [matrices.dot(*pair) for pair in pairs]
     if sum(traces) < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
@@ -347,7 +347,7 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     if not slack.absent:
         free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
         off += free * free.transpose()
-    return sqrt_up(dot(off.entries(), off.entries()))
+    return sqrt_up(matrices.dot(off.entries(), off.entries()))
 
 
 def _pure_words(block: Linear) -> tuple[str, ...]:
