@@ -92,7 +92,7 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
 def _costs(errors: Measured, moved: Matrix) -> list[Fraction]:
     """What the square of each noise costs; its size, where sizes of errors are added up."""
     if not errors.sizes:
-        return row_squares(moved.transpose(), list(errors.weights))
+        return list(map(fraction, row_squares(moved.transpose(), list(errors.weights))))
     rows = [[abs(fraction(v)) for v in row] for row in moved.tolist()]
     if any(sum(map(bool, row)) > 1 for row in rows):
         raise Refused("the size of an error of several noises is not a sum of theirs")

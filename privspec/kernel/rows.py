@@ -50,19 +50,19 @@ class Intervals:
     def __rmul__(self, left: fmpq_mat) -> fmpq_mat:
         return left * laid_out(self)
 
-    def totals(self, values: list[Fraction]) -> list[Fraction]:
+    def totals(self, values: list[fmpq]) -> list[fmpq]:
         """The sum of the values at the columns of each row."""
         before = [fmpq(0)]
         for value in values:
-            before.append(before[-1] + rational(value))
-        return [fraction(before[b] - before[a]) for a, b in zip(self.starts, self.ends, strict=True)]
+            before.append(before[-1] + value)
+        return [before[b] - before[a] for a, b in zip(self.starts, self.ends, strict=True)]
 
     def gram(self, weights: list[Fraction]) -> fmpq_mat:
         """For each two columns the sum of the weights of the rows that have both."""
-        ends = range(self.width + 1)
+        ends, same = range(self.width + 1), fmpq(1) if all(weight == 1 for weight in weights) else None
         found = [[fmpq(0) for _ in ends] for _ in ends]
         for a, b, weight in zip(self.starts, self.ends, weights, strict=True):
-            found[a][b] += rational(weight)
+            found[a][b] += same or rational(weight)
         # rows that start at or before one column, and end after the other
         began, ended = (
             fmpq_mat([[int(a <= i) for a in ends] for i in ends]),
@@ -103,15 +103,16 @@ class Totals:
         ones = fmpz_mat(size + 1, size, [int(j < i) for i in range(size + 1) for j in range(size)])
         return fmpq_mat(ones) * self.inner
 
-    def squares(self, variances: list[Fraction]) -> list[Fraction]:
+    def squares(self, variances: list[Fraction]) -> list[fmpq]:
         """For each row the expected square, when the columns are independent noise of these variances."""
         (whole, below), size = self.before().numer_denom(), self.ncols()
         values, unit = fmpq_mat(1, size, list(map(rational, variances))).numer_denom()
         weights, rows = values.entries(), whole.tolist()
         scaled = fmpz_mat(len(rows), size, [v * w for row in rows for v, w in zip(row, weights, strict=True)])
         found = [list(map(int, row)) for row in (scaled * whole.transpose()).tolist()]
-        pairs, one = zip(self.rows.starts, self.rows.ends, strict=True), int(below**2 * unit)
-        return [Fraction(found[a][a] + found[b][b] - 2 * found[a][b], one) for a, b in pairs]
+        pairs = zip(self.rows.starts, self.rows.ends, strict=True)
+        column = [found[a][a] + found[b][b] - 2 * found[a][b] for a, b in pairs]
+        return over(fmpz_mat(len(column), 1, column), below**2 * unit)
 
 
 Rows = fmpq_mat | Intervals | Totals
@@ -191,21 +192,33 @@ def doubles(matrix: fmpq_mat) -> list[list[float]]:
     return [[int(v.p) / int(v.q) for v in row] for row in matrix.tolist()]
 
 
-def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[Fraction]:
+def over(whole: fmpz_mat, below: fmpz) -> list[fmpq]:
+    """The entries of a matrix of whole numbers, all of them over one."""
+    return (fmpq_mat(whole) * fmpq(1, below)).entries()
+
+
+def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[fmpq]:
     """A matrix of whole numbers, all of them over one, times a column."""
     column, unit = fmpq_mat(len(values), 1, list(map(rational, values))).numer_denom()
-    return [Fraction(int(v), int(below * unit)) for v in (whole * column).entries()]
+    return over(whole * column, below * unit)
 
 
-def moved_by(matrix: Rows, sizes: list[Fraction], together: tuple[slice, ...] = ()) -> list[Fraction]:
+def products(left: fmpq_mat, right: fmpq_mat) -> list[Fraction]:
+    """The product of each row with the row of another matrix."""
+    (a, unit), (b, below) = left.numer_denom(), right.numer_denom()
+    rows = ((sum(map(fmpz.__mul__, *pair), fmpz(0)), unit * below) for pair in zip(a.tolist(), b.tolist(), strict=True))
+    return [fraction(fmpq(*one)) for one in rows]
+
+
+def moved_by(matrix: Rows, sizes: list[Fraction], together: tuple[slice, ...] = ()) -> list[fmpq]:
     """At least how far each row moves where columns move by at most so much, or of columns `together` one at a time.
 
     No farther, but in `Totals` and where columns of theirs or of `Intervals` are together.
     """
     if not any(sizes):
-        return [NONE] * matrix.nrows()
+        return [fmpq(0)] * matrix.nrows()
     if isinstance(matrix, Intervals):
-        return matrix.totals(sizes)
+        return matrix.totals(list(map(rational, sizes)))
     if isinstance(matrix, Totals):
         return matrix.rows.totals(moved_by(matrix.inner, sizes))
     whole, below = matrix.numer_denom()
@@ -217,12 +230,13 @@ def moved_by(matrix: Rows, sizes: list[Fraction], together: tuple[slice, ...] = 
         apart[some] = [NONE] * len(apart[some])
     found, listed = times(rows, below, apart), rows.tolist()
     for some in together:
-        most = [max(int(v) * one for v, one in zip(row[some], sizes[some], strict=True)) / int(below) for row in listed]
+        own = list(map(rational, sizes[some]))
+        most = [max(v * one for v, one in zip(row[some], own, strict=True)) / below for row in listed]
         found = [one + more for one, more in zip(found, most, strict=True)]
     return found
 
 
-def row_squares(moves: Rows, variances: list[Fraction]) -> list[Fraction]:
+def row_squares(moves: Rows, variances: list[Fraction]) -> list[fmpq]:
     """For each row the expected square, when the columns are independent noise of these variances."""
     if isinstance(moves, Totals):
         return moves.squares(variances)

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
-from flint import acb, arb, ctx, fmpq_mat
+from flint import acb, arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.core.linear import Linear, Matrix, Measured, Release
-from privspec.kernel.core.numbers import ball, end, fraction, sqrt_down
+from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.rows import laid_out
 
@@ -40,7 +40,7 @@ Noises = list[tuple[Fraction, Fraction]]
 # --- what is executed ---------------------------------------------------------------------------------
 
 
-def expected_sizes(release: Release, moved: Matrix, squares: list[Fraction]) -> list[Fraction]:
+def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list[fmpq]:
     """The expected size of each error, of which noise is `moved` by rows and `squares` is the expected square.
 
     Raises: Refused where none is known of such noise.
@@ -49,14 +49,14 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[Fraction]) -> 
     if "gaussian" in law.shape:
         _check_fine(release)
         with ctx.workprec(2 * BITS):
-            return [_figure((2 * ball(square) / arb.pi()).sqrt()) for square in squares]
+            return [rational(_figure((2 * arb(square) / arb.pi()).sqrt())) for square in squares]
     if law.shape == "knorm-l2":
         k = arb(moved.ncols())
         with ctx.workprec(2 * BITS):
             factor = k * (k / 2).gamma() / (arb.pi().sqrt() * ((k + 1) / 2).gamma())
-            return [_figure((ball(square) / (k + 1)).sqrt() * factor) for square in squares]
+            return [rational(_figure((arb(square) / (k + 1)).sqrt() * factor)) for square in squares]
     if law.law:
-        return [abs(fraction(own)) * law.law.size * release.grid for (own,) in moved.tolist()]
+        return [abs(own) * rational(law.law.size * release.grid) for (own,) in moved.tolist()]
     known: dict[tuple[tuple[Fraction, Fraction], ...], Fraction] = {}
     found = []
     for row in moved.tolist():
@@ -64,7 +64,7 @@ def expected_sizes(release: Release, moved: Matrix, squares: list[Fraction]) -> 
         own = tuple(sorted((abs(fraction(v)), b) for v, b, n in pairs if v for _ in range(n)))
         if own not in known:
             known[own] = laplace_size(list(own), release.grid, Fraction(law.parties, law.honest))
-        found.append(known[own])
+        found.append(rational(known[own]))
     return found
 
 

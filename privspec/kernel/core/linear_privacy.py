@@ -30,7 +30,7 @@ from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
-from privspec.kernel.rows import chosen_rows, dot
+from privspec.kernel.rows import chosen_rows, dot, products
 from privspec.kernel.stepped import Noise
 
 VERTICES = 16
@@ -125,14 +125,15 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    (listed, count), columns = moves, strategy.transpose().tolist()
-    given = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
-    found = [_unit(columns, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
+    (listed, count), turned = moves, strategy.transpose()
+    given, columns = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed)), turned.tolist()
+    squares = products(turned, turned)
+    found = [_unit(columns, squares, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
     return max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
 
 
-def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
-    """The largest squared length of one unit.
+def _unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
+    """The largest squared length of one unit, by the columns and the square of each.
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
     the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
@@ -143,10 +144,9 @@ def _unit(columns: list[list[fmpq]], unit: tuple[Piece, ...], scaling: Item) -> 
     shapes = {piece.shape for piece, _ in kept}
     persons = shapes & set(PERSON)
     if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
-        return sum((sqrt_up(_unit(columns, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
+        return sum((sqrt_up(_unit(columns, squares, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
     if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons:
-        squares = [dot(columns[i], columns[i]) * p.amount**2 for p, _ in kept for i in p.at]
-        return max(squares, default=Fraction(0))
+        return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
     scales = [(i, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for i in piece.at]
     if any(scale <= 0 for _, scale in scales):

@@ -19,7 +19,7 @@ PRECISION = 2048
 
 def rational(value: Fraction) -> fmpq:
     """The same number, as flint computes with it."""
-    return fmpq(value.numerator, value.denominator)
+    return fmpq(*value.as_integer_ratio())
 
 
 def fraction(value: fmpq | int) -> Fraction:

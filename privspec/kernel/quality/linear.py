@@ -62,8 +62,8 @@ class Figures:
 
     noise: Rows
     variances: list[Fraction]
-    spread: list[Fraction]
-    squares: list[Fraction]
+    spread: list[fmpq]
+    squares: list[fmpq]
     value: Fraction
     lines: list[Fraction]
 
@@ -80,21 +80,21 @@ class Figures:
             each = [law.scales[0] ** 2 * times.get(law.shape, law.steps_squared)] * noise.ncols()
         variances = [v * n for v, n in zip(each, release.senders, strict=True)]
 
-        def squares(errors: Measured) -> tuple[list[Fraction], list[Fraction]]:
+        def squares(errors: Measured) -> tuple[list[fmpq], list[fmpq]]:
             moved = errors.of(noise)
             found = spread if errors.rows is None else row_squares(moved, variances)
             each = expected_sizes(release, laid_out(moved), found) if errors.sizes else found
-            alike = set(errors.weights) == {1}
-            return found, each if alike else [w * one for w, one in zip(errors.weights, each, strict=True)]
+            alike = all(weight == 1 for weight in errors.weights)
+            return found, each if alike else [rational(w) * one for w, one in zip(errors.weights, each, strict=True)]
 
         spread = row_squares(noise, variances)
         own, terms = squares(block.errors)
-        values = ((errors, sum(squares(errors)[1], NONE), chance) for errors, *_, chance in block.accuracy)
+        values = ((errors, fraction(sum(squares(errors)[1], fmpq(0))), chance) for errors, *_, chance in block.accuracy)
         lines = [
             value if chance is None else size_up(release, errors, laid_out(errors.of(noise)), value, chance)
             for errors, value, chance in values
         ]
-        value = max(terms) if block.worst else fraction(sum(map(rational, terms), fmpq(0)))
+        value = fraction(max(terms) if block.worst else sum(terms, fmpq(0)))
         return cls(noise, variances, spread, own, value, lines)
 
 
@@ -172,24 +172,24 @@ def grids(case: Case, release: Release, found: Figures) -> None:
     whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
     fine = {release.grid, release.output_grid, matrices.denominator(noise), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2
-    last = NONE if whole and fine == {1} else release.output_grid / 2
+    last = rational(NONE if whole and fine == {1} else release.output_grid / 2)
     tables = [one for one in block.held if one.cells]
     parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer * n for n in release.senders])
-    share = _share([last + (a + b if a else b) for a, b in zip(*parts, strict=True)], found.spread)
+    share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
     counts = f" ({COUNT} records)" if any(h.cells and not h.records and g != 1 for h, g in held) else ""
     text = f"rounding to grids moves no output by more than {float(share) ** 0.5:.2g} of its standard deviation{counts}"
     case.says("rounding", share <= ROUNDED**2, text)
 
 
-def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[Held]) -> list[Fraction]:
+def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[Held]) -> list[fmpq]:
     """How far each row moves where columns move by at most so much, or one of some tables in place of all of them."""
     tables = [slice(at, at + len(one.numbers)) for at, one in (block.places[held.start] for held in together)]
     return moved_by(matrix, sizes, tuple(table for table in tables if any(sizes[table])))
 
 
-def _share(moved: list[Fraction], squares: list[Fraction]) -> Fraction:
+def _share(moved: list[fmpq], squares: list[fmpq]) -> Fraction:
     """The largest square, as a share of that of its deviation; in its own units where that is 0."""
-    return fraction(max(rational(a) ** 2 / rational(b or Fraction(1)) for a, b in zip(moved, squares, strict=True)))
+    return fraction(max(a * a / (b or 1) for a, b in zip(moved, squares, strict=True)))
 
 
 def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
@@ -210,7 +210,7 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
     """What a plan says of correlated Gaussian noise, a K-norm vector, laws of steps, and shares of Laplace noise."""
-    outputs, spread = release.problem.released, list(map(float, found.spread))
+    outputs, spread = release.problem.released, [int(v.p) / int(v.q) for v in found.spread]
     if release.noise.gaussian:
         return [{"at": one.name, "covariance": "full", "variance": spread[one.start : one.stop]} for one in outputs]
     parameters = {"scale": str(release.noise.scales[0]), "rows": found.noise.ncols()}
@@ -324,8 +324,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
             raise vectors.wrong("uses what an observer does not see")
     through, times = asked.sizes and scope.value == "inputs", sent(scope.value, frame, block, columns, found)
     left, right = (weighed(weights, image) * found, image) if through else (found, moved)
-    pairs = zip(left.tolist(), (right * weighed(times, columns).transpose()).tolist(), strict=True)
-    traces = [matrices.dot(*pair) for pair in pairs]
+    traces = matrices.products(left, laid_out(right * weighed(times, columns).transpose()))
     if sum(traces) < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
@@ -336,7 +335,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         costly = list(zip(loads, row_squares(confined[1].transpose(), weights), strict=True))
         if any(load and not cost for load, cost in costly):
             raise vectors.wrong("rests on noise that costs nothing")
-        kappa = max((load / cost for load, cost in costly if cost), default=NONE)
+        kappa = fraction(max((load / cost for load, cost in costly if cost), default=fmpq(0)))
     words = among(scope.value, frame, words, pure)
     return worth(asked, traces, kappa * noise.honest / noise.parties), asked.paid, masses, words
 
@@ -347,7 +346,7 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     if not slack.absent:
         free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
         off += free * free.transpose()
-    return sqrt_up(matrices.dot(off.entries(), off.entries()))
+    return sqrt_up(sum(matrices.products(off, off), NONE))
 
 
 def _pure_words(block: Linear) -> tuple[str, ...]:
