@@ -333,14 +333,14 @@ def check(
     _warn(model, quiet)
     if graph_out is not None:
         from privspec.core.files import write_atomically
-        from privspec.explain.graph_svg import graph_svg
+        from privspec.explain.graphs import graph_svg
 
         write_atomically(graph_out, graph_svg(model).encode("utf-8"))
         _note(f"graph drawn in {graph_out}", quiet)
     if as_json:
         print(json.dumps(_check_json(model), indent=1, ensure_ascii=False))
     elif graph:
-        from privspec.explain.graph_words import describe_graph
+        from privspec.explain.graphs import describe_graph
 
         print(describe_graph(model))
     elif problem:
@@ -362,7 +362,7 @@ def check(
 
 def _left_open(model: Model) -> dict[str, list[str]]:
     """What solving will choose among finitely many values."""
-    from privspec.model.alternatives import value_text
+    from privspec.model.graph import value_text
 
     choices = model.design.choices if model.open and model.design is not None else ()
     return {choice.name: [value_text(value) for value in choice.values] for choice in choices}
@@ -461,7 +461,7 @@ def _shown(stage: str, result: object) -> str:
 
         return print_spec(result)  # type: ignore[arg-type]
     if stage == "graph":
-        from privspec.explain.graph_words import describe_graph
+        from privspec.explain.graphs import describe_graph
 
         return describe_graph(result)  # type: ignore[arg-type]
     if stage == "plan":
@@ -774,7 +774,7 @@ def verify_draw(
     transcript: Path, plan: Path | None, keys: Path | None, session: str | None, as_json: bool, quiet: bool
 ) -> int:
     """Check the transcript of a joint draw: anybody can, without a secret key."""
-    from privspec.families.selection.joint_draw.plans import read_transcript, void
+    from privspec.families.selection.joint_draw.parties import read_transcript, void
 
     document = None if plan is None else _plan(plan).verified().document
     report = read_transcript(transcript, document, keys, session)

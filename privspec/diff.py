@@ -18,7 +18,7 @@ from privspec.kernel.core.composition import proves
 from privspec.kernel.core.problem import MEASURES
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
-from privspec.model.alternatives import described, value_text
+from privspec.model.graph import described, value_text
 from privspec.model.values import show
 
 if TYPE_CHECKING:

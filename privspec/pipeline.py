@@ -55,8 +55,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     """
     from privspec.core.threads import fitting_threads
     from privspec.families.document import raise_infeasible
-    from privspec.families.family import Settings, compiler_of
-    from privspec.families.infeasible import Infeasible
+    from privspec.families.family import Infeasible, Settings, compiler_of
     from privspec.plan import Plan
     from privspec.problem.elaborate import elaborate
 

@@ -23,18 +23,17 @@ from privspec.model.worlds import finite
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A family: the `form` of its problems; its `compiler`, `mechanism` and `exposure`, classes of its `folder`.
+    """A family: the `form` of its problems; its `compiler`, `mechanism` and `exposure`, classes below `families`.
 
     `together`: when two groups of outputs are better solved as one problem: "always", at the "same input", "never".
     `each_share`: whether a lower bound at another share of the budget needs a witness of its own.
-    `jointly`: the module whose `JointMechanism` draws together with the voters themselves, where a family has one.
+    `jointly`: the class of mechanisms that draw together with the voters themselves, where a family has one.
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
     says, and `block_of(model)`, which may raise PS05xx. It may have `difference_of(model, line)`, what one unit of a
     line changes, in the numbers of its block. One without a mechanism also has `inner(model)`: a spec of another family
     that holds the same data. `may`: a first look at a spec, without which its reading is not even loaded.
     """
 
-    folder: str
     form: str
     reading: str
     compiler: str
@@ -61,15 +60,15 @@ class Family:
 
     def compiles(self) -> Any:
         """What turns a spec of this family into a plan: a `families.family.Family`."""
-        return self._part("family", self.compiler)()
+        return _part(self.compiler)()
 
     def executes(self) -> Any:
         """The class of its mechanisms: an `execute.family.FamilyMechanism`."""
-        return self._part("execution", self.mechanism)
+        return _part(self.mechanism)
 
     def exposes(self) -> Any:
         """The class that says what a run shows: an `execute.family.Exposure`; None where it needs no own one."""
-        return self._part("execution", self.exposure) if self.exposure else None
+        return _part(self.exposure) if self.exposure else None
 
     def fits(self, model: Any, data: Mapping[str, Any], circumstances: Any) -> None:
         """Tells the keeper of the circumstances how data fit a spec, as a run of its plan will read them.
@@ -84,10 +83,12 @@ class Family:
 
     def draws_jointly(self) -> Any:
         """The class of its mechanisms that draw by a protocol between the voters; None if it has none."""
-        return self._part(self.jointly, "JointMechanism") if self.jointly else None
+        return _part(self.jointly) if self.jointly else None
 
-    def _part(self, module: str, name: str) -> Any:
-        return getattr(import_module(f"privspec.families.{self.folder}.{module}"), name)
+
+def _part(name: str) -> Any:
+    module, _, part = name.rpartition(".")
+    return getattr(import_module(f"privspec.families.{module}"), part)
 
 
 # --- first looks ----------------------------------------------------------------------------------
@@ -147,37 +148,67 @@ def _named(model: Model) -> bool:
 
 
 FAMILIES = (
-    Family("designs", "design", "designs", "Designs", lambda model: model.open),
-    Family("systems", "system", "systems", "Systems", _has_parts, "SystemMechanism"),
+    Family("design", "designs", "designs.Designs", lambda model: model.open),
+    Family("system", "systems", "systems.family.Systems", _has_parts, "systems.execution.SystemMechanism"),
+    Family(
+        "votes",
+        "votes",
+        "selection.family.Lotteries",
+        draws_a_winner,
+        "selection.execution.LotteryMechanism",
+        "selection.execution.LotteryExposure",
+        jointly="selection.joint_draw.parties.JointMechanism",
+    ),
+    Family("priced", "priced", "amounts.LeastCost", lambda model: bool(model.choices)),
+    Family(
+        "chain",
+        "chains",
+        "correlated.family.Correlated",
+        _knows_a_sequence,
+        "correlated.execution.ChainMechanism",
+        "correlated.execution.ChainExposure",
+    ),
+    Family(
+        "table",
+        "tables",
+        "tables.family.Finite",
+        finite,
+        "tables.execution.FiniteMechanism",
+        "tables.execution.TableExposure",
+        "same input",
+        each_share=True,
+    ),
+    Family(
+        "frequencies",
+        "frequencies",
+        "points.frequencies.Histograms",
+        _tallies_parties,
+        "points.frequency_execution.HistogramMechanism",
+    ),
+    Family("cells", "cells", "points.cells.Reports", _one_of_each, "points.execution.CellMechanism"),
+    Family("points", "points", "points.family.Points", _by_distance, "points.execution.PointMechanism"),
+    Family("keys", "keys", "keys.family.UnknownKeys", _of_unknown_keys, "keys.execution.KeyMechanism"),
+    Family(
+        "statistics", "statistics", "statistics.family.Statistics", _calls, "statistics.execution.StatisticMechanism"
+    ),
     Family(
         "selection",
-        "votes",
-        "votes",
-        "Lotteries",
-        draws_a_winner,
-        "LotteryMechanism",
-        "LotteryExposure",
-        "never",
-        "joint_draw.plans",
+        "selection",
+        "selection.scores.Selections",
+        _counts,
+        "selection.score_execution.SelectionMechanism",
+        each_share=True,
     ),
-    Family("priced", "priced", "priced", "LeastCost", lambda model: bool(model.choices)),
-    Family("correlated", "chain", "chains", "Correlated", _knows_a_sequence, "ChainMechanism", "ChainExposure"),
-    Family("tables", "table", "tables", "Finite", finite, "FiniteMechanism", "TableExposure", "same input", "", True),
-    Family("points.frequencies", "frequencies", "frequencies", "Histograms", _tallies_parties, "HistogramMechanism"),
-    Family("points.cells", "cells", "cells", "Reports", _one_of_each, "CellMechanism"),
-    Family("points", "points", "points", "Points", _by_distance, "PointMechanism"),
-    Family("keys", "keys", "keys", "UnknownKeys", _of_unknown_keys, "KeyMechanism"),
-    Family("statistics", "statistics", "statistics", "Statistics", _calls, "StatisticMechanism"),
-    Family("selection.scores", "selection", "selection", "Selections", _counts, "SelectionMechanism", each_share=True),
-    Family("marginals", "marginals", "marginals", "TableCounts", _of_one_table, "TableMechanism"),
+    Family(
+        "marginals", "marginals", "marginals.family.TableCounts", _of_one_table, "marginals.execution.TableMechanism"
+    ),
     Family(
         "linear",
         "linear",
-        "linear",
-        "Linear",
-        lambda model: bool(model.name),
-        "LinearMechanism",
-        "LinearExposure",
+        "linear.family.Linear",
+        _named,
+        "linear.execution.LinearMechanism",
+        "linear.execution.LinearExposure",
         "always",
     ),
 )

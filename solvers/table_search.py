@@ -21,7 +21,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, Progress, SolverError, Watch
-from privspec.solvers.table_affine import repair_affine
 from privspec.solvers.table_programs import ExactTable, InfeasibleTable
 from privspec.solvers.table_rows import explain_infeasible
 from privspec.solvers.table_search_programs import (
@@ -36,6 +35,7 @@ from privspec.solvers.table_search_programs import (
     debiased_loss,
     slope,
 )
+from privspec.solvers.tables import repair_affine
 
 _POSITIVE = 1e-9  # what an affine bound must exceed, relative to its terms, to exclude a box
 _CHUNK = 2_000_000

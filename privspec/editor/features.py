@@ -191,7 +191,7 @@ def _of_name(declared: Declaration, model: Model | None) -> str:
 
 def _known_of(name: str, model: Model) -> Iterator[str]:
     """What a checked spec knows of a name: its values, what it is computed from, how far it moves."""
-    from privspec.explain.graph_words import extent
+    from privspec.explain.graphs import extent
     from privspec.model.parameters import parameter_words
     from privspec.model.values import show
 
@@ -219,7 +219,7 @@ def _known_of(name: str, model: Model) -> Iterator[str]:
 
 def _moved(name: str, model: Model) -> Iterator[str]:
     """How far one unit of each line moves a value that is linear in the data, or what an output stands for."""
-    from privspec.explain.graph_words import unit_words
+    from privspec.explain.graphs import unit_words
     from privspec.problem.linear_differences import sensitivity as moved
 
     matrix = linear_map(model, name)

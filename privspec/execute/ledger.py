@@ -35,22 +35,28 @@ from privspec.execute.budget import (
     parse_limit,
     spend_of_guarantee,
 )
-from privspec.execute.database import (
+from privspec.execute.family import exposure_of
+from privspec.execute.receipts import (
     AlteredError,
+    Event,
     UnusableError,
+    check_release,
+    check_round,
     connection,
+    counted_rounds,
+    held,
     is_empty,
     is_there,
+    paid_for,
     real_path,
+    refusal_notes,
     transaction,
 )
-from privspec.execute.family import exposure_of
-from privspec.execute.receipts import Event, check_release, check_round, counted_rounds, held, paid_for, refusal_notes
 from privspec.execute.sources import place_on_disk
 from privspec.problem.form import canonical
 
 if TYPE_CHECKING:
-    from privspec.execute.database import Participation
+    from privspec.execute.receipts import Participation
     from privspec.model.graph import Model
 
 FORMAT = "privspec-ledger/2.0"

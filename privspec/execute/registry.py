@@ -23,9 +23,9 @@ import numpy as np
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute.data import located
-from privspec.execute.database import UnusableError, real_path, transaction
 from privspec.execute.ledger import LedgerState, Receipt, look
 from privspec.execute.reading import Coded, Column, coded
+from privspec.execute.receipts import UnusableError, real_path, transaction
 from privspec.execute.sources import (
     ARROW,
     cell_text,
@@ -192,7 +192,7 @@ def digests(name: str, source: Any) -> frozenset[bytes]:
         if place.stat().st_size > LARGEST:
             return frozenset(found)
     if in_spark(source):
-        from privspec.execute.spark import whereabouts  # most data are not in Spark
+        from privspec.execute.engines import whereabouts  # most data are not in Spark
 
         return frozenset({hashlib.sha256(b"spark" + whereabouts(source).encode()).digest()})
     try:

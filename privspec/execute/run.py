@@ -17,8 +17,6 @@ import numpy as np
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute.budget import names_of
-from privspec.execute.database import Participation
-from privspec.execute.database import participation as participation_file
 from privspec.execute.family import (
     Circumstances,
     Keys,
@@ -32,7 +30,8 @@ from privspec.execute.family import (
 )
 from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
 from privspec.execute.ledger import Receipt, debit, look, place_of
-from privspec.execute.receipts import adds
+from privspec.execute.receipts import Participation, adds
+from privspec.execute.receipts import participation as participation_file
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.sources import outputs_of, place_on_disk

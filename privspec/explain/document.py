@@ -227,7 +227,7 @@ class Notes:
 
 def note_text(name: str) -> tuple[str, str]:
     """The title of a note, and what stands below it."""
-    text = files("privspec.noise.notes").joinpath(f"{name}.md").read_text("utf-8")
+    text = files("privspec.noise").joinpath(f"notes/{name}.md").read_text("utf-8")
     title, _, rest = text.partition("\n")
     return title.removeprefix("# ").strip(), rest.strip()
 

@@ -1,16 +1,41 @@
-"""The page for engineers: sites, variances, solver, gap, alternatives, prices, and how to reproduce them."""
+"""The page for engineers: sites, variances, solver, gap, alternatives, prices, and how to reproduce them.
+
+Also a plan as an entry of the register of deployments (opendp/deployments-registry-data), for its curator to complete.
+Fields as in the register's schema at its commit 057e5d81 (2026), which refuses any other. What no plan can know (who
+publishes, where, when, what for) is marked, and the register refuses the entry until somebody fills it in; all else is
+computed. Amounts are rounded up, so that the entry never states less than is spent.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
+from collections.abc import Iterable
+from fractions import Fraction
 from shlex import quote
+from typing import Any
 
 from privspec.explain import plots
-from privspec.explain.auditor import changed_blocks, exposure_blocks
-from privspec.explain.document import Block, Document, Listing, Picture, Points, assumed, reported, sections, table
+from privspec.explain.auditor import called, changed_blocks, exposure_blocks
+from privspec.explain.claims import Claim
+from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
+from privspec.explain.document import (
+    Block,
+    Document,
+    Listing,
+    Picture,
+    Points,
+    Sentence,
+    assumed,
+    reported,
+    sections,
+    table,
+)
 from privspec.explain.facts import Facts, Rows
-from privspec.explain.graph_svg import graph_svg
-from privspec.explain.graph_words import describe_graph
-from privspec.explain.summary import accuracy_tables, change_words, fairness_blocks
+from privspec.explain.graphs import describe_graph, graph_svg
+from privspec.explain.summary import accuracy_tables, bare_outputs, change_words, fairness_blocks
+from privspec.model.reports import listing
 
 
 def engineer_page(facts: Facts) -> Document:
@@ -128,3 +153,132 @@ def _commands(facts: Facts) -> Listing:
     run = "\n".join(facts.mechanism.run_commands(facts, plan))
     solve = f"privspec solve {spec}{sets} -o {plan}"
     return Listing("", f"privspec check {spec}\n{solve}\nprivspec verify {plan}\n{run}")
+
+
+# --- the register of deployments ------------------------------------------------------------------
+
+
+TO_FILL = "to be filled in by the curator"
+AT_DELTA = Fraction(1, 10**6)
+"""The delta at which an epsilon is stated for guarantees that have neither."""
+_VARIANTS = {"zero-concentrated": "Zero-concentrated DP", "Rényi": "Renyi DP", "approximate": "Approximate DP"}
+_MODELS = {"curator": "Central", "nobody": "Local", "secure_sum": "Federated"}
+
+
+def register_text(facts: Facts) -> str:
+    """The entry as JSON, which is YAML as well; ends with a newline."""
+    return json.dumps(register_entry(facts), ensure_ascii=False, indent=2) + "\n"
+
+
+def register_entry(facts: Facts) -> dict[str, Any]:
+    """The entry; its status is that of a draft."""
+    where, mechanism = facts.context, facts.mechanism
+    claims = [fact.claim for fact in facts.claims]
+    outputs = listing([f"{name} (“{words}”)" if words else name for name, words in called(facts)])
+    bare = dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))
+    exactly = listing(mechanism.exactly(facts))
+    words, data = where.trust_words, _joined(mechanism.data(facts))
+    observers = listing(dict.fromkeys(claim.observer for claim in claims)) or "anyone"
+    unprotected = f" Not protected by any requirement: {listing(list(bare))}." if bare else ""
+    computed = "; ".join(f"{name} = {text}" for name, text in facts.computed)
+    together = "All outputs of this plan are covered together." if _covers_all(facts) else ""
+    after = f"Computed from what is released: {computed}." if computed else "Nothing is computed from what was drawn."
+    drawn = f"{mechanism.drawn_label}: {mechanism.drawn(facts)}. {_joined(mechanism.auditor_points(facts))}"
+    derived = listing(sorted(facts.judgement.derived)) or "nothing"
+    deployment = {
+        "basic": {
+            "name": facts.title,
+            "data_curators": [{"data_curator_name": TO_FILL, "data_curator_type": TO_FILL}],
+            "description": f"{facts.title}. Published: {outputs}.",
+            "intended_use": TO_FILL,
+            "data_product_type": "Summary statistics",
+            "data_product_region": TO_FILL,
+            "publication_date": TO_FILL,
+        },
+        "dp_variant": {
+            "variant_name": _variant(claims),
+            "data_domain": data,
+            "unprotected_quantities": f"Released exactly: {exactly}.{unprotected}",
+        },
+        "privacy_loss": {
+            "privacy_unit": "; ".join(dict.fromkeys(claim.unit for claim in claims)) or "none",
+            "privacy_unit_details": "; ".join(dict.fromkeys(claim.neighbours for claim in claims)) or "none",
+            "privacy_parameters": _parameters(facts),
+            "privacy_parameters_details": _details(facts),
+        },
+        "deployment_model": {
+            "model_name": _MODELS.get(where.trust, "Varies"),
+            "model_name_details": "" if words is None else words.auditor,
+            "actors": f"What is published is seen by {observers}.",
+            "release_type": "One release" if mechanism.rounds is None else "Many releases",
+            "data_source_type": "Static",
+            "access_type": "Non-interactive",
+        },
+        "implementation": {
+            "preprocessing_and_hyperparameter_tuning": f"{data} The mechanism was chosen from the spec alone: no data "
+            "were looked at, so that nothing was spent on tuning.",
+            "mechanisms": drawn,
+            "composition": f"{together} A ledger limits what all releases of the same data spend together.".strip(),
+            "post_processing": after,
+            "justification": f"Chosen for the least expected loss ({facts.status}). Derived again by an independent "
+            f"kernel ({facts.judgement.kernel or 'not in this run'}): {derived}.",
+            "utility": f"{error}." if (error := ": ".join(part for part in mechanism.error(facts) if part)) else "",
+            "additional_information": f"Written by privspec from the plan (SHA-256 {facts.digest}) of a spec (SHA-256 "
+            f"{facts.spec_sha256}).",
+        },
+        "administrative": {"status": "Draft", "registry_authors": [TO_FILL], "tier": 3},
+    }
+    return {"url_slug": re.sub(r"[^a-z0-9]+", "_", facts.name.lower()).strip("_"), "deployment": deployment}
+
+
+def _joined(sentences: Iterable[Sentence]) -> str:
+    return " ".join(sentence.text for sentence in sentences)
+
+
+def _covers_all(facts: Facts) -> bool:
+    return any(fact.covers_everything for fact in facts.claims)
+
+
+def _variant(claims: list[Claim]) -> str:
+    """The name that all guarantees share; others are custom."""
+    found = set[str]()
+    for claim in claims:
+        named = next((name for word, name in _VARIANTS.items() if word in claim.variant), None)
+        pure = claim.epsilon is not None and claim.delta == 0 and not claim.by_distance
+        inexact = claim.epsilon is not None and bool(claim.delta)
+        found.add(named or ("Pure DP" if pure else "Approximate DP" if inexact else "Custom"))
+    return found.pop() if len(found) == 1 else "Custom"
+
+
+def up(value: Fraction | float) -> float:
+    """The least double that is not below it."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= Fraction(value) else math.nextafter(nearest, math.inf)
+
+
+def _parameters(facts: Facts) -> dict[str, float]:
+    """Those of the weakest guarantee; empty where it has none that the register knows."""
+    known = [fact.claim for fact in facts.claims]
+    weakest = facts.weakest.claim if facts.weakest is not None and facts.weakest.claim in known else None
+    claim = weakest or (known[0] if known else None)
+    if claim is None:
+        return {}
+    if claim.epsilon is not None and claim.delta is not None:
+        return {"epsilon": up(claim.epsilon), "delta": up(claim.delta)}
+    match claim.promised or claim.achieved:
+        case RenyiCurve(amount=amount, order=None):
+            return {"rho": math.nextafter(amount, math.inf)}
+        case GaussianCurve(mu=mu):
+            from privspec.core.gaussian import epsilon_up
+
+            return {"epsilon": up(epsilon_up(Fraction(math.nextafter(mu, math.inf)), AT_DELTA)), "delta": up(AT_DELTA)}
+        case EpsilonDeltaCurve(epsilon=epsilon, delta=delta):
+            return {"epsilon": up(epsilon), "delta": up(delta)}
+    return {}
+
+
+def _details(facts: Facts) -> str:
+    """Every guarantee as the spec states it, and what the mechanism reaches of it."""
+    reached = (fact.claim for fact in facts.claims)
+    said = [f"{claim.sentence}{f' (reached: {claim.reached})' if claim.reached else ''}" for claim in reached]
+    return "; ".join(said) or "no requirement was stated"

@@ -39,14 +39,13 @@ from privspec.explain.document import (
     sections,
     table,
 )
-from privspec.explain.engineer import engineer_page
+from privspec.explain.engineer import engineer_page, register_text
 from privspec.explain.facts import Facts, Judgement
-from privspec.explain.graph_words import describe_graph
+from privspec.explain.graphs import describe_graph
 from privspec.explain.paper import NO_DUMMIES, drawn_by_lot, theorems
 from privspec.explain.public import public_page
 from privspec.explain.quantities import LOSS_DIGITS, known
 from privspec.explain.reading import facts
-from privspec.explain.register import register_text
 from privspec.explain.summary import brief_rows, status_words
 from privspec.stated import Stated
 

@@ -17,7 +17,7 @@ from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, con
 from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
 from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, say, svg, tag, themed, way
 from privspec.explain.facts import Facts, MechanismFact, Rows, run_command
-from privspec.explain.graph_words import observers
+from privspec.explain.graphs import observers
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
 from privspec.model.reports import listing

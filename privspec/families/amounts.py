@@ -1,4 +1,7 @@
-"""Amounts of privacy that are picked: where a cost is least, plans of it, and short decimals on the right side."""
+"""Amounts of privacy that are picked: where a cost is least, plans of it, and short decimals on the right side.
+
+The family of a spec at any one amount prices it.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privspec.core.diagnostics import InternalError, SolveError
+from privspec.core.diagnostics import InternalError, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.document import decimal_up, plan_document, rated
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.family import Decision, Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.allowed import exceeds
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.values import show
-from privspec.problem.priced import Parsed, reference
+from privspec.problem.priced import Parsed, inner_family, parsed, reference
 from privspec.solvers.programs import Array
 
 COARSE = 8
@@ -151,3 +153,33 @@ def mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
     while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):
         step *= 2
     return Fraction(repr(budget * (1 + step)))
+
+
+# --- the family of specs whose amount is picked ---------------------------------------------------
+
+
+class LeastCost:
+    """Hands a spec to the family that can price its amount, and refuses it where none can."""
+
+    def lower(self, model: Model) -> Model:
+        """The spec itself.
+
+        Raises: SpecError PS0501 where the family of the spec cannot price amounts, PS0524, PS0504.
+        """
+        compiler = inner_family(model).compiles()
+        if not hasattr(compiler, "priced"):
+            node = parsed(model).node
+            why = getattr(compiler, "unpriced", "what is lost at each amount has no bound here")
+            text = f"solve cannot pick {node.name}: {why}"
+            hint = f"give {node.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
+            raise SpecError.at(model.source, node.span, "PS0501", text, help=hint)
+        return model
+
+    def decide(self, model: Model, _system: Model, settings: Settings) -> Decision | Infeasible:
+        """The amount of least cost, with a mechanism that meets every line at it."""
+        found: Decision | Infeasible = inner_family(model).compiles().priced(model, settings)
+        return found
+
+    def size(self, _system: Model) -> int:
+        """Its programs are small beside their number."""
+        return 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible
 from privspec.kernel.core.problem import PLAN
 from privspec.kernel.selection import LISTED as MECHANISMS_LISTED
 from privspec.language.spelling import spell

@@ -16,7 +16,6 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, with_children
-from privspec.model.alternatives import Design, OpenChoice, Values, value_text
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
@@ -38,7 +37,20 @@ from privspec.model.domains import (
     Type,
 )
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
-from privspec.model.graph import Component, Computed, GraphNode, Model, Statements, guarded, lay_out, set_apart
+from privspec.model.graph import (
+    Component,
+    Computed,
+    Design,
+    GraphNode,
+    Model,
+    OpenChoice,
+    Statements,
+    Values,
+    guarded,
+    lay_out,
+    set_apart,
+    value_text,
+)
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
@@ -246,7 +258,7 @@ class _Builder:
             computed=computed,
         )
         if model.asserted:
-            from privspec.model.through import read_through
+            from privspec.model.definitions import read_through
 
             model = read_through(model)
         if any(one.maps for one in computed):

@@ -20,11 +20,10 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, summands, walk, with_children
-from privspec.model.alternatives import Choice, OpenChoice, Values, value_text
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
 from privspec.model.evaluate import Environment, Reader, evaluate
-from privspec.model.graph import Component
+from privspec.model.graph import Choice, Component, OpenChoice, Values, value_text
 from privspec.model.parameters import read_parameters
 from privspec.model.reports import Failure, Report
 from privspec.model.scope import collect

@@ -11,8 +11,7 @@ from privspec.core.records import dataclass
 from privspec.core.rounding import show
 from privspec.kernel.designs import Cut, OpenChoice
 from privspec.language.spelling import spell
-from privspec.model.alternatives import described, value_text
-from privspec.model.graph import Model, once
+from privspec.model.graph import Model, described, once, value_text
 from privspec.model.reports import Failure
 from privspec.problem.elaborate import cut_of
 

@@ -16,8 +16,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, pack, read_array
 from privspec.core.spans import Source
 from privspec.kernel.core.reading import Item
-from privspec.model.alternatives import value_text
-from privspec.model.graph import Model
+from privspec.model.graph import Model, value_text
 from privspec.model.values import Symbol, Value, show
 
 

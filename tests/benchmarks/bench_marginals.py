@@ -95,8 +95,8 @@ def ours(name: str, rows: int) -> dict[str, float]:
     from privspec.api import Problem
     from privspec.execute.family import Circumstances, mechanism_of
     from privspec.noise.samplers import SystemRandomness
+    from privspec.plan import verify
     from privspec.problem import marginals
-    from privspec.verification import verify
 
     marginals.FROM = 2
     sizes, asked = WORK[name]

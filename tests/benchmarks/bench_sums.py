@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from privspec.api import Problem
+from privspec.plan import verify
 from privspec.problem import linear_affine
-from privspec.verification import verify
 
 SPEC = """variables:
   input x in [0, 1]^{n}

@@ -85,7 +85,7 @@ def ours(sums: int, people: int) -> dict[str, float]:
     """From text to a verified plan on disk."""
     from privspec.core.spans import Source
     from privspec.pipeline import Request, solve
-    from privspec.verification import verify
+    from privspec.plan import verify
 
     text, begun = SPEC.format(sums=sums, people=people, epsilon=EPSILON, delta=DELTA), time.process_time()
     with tempfile.TemporaryDirectory() as folder:

@@ -107,7 +107,7 @@ def election(spec: Path, ballots: Path) -> str:
     from privspec.core.diagnostics import PrivspecError
     from privspec.execute.family import Circumstances, mechanism_of
     from privspec.noise.samplers import SystemRandomness
-    from privspec.verification import verify
+    from privspec.plan import verify
 
     try:
         solving, plan = timed(lambda: privspec.load(spec).solve())

@@ -12,9 +12,8 @@ import pytest
 
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
-from privspec.families.selection.joint_draw import plans
-from privspec.families.selection.joint_draw.parties import Voter, joint_draw
-from privspec.families.selection.joint_draw.plans import read_transcript, shuffled
+from privspec.families.selection.joint_draw import parties
+from privspec.families.selection.joint_draw.parties import Voter, joint_draw, read_transcript, shuffled
 from privspec.families.selection.joint_draw.terms import Terms
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest
@@ -95,7 +94,7 @@ def test_a_void_draw_releases_nothing_and_says_who(
     def with_a_cheater(*given: Any, **more: Any) -> Any:
         return joint_draw(*given, **more, voters={"voter 2": NoReveal})
 
-    monkeypatch.setattr(plans, "joint_draw", with_a_cheater)
+    monkeypatch.setattr(parties, "joint_draw", with_a_cheater)
     with pytest.raises(VerificationError) as caught:
         run(make_lottery_plan(voters=5), {"vote": BALLOTS}, paths[0], tmp_path / "winner.json", joint_draw=paths[1])
     assert caught.value.diagnostics[0].code == "PS0854"

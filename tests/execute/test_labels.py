@@ -8,7 +8,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.spans import Source
-from privspec.explain.graph_words import describe_graph
+from privspec.explain.graphs import describe_graph
 from privspec.language.formatter import format_source
 from privspec.pipeline import Request, check
 

@@ -487,7 +487,7 @@ def test_an_event_that_no_run_writes_is_refused_though_its_chain_fits(
 
 
 def test_a_ledger_of_an_earlier_version_is_refused(tmp_path: Path, identity_plan: dict[str, Any]) -> None:
-    from privspec.execute.database import transaction
+    from privspec.execute.receipts import transaction
 
     path = tmp_path / "l.db"
     with transaction(path, ledger.APPLICATION, ledger._SCHEMA) as database:

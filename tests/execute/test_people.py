@@ -18,10 +18,9 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, PrivspecError
-from privspec.execute.data import Grid, count_cells
+from privspec.execute.data import Grid, chosen, count_cells
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import Keeper
-from privspec.execute.people import chosen
 from privspec.kernel.core.linear import Held
 from privspec.kernel.participation import Kept
 from privspec.noise.samplers import Randomness, SimulationRandomness

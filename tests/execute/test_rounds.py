@@ -13,9 +13,9 @@ import pytest
 
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
 from privspec.execute import ledger
-from privspec.execute.database import participation
 from privspec.execute.family import Rounds
 from privspec.execute.keeper import Keeper
+from privspec.execute.receipts import participation
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest
 from tests.execute.begun import execute_plan, run
@@ -239,7 +239,7 @@ def test_ledger_fails_after_the_count_and_nothing_is_drawn(
     """A crash between the two files leaves voters counted for a round that was not drawn, never the other way round."""
     plan = rounds_plan()
     run(plan, ballots("ab"), book, participation=roll)
-    from privspec.execute.database import Participation
+    from privspec.execute.receipts import Participation
 
     commit = Participation.commit
 
@@ -282,7 +282,7 @@ def test_ledger_with_a_round_that_nobody_paid_for(book: Path) -> None:
 
 
 def test_two_runs_at_once_wait_for_each_other(roll: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privspec.execute.database.WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("privspec.execute.receipts.WAIT_SECONDS", 0.05)
     rounds = Rounds.of_plan(rounds_plan())
     assert rounds is not None
     with participation(roll, "digest", rounds) as first:

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from privspec.core.rounding import exp_down
-from privspec.execute.database import participation
 from privspec.execute.family import Rounds
+from privspec.execute.receipts import participation
 from privspec.families.selection.rules import RULES, Draw, VotingTask
 from privspec.model.lotteries import FirstChoice, Lottery
 from privspec.model.values import Symbol

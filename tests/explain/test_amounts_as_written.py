@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import privspec
-from privspec.explain.graph_words import describe_graph
+from privspec.explain.graphs import describe_graph
 from privspec.model.values import readable
 
 SPEC = (Path(__file__).parents[2] / "specs" / "k_randomised_response.priv").read_text("utf-8")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privspec.api import load
-from privspec.explain.graph_svg import graph_svg
-from privspec.explain.graph_words import describe_graph
+from privspec.explain.graphs import describe_graph, graph_svg
 from privspec.manual import list_templates
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "model"))
@@ -56,7 +55,7 @@ def test_sensitivities_of_tables():
 
 
 def test_boxes_do_not_overlap(tmp_path):
-    from privspec.explain import graph_svg as module
+    from privspec.explain import graphs as module
 
     model = specs.load(specs.MEASURES, specs.folder(tmp_path))
     graph = model.graph

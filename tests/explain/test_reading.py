@@ -13,7 +13,7 @@ import pytest
 from privspec.core.spans import Source
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, odds
 from privspec.explain.drawing import tradeoff_chart
-from privspec.explain.graph_svg import graph_svg
+from privspec.explain.graphs import graph_svg
 from privspec.explain.plots import bar_size, noise_plot
 from privspec.explain.reports import READERS
 from privspec.model.build import load_model

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from privspec.explain.curves import GaussianCurve
-from privspec.explain.register import AT_DELTA, TO_FILL, register_entry, up
+from privspec.explain.engineer import AT_DELTA, TO_FILL, register_entry, up
 
 from .plans import SPECS, explain, facts, plan
 

@@ -19,8 +19,7 @@ from scipy.optimize import linprog
 from privspec.core.spans import Source
 from privspec.families.document import sealed
 from privspec.families.exposures import exposures_of
-from privspec.families.family import Settings, compiler_of
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible, Settings, compiler_of
 from privspec.kernel import judge
 from privspec.model.build import load_model
 

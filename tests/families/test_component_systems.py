@@ -24,9 +24,8 @@ from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
-from privspec.plan import Plan
+from privspec.plan import Plan, verify
 from privspec.problem.systems import chosen_shares, parts_of
-from privspec.verification import verify
 from tests.plans import Document, components, resign
 
 ONE = """parameters: {amount} = {value}

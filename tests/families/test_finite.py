@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from privspec.core.diagnostics import SpecError
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible
 
 from .tables import (
     Line,

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from privspec.families.tables.comparisons import comparisons
 from privspec.families.tables.context import Comparison, Neighbours, TableContext
 from privspec.families.tables.noise import StaircaseNoise, planar_cells
+from privspec.families.tables.recognition import comparisons
 
 from .finite_contexts import apart, count, local, numbers, optimum, plane, words
 
@@ -77,7 +77,7 @@ def test_none_beats_the_optimum(context: TableContext) -> None:
 
 def test_notes_are_there() -> None:
     for note in {c.note for k in CONTEXTS.values() for c in comparisons(k)}:
-        text = files("privspec.noise.notes").joinpath(f"{note}.md").read_text("utf-8")
+        text = files("privspec.noise").joinpath(f"notes/{note}.md").read_text("utf-8")
         assert text.startswith("# ")
         assert "**Statement.**" in text and "**Proof.**" in text
 

@@ -9,10 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privspec.families.tables.comparisons import comparisons, subset_table
 from privspec.families.tables.context import Neighbours, TableContext
 from privspec.families.tables.noise import StaircaseNoise, staircase_table
-from privspec.families.tables.recognition import RECOGNISERS, Recognition, recognise
+from privspec.families.tables.recognition import RECOGNISERS, Recognition, comparisons, recognise, subset_table
 
 from .finite_contexts import apart, count, fractions, local, numbers, optimum, plane, words
 

@@ -17,7 +17,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import mechanism_of, simulate
 from privspec.execute.run import combine, run
-from privspec.families.points.frequencies.execution import choices, supports
+from privspec.families.points.frequency_execution import choices, supports
 from privspec.kernel.frequencies import Frequencies, FrequencyBlock
 from privspec.manual import template_text
 from privspec.noise.samplers import Randomness, SimulationRandomness

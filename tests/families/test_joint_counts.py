@@ -9,8 +9,7 @@ import pytest
 
 from privspec.api import load
 from privspec.families.systems import family
-from privspec.plan import Plan
-from privspec.verification import verify
+from privspec.plan import Plan, verify
 
 TOGETHER = """variables:
   input answers in {{0, 1}}^{n}

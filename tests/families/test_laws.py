@@ -31,7 +31,7 @@ STEP = Fraction(1, 2**30)
 def test_every_law_names_notes_that_are_there(law: NoiseLaw) -> None:
     assert len(law.notes) >= 2
     for note in law.notes:
-        text = files("privspec.noise.notes").joinpath(f"{note}.md").read_text("utf-8")
+        text = files("privspec.noise").joinpath(f"notes/{note}.md").read_text("utf-8")
         assert text.startswith("# ")
         assert len(text) > 400
 

@@ -16,9 +16,8 @@ from privspec.api import load
 from privspec.core.diagnostics import SpecError
 from privspec.execute.family import Simulation, mechanism_of
 from privspec.kernel import judge
-from privspec.plan import Plan
+from privspec.plan import Plan, verify
 from privspec.problem.systems import parts_of
-from privspec.verification import verify
 from tests.plans import Document, components, resign, solved
 
 SUM = """parameters: epsilon = 3

@@ -11,7 +11,7 @@ import pytest
 
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
-from privspec.verification import verify
+from privspec.plan import verify
 from tests.plans import mutate, solved_text
 
 SPEC = """parameters:

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.execute.family import simulate
-from privspec.families.selection.scores.family import (
+from privspec.families.selection.scores import (
     BITS,
     Selections,
     at_chance,

@@ -14,8 +14,7 @@ from privspec.solvers.programs import OutOfTimeError
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible, Settings
 from privspec.families.statistics import predict as predict_module
 from privspec.families.statistics.family import StatisticDecision, Statistics
 from privspec.families.statistics.predict import (

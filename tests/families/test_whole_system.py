@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from privspec.cli import run_command_line
-from privspec.plan import Plan
-from privspec.verification import verify
+from privspec.plan import Plan, verify
 
 PART = """spec {name}
 parameters:

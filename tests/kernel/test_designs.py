@@ -12,7 +12,7 @@ import pytest
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.verification import verify
+from privspec.plan import verify
 from tests.families.test_designs import REPORTS
 from tests.plans import Document, resign, solved_text
 

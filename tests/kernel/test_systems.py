@@ -20,7 +20,7 @@ from privspec.kernel import judge, splits
 from privspec.kernel.core.composition import delta_up, proves, pure_mu_up
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.systems import composed_proves
-from privspec.verification import verify
+from privspec.plan import verify
 from tests.plans import Document, components, resign, solved_text
 
 SPEC = """\

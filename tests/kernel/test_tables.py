@@ -13,13 +13,12 @@ import pytest
 
 from privspec.core.spans import Source
 from privspec.families.document import sealed
-from privspec.families.family import Settings, compiler_of
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible, Settings, compiler_of
 from privspec.kernel import Report, judge
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.core.tables import read_law
 from privspec.model.build import load_model
-from privspec.verification import verify
+from privspec.plan import verify
 
 Plan = dict[str, Any]
 Change = Callable[[Plan], None]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from privspec.solvers.programs import OutOfTimeError, Watch
 from privspec.solvers.table_programs import CompleteRatio, LinearRows, PairRatio, Privacy, TableProgram
-from privspec.solvers.table_support import has_table, no_common_support
+from privspec.solvers.tables import has_table, no_common_support
 
 
 def chain(n: int) -> np.ndarray:

@@ -25,8 +25,7 @@ from privspec.families.document import (
     promised,
     rated,
 )
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.chains import (
     CLASSES,
     FINEST,

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.execute.data import located
+from privspec.execute.data import cut, ids_of, kept_rule, located
 from privspec.execute.drawing import RowLaw
 from privspec.execute.engines import records_of
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
 from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
-from privspec.execute.people import cut, ids_of, kept_rule
 from privspec.execute.sources import is_frame, load_json
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.kernel.core.problem import Data

@@ -25,8 +25,7 @@ from privspec.families.document import (
     price,
     rated,
 )
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import Item

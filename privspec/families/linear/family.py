@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from privspec.core.records import dataclass, replace
-from privspec.families.family import Decision, Settings
-from privspec.families.infeasible import Infeasible, Unbounded
+from privspec.families.family import Decision, Infeasible, Settings, Unbounded
 from privspec.families.linear.choose import Choice, best_loss, choose
 from privspec.families.linear.priced import priced
 from privspec.families.linear.problem import Problem

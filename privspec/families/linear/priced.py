@@ -21,8 +21,7 @@ from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import down, mu_up, shares_of
 from privspec.families.document import decimal_up, float_down
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible, Settings
 from privspec.families.linear.accuracy import conflict_at, pure_conflict
 from privspec.families.linear.choose import Choice, choose
 from privspec.families.linear.exact import bound_witness, read_back

@@ -11,7 +11,7 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
-from privspec.families.infeasible import Infeasible, unbounded
+from privspec.families.family import Infeasible, unbounded
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.linear_privacy import units_of
 from privspec.kernel.core.reading import Refused

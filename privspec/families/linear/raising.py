@@ -14,7 +14,7 @@ from typing import Any
 
 from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, price, rated
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
 from privspec.families.linear.problem import Problem

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import gcd, lcm
 
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible
 from privspec.families.linear.accuracy import within_limits
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.core.spans import Span
-from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.family import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.linear.problem import Problem
 from privspec.language import syntax
 from privspec.model.graph import Model

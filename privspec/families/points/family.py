@@ -9,8 +9,7 @@ from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.families.document import STEP, accuracy_json, float_down, plan_document, price, promised, rated
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import (
     CLASSES,

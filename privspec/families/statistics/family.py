@@ -9,8 +9,7 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass
 from privspec.families.document import guarantee_head, plan_document, rated
-from privspec.families.family import Settings
-from privspec.families.infeasible import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.family import ConflictLine, Infeasible, Relaxation, Settings, conflict_line
 from privspec.families.statistics.predict import (
     Predicted,
     Prediction,

@@ -12,14 +12,13 @@ from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.gaussian import mu_down
 from privspec.core.records import dataclass, field, replace
 from privspec.families.document import guarantee_head, plan_document, rated
-from privspec.families.family import Decision, Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Decision, Infeasible, Settings
 from privspec.families.systems.bracket import judged, proved
-from privspec.families.systems.room import WORTH, keeps, larger
 from privspec.families.systems.splits import (
     GAUSSIAN,
     KINDS,
     PURE,
+    WORTH,
     Curve,
     Kind,
     Line,
@@ -27,6 +26,8 @@ from privspec.families.systems.splits import (
     Split,
     best_split,
     compared,
+    keeps,
+    larger,
     rounded_down,
     rounded_up,
 )

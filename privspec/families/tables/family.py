@@ -8,8 +8,7 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
-from privspec.families.family import Decision, Settings
-from privspec.families.infeasible import Infeasible, conflict_line
+from privspec.families.family import Decision, Infeasible, Settings, conflict_line
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
 from privspec.families.tables.system import (

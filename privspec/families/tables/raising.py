@@ -23,12 +23,11 @@ from privspec.core.records import dataclass
 from privspec.core.rounding import log_up, readable
 from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, rated
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
-from privspec.families.tables.comparisons import comparisons
+from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
 from privspec.families.tables.context import Label, Neighbours, TableContext
 from privspec.families.tables.decision import LinearTable
-from privspec.families.tables.recognition import recognise
+from privspec.families.tables.recognition import comparisons, recognise
 from privspec.families.tables.system import Requested, TableSystem, per_atom, to_program
-from privspec.families.tables.trials import A_SECOND, EnoughError, Trials, work
 from privspec.model.graph import Model
 from privspec.model.values import Value, as_float, show
 from privspec.problem.table_forms import Choice

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.document import float_up
-from privspec.families.selection.decision import alternative_json
-from privspec.families.selection.family import ranked
+from privspec.families.selection.family import alternative_json, ranked
 from privspec.families.selection.plans import calibrated, judge
 from privspec.families.selection.profiles import Averages
 from privspec.families.selection.rules import NOTE, RULES, Property, gains, spoken

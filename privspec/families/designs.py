@@ -16,16 +16,14 @@ from numpy.linalg import LinAlgError
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.document import float_down, sealed, without_bound
-from privspec.families.family import Settings, compiler_of
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible, Settings, compiler_of
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
-from privspec.model.alternatives import Design as OpenChoices
-from privspec.model.alternatives import described
-from privspec.model.graph import Model
+from privspec.model.graph import Design as OpenChoices
+from privspec.model.graph import Model, described
 from privspec.problem.designs import KEY, Alternative, Design, block_of, name_of, reason, with_picked
 from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError

@@ -10,8 +10,7 @@ from typing import Any
 
 from privspec.core.records import dataclass
 from privspec.families.document import STEP, accuracy_json, float_down, plan_document, price, promised, rated
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible, Relaxation, conflict_line
+from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.frequencies import AMONG, NOTE, Accuracy, Frequencies, FrequencyBlock, best_subset, least_loss
 from privspec.kernel.frequencies import units_of as units

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.execute.data import Grid, count_cells, located
+from privspec.execute.data import Grid, count_cells, kept_rule, located
 from privspec.execute.drawing import Labels, RowLaw
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
-from privspec.execute.people import kept_rule
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.selection.execution import sampler

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.core.rounding import exp_down, log_up
 from privspec.families.document import STEP, float_down, plan_document, price, promised, rated
-from privspec.families.family import Settings
-from privspec.families.infeasible import Infeasible
+from privspec.families.family import Infeasible, Settings
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
 from privspec.kernel.core.reading import Item
 from privspec.model.graph import Model

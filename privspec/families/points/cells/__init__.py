@@ -1,1 +1,0 @@
-"""Finite reports of a real number, by the cells that it may lie in."""

@@ -1,1 +1,0 @@
-"""Histograms of what parties hold, from a report of each."""

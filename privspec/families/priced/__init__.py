@@ -1,1 +1,0 @@
-"""Privacy at least cost: an amount that solving picks."""

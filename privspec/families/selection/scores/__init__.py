@@ -1,1 +1,0 @@
-"""Selection of a value of a column of secret records, by scores."""

@@ -1,1 +1,0 @@
-"""Proof notes (Markdown), shipped with the package and named by plans."""
