@@ -85,8 +85,7 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
     """The plan with what observers may learn beyond what any one line says, where there is such."""
     if not document["problem"]["views"]:
         return document
-    from privspec.families.document import sealed
-    from privspec.families.exposures import exposures_of
+    from privspec.families.document import exposures_of, sealed
 
     body = {key: value for key, value in document.items() if key != "digest"}
     return sealed(body | {"exposures": exposures_of(document)})

@@ -1,7 +1,9 @@
 """Gaussian noise of any covariance, for one observer or several: the entry to all special solvers.
 
 Full output covariance, for a trusted curator, is the matrix mechanism (MATH.md section 2): by dual ascent, or by the
-barrier method for views that see different rows and for small programs that resist the ascent.
+barrier method for views that see different rows and for small programs that resist the ascent. Independent noise at
+given sites is found by the barrier method too (MATH.md 2); of many pair differences few bind at the optimum, and these
+are met by generating rows.
 """
 
 from __future__ import annotations
@@ -10,25 +12,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.ascent import Atoms, BallAtoms, PairAtoms, Point, SingleAtoms, ascend, pair_span
-from privspec.solvers.bounds import factor_root, lower_bound, release_mahalanobis
-from privspec.solvers.placement import (
-    UNSEEN,
-    barrier_fits,
-    effects_of,
-    no_noise,
-    package,
-    solve_by_barrier,
-    solve_placement,
+from privspec.solvers.barrier import Barrier, Diagonal, Eye, Symmetric
+from privspec.solvers.bounds import (
+    Release,
+    factor_root,
+    loss_of,
+    lower_bound,
+    release_mahalanobis,
+    release_of,
+    site_maps,
+    tighten,
+    view_strategy,
 )
 from privspec.solvers.programs import (
     ROUNDS,
     VIOLATED,
     Array,
     Boxes,
+    Directions,
     DualPoint,
     ExpectedLoss,
     GaussianProgram,
     GaussianSolution,
+    Indices,
     NotSpecialError,
     OutOfTimeError,
     Pairs,
@@ -40,13 +46,332 @@ from privspec.solvers.programs import (
     Watch,
     WorstLoss,
     explicit,
+    groups,
     large_signs,
     on_block,
+    pair_distances,
+    pair_matrix,
     same_rows,
+    seen_rows,
     sees_all,
     small_boxes,
 )
 from scipy import sparse
+
+RANGE_TOLERANCE = 1e-9
+"""An effect whose part outside the range of the sites is below this fraction counts as inside."""
+FREE_COST = 1e-9
+"""Cost, relative to the dearest site, given to noise that the loss does not see."""
+UNSEEN = 1e-7
+"""Weight (as a root, relative) given to output directions that the loss does not see."""
+LARGEST = 48
+"""Outputs above which the Newton matrix of m (m + 1) / 2 unknowns is too large to be worth it."""
+TALL = 4
+"""Outputs per input above which the reconstruction goes through an input estimate."""
+
+
+def barrier_fits(program: GaussianProgram) -> bool:
+    """Whether the barrier method over all covariances is small enough."""
+    return len(program.target) <= LARGEST and all(
+        not isinstance(view.differences, Boxes) or small_boxes(view.differences) for view in program.views
+    )
+
+
+def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
+    """The variances at the sites, or the covariance, that meet every view at least loss.
+
+    Args: tolerance of the relative gap; watch with the deadline in seconds.
+    Returns: a strictly feasible solution with its certified lower bound (the gap is the caller's to judge), or
+        the difference that no noise at these sites can hide.
+    Raises: NotSpecialError for a full covariance of more than 48 outputs; OutOfTimeError at the deadline.
+    Source: Ramon & Basu 2020, section 3.2; notes/placement.md.
+    """
+    m, n = program.target.shape
+    free = program.sites is None
+    if free and m > LARGEST:
+        raise NotSpecialError(f"views of different rows on more than {LARGEST} outputs")
+    if isinstance(program.loss, WorstLoss) and program.loss.groups is not None:
+        raise NotSpecialError("the largest of several sums under the barrier method")
+    maps = np.eye(m) if free else site_maps(program)
+    useful = np.flatnonzero(np.any(maps != 0, axis=0))
+    directions = tuple(explicit(view.differences, n) for view in program.views)
+    eyes = []
+    for index, (view, direction) in enumerate(zip(program.views, directions, strict=True)):
+        rows = seen_rows(view, m)
+        found = _eye(maps[np.ix_(rows, useful)], effects_of(program.target[rows], direction), direction)
+        if isinstance(found, int):
+            return Unprotectable(index, view.name, direction.matrix[:, [found]].toarray()[:, 0])
+        if found is not None:
+            eyes.append(found)
+    if not eyes:
+        return no_noise(program, watch)
+    error_map = _floored(np.asarray(program.loss.error_map @ maps[:, useful]), free)
+    chart = Symmetric(m) if free else Diagonal(len(useful))
+    first = np.eye(m) if free else np.sum(error_map**2, axis=0) ** -0.25
+    barrier = Barrier(chart, eyes, error_map, worst=isinstance(program.loss, WorstLoss))
+    result = barrier.minimise(first if free else first / np.max(first), 0.9 * tolerance, watch)
+    noise = result.at.state
+    if not free:
+        noise = np.zeros(maps.shape[1])
+        noise[useful] = result.at.state
+    root = noise if free else maps * noise
+    dual = _dual_point(program, directions, root, barrier.shares(result.at))
+    bound = lower_bound(program, dual, root)
+    solution = package(program, noise, dual, bound, "barrier, full covariance" if free else "barrier", watch)
+    if not free:
+        solution = _pruned(program, noise, solution, maps, watch)
+    if result.expired and solution.relative_gap > tolerance:
+        raise OutOfTimeError(solution)
+    return solution
+
+
+def effects_of(target: Array, direction: Directions) -> Array:
+    """Target @ differences (m, N)."""
+    return np.asarray(sparse.csr_array(direction.matrix.T) @ target.T).T
+
+
+def _eye(maps: Array, effects: Array, direction: Directions) -> Eye | int | None:
+    """The view in coordinates of the range of its maps.
+
+    Returns: the view, with the differences that have no effect left out; None when no difference has one; or the
+        column of a difference that the sites cannot hide.
+    """
+    norms = np.linalg.norm(effects, axis=0)
+    if not np.any(norms > 0):
+        return None
+    left, singular, _ = np.linalg.svd(maps, full_matrices=False)
+    basis = left[:, singular > 1e-12 * np.max(singular, initial=0.0)] if singular.size else left[:, :0]
+    inside = basis.T @ effects
+    outside = np.linalg.norm(effects - basis @ inside, axis=0)
+    bad = np.flatnonzero(outside > RANGE_TOLERANCE * norms)
+    if bad.size:
+        return int(bad[np.argmax(outside[bad])])
+    # a single vector without effect constrains nothing; columns of a ball stay together
+    alone, _ = groups(direction.sizes)
+    kept = norms > 1e-14 * np.max(norms)
+    kept[alone:] = True
+    sizes = np.concatenate([np.ones(int(np.count_nonzero(kept[:alone])), np.intp), direction.sizes[alone:]])
+    return Eye(basis.T @ maps, inside[:, kept], sizes)
+
+
+def _floored(error_map: Array, free: bool) -> Array:
+    """The error map with nominal extra rows for noise that costs (almost) nothing."""
+    if free:
+        sizes = np.linalg.svd(error_map, compute_uv=False)
+        floor = UNSEEN * max(float(sizes[0]), 1e-300)
+        lacking = len(sizes) < error_map.shape[1] or sizes[-1] < floor
+        return np.vstack([error_map, floor * np.eye(error_map.shape[1])]) if lacking else error_map
+    cost = np.sum(error_map**2, axis=0)
+    top = float(np.max(cost, initial=0.0))
+    floor = FREE_COST * top if top > 0 else 1.0
+    return np.vstack([error_map, np.sqrt(floor) * np.eye(len(cost))[cost < floor]])
+
+
+def _dual_point(
+    program: GaussianProgram, directions: tuple[Directions, ...], root: Array, loss_weights: Array
+) -> DualPoint:
+    """The dual point of the barrier at a covariance root @ root.T, its weights scaled together."""
+    parts = [_dual_of(program, view, d, root) for view, d in zip(program.views, directions, strict=True)]
+    scale = max((float(p.max(initial=0.0)) for _, p in parts), default=0.0) or 1.0
+    shares = None
+    if isinstance(program.loss, WorstLoss):
+        # rows beyond the loss's own carry nominal costs only
+        shares = loss_weights[: program.loss.error_map.shape[0]]
+        shares = shares / shares.sum()
+    return DualPoint(tuple(d for d, _ in parts), tuple(p / scale for _, p in parts), shares)
+
+
+def _dual_of(
+    program: GaussianProgram, view: View, direction: Directions, root: Array
+) -> tuple[sparse.csc_array, Array]:
+    """Weights 1 / (1 - q) of the barrier on the differences of one view; a ball is split into its own axes."""
+    rows = seen_rows(view, len(root))
+    left, singular, _ = np.linalg.svd(root[rows], full_matrices=False)
+    kept = singular > 1e-11 * max(float(np.max(singular, initial=0.0)), 1e-300)
+    whitened = (left[:, kept].T @ effects_of(program.target[rows], direction)) / singular[kept, None]
+    alone, wide = groups(direction.sizes)
+    quadratics = np.sum(whitened[:, :alone] ** 2, axis=0)
+    columns = [direction.matrix[:, :alone]]
+    weights = [np.where(quadratics > 0, 1 / np.maximum(1 - quadratics, 1e-12), 0.0)]
+    for part in wide:
+        values, turn = np.linalg.eigh(whitened[:, part].T @ whitened[:, part])
+        # turned columns are unit combinations only up to round-off: shrink them so that they stay admissible
+        turn = turn / (np.linalg.norm(turn, axis=0) * (1 + 1e-14))
+        columns.append(sparse.csc_array(direction.matrix[:, part] @ turn))
+        weights.append(1 / np.maximum(1 - values, 1e-12))
+    p = np.concatenate(weights)
+    used = np.flatnonzero(p > 0)
+    matrix = sparse.csc_array(sparse.csc_array(sparse.hstack(columns))[:, used])
+    return matrix, p[used]
+
+
+def _pruned(
+    program: GaussianProgram, state: Array, solution: GaussianSolution, maps: Array, watch: Watch
+) -> GaussianSolution:
+    """The solution with vanishing variances set to zero, where that costs next to nothing."""
+    room = solution.value - solution.lower_bound
+    shares = state**2 * np.sum(np.asarray(program.loss.error_map @ maps) ** 2, axis=0)
+    small = shares < 0.1 * room / max(len(state), 1)
+    if small.any() and not small.all():
+        pruned = np.where(small, 0.0, state)
+        simpler = package(program, pruned, solution.dual, solution.lower_bound, "barrier", watch)
+        # a checker takes the dual vectors from the released covariance: it must still prove the bound
+        cheap = simpler.value <= solution.value + 0.2 * room
+        if cheap and lower_bound(program, solution.dual, maps * pruned) >= solution.lower_bound - 0.2 * room:
+            return simpler
+    return solution
+
+
+def package(
+    program: GaussianProgram,
+    noise: Array,
+    dual: DualPoint,
+    bound: float,
+    method: str,
+    watch: Watch,
+    notes: tuple[str, ...] = (),
+) -> GaussianSolution:
+    """The solution with this noise, scaled to the boundary; through the inputs when m is large.
+
+    Args: noise a root (m, k) of the covariance or, with sites, the standard deviations (K,) at their coordinates.
+    """
+    m, n = program.target.shape
+    root = noise if program.sites is None else site_maps(program) * noise
+    estimate = variances = None
+    if program.sites is None and m > TALL * n and same_rows(program):
+        turn, upper = np.linalg.qr(program.target)
+        views = tuple(replace(view, rows=None) for view in program.views)
+        release, scale = tighten(views, upper, factor_root(turn.T @ root, upper, views))
+        estimate = np.linalg.lstsq(upper, release.reconstruction, rcond=1e-12)[0]
+        reconstruction = program.target @ estimate
+    else:
+        release, scale = tighten(program.views, program.target, factor_root(root, program.target, program.views))
+        reconstruction = release.reconstruction
+    if program.sites is not None:
+        splits = np.cumsum([site.map.shape[1] for site in program.sites])[:-1]
+        variances = tuple(np.split(noise**2 * scale, splits))
+    return GaussianSolution(
+        value=loss_of(program, reconstruction),
+        lower_bound=bound,
+        strategy=release.strategy,
+        reconstruction=None if estimate is not None else reconstruction,
+        input_estimate=estimate,
+        blocks=release.blocks,
+        variances=variances,
+        dual=dual,
+        method=method,
+        iterations=watch.iterations,
+        seconds=watch.seconds,
+        notes=(*notes, *_notes(release)),
+        root=root if program.sites is None else None,
+    )
+
+
+def _notes(release: Release) -> tuple[str, ...]:
+    """What a reader must know about the shape of the release."""
+    notes = []
+    if not release.nested:
+        notes.append("views see different rows that are not nested")
+    if release.pinned:
+        notes.append("effects that no requirement protects are released with nominal noise")
+    return tuple(notes)
+
+
+def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
+    """Nothing to protect: nominal noise only."""
+    m, n = program.target.shape
+    nothing = tuple(sparse.csc_array((n, 0)) for _ in program.views)
+    loss = program.loss
+    shares = np.full(loss.count, 1 / loss.count) if isinstance(loss, WorstLoss) and loss.count else None
+    dual = DualPoint(nothing, tuple(np.zeros(0) for _ in program.views), shares)
+    noise = np.zeros((m, 0)) if program.sites is None else np.zeros(site_maps(program).shape[1])
+    return package(program, noise, dual, 0.0, "no noise", watch)
+
+
+# --- many pairs -----------------------------------------------------------------------------------
+
+LISTED_PAIRS = 128
+"""Largest number of coordinates whose pairs are all given to the barrier method at once."""
+MAXIMUM_ROUNDS = 30
+Listed = dict[int, tuple[Indices, Indices]]
+"""By the index of a view, the pairs of its coordinates that are stated so far."""
+
+
+def solve_placement(program: GaussianProgram, tolerance: float, watch: Watch) -> GaussianSolution | Unprotectable:
+    """As `solve_by_barrier`, with the pairs of large views generated as they are violated.
+
+    Every round solves for the pairs found so far, which bounds the loss from below; all pairs are then checked
+    through the Gram matrix of the strategy, and the release is scaled until every pair holds.
+    """
+    active: Listed = {}
+    for index, view in enumerate(program.views):
+        if isinstance(view.differences, Pairs) and len(view.differences.coordinates) > LISTED_PAIRS:
+            k = len(view.differences.coordinates)
+            ring = np.arange(k)
+            # a ring spans every pair, so that infeasibility shows in the first round
+            active[index] = np.tile(ring, 2), np.concatenate([(ring + 1) % k, (ring + k // 2) % k])
+    if not active:
+        return solve_by_barrier(program, tolerance, watch)
+    best: GaussianSolution | None = None
+    for _ in range(MAXIMUM_ROUNDS):
+        listed = tuple(_listed(view, active.get(i), program) for i, view in enumerate(program.views))
+        late = False
+        try:
+            solution = solve_by_barrier(replace(program, views=listed), tolerance, watch)
+        except OutOfTimeError as error:
+            # the bound for some of the pairs holds for all; the release must be scaled for the others
+            if error.best is None:
+                raise OutOfTimeError(best) from None
+            solution, late = error.best, True
+        if isinstance(solution, Unprotectable):
+            return solution
+        deviations = np.sqrt(np.concatenate(solution.variances or ()))
+        scaled = package(program, deviations, solution.dual, solution.lower_bound, "barrier", watch)
+        best = scaled if best is None or scaled.relative_gap < best.relative_gap else best
+        if not late and (scaled.relative_gap <= tolerance or not _grow(program, scaled, active)):
+            break
+        if late or watch.expired:
+            raise OutOfTimeError(best)
+    assert best is not None
+    return best
+
+
+def _listed(view: View, active: tuple[Indices, Indices] | None, program: GaussianProgram) -> View:
+    """The view with its active pairs as single vectors."""
+    if active is None or not isinstance(view.differences, Pairs):
+        return view
+    pairs = view.differences
+    coordinates = np.asarray(pairs.coordinates, np.intp)
+    matrix = pair_matrix(coordinates, *active, pairs.scale, program.target.shape[1])
+    return View(view.rows, Vectors(matrix), view.name)
+
+
+def _grow(program: GaussianProgram, solution: GaussianSolution, active: Listed) -> bool:
+    """Add the pairs of largest distance to the active ones; whether any was new."""
+    grown = False
+    release = release_of(program, solution)
+    for index, (firsts, seconds) in active.items():
+        view = program.views[index]
+        assert isinstance(view.differences, Pairs)
+        strategy = view_strategy(view, release, solution.blocks[index], program.target)
+        points = strategy[:, view.differences.coordinates]
+        points = points - points.mean(axis=1, keepdims=True)
+        distances = np.triu(pair_distances(points.T @ points), 1)
+        known = np.zeros(distances.shape, bool)
+        known[np.minimum(firsts, seconds), np.maximum(firsts, seconds)] = True
+        top = float(distances[known].max(initial=0.0))
+        distances[known] = 0.0
+        flat = np.argsort(distances, axis=None)[::-1][: 2 * len(distances)]
+        rows, columns = np.unravel_index(flat, distances.shape)
+        fresh = distances[rows, columns] > top * (1 + 1e-9)
+        if fresh.any():
+            grown = True
+            active[index] = (np.concatenate([firsts, rows[fresh]]), np.concatenate([seconds, columns[fresh]]))
+    return grown
+
+
+# --- the program ----------------------------------------------------------------------------------
+
 
 RANK_TOLERANCE = 1e-11
 """Effects below this fraction of the largest singular value count as zero."""

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from privspec.solvers.bounds import lower_bound
-from privspec.solvers.gaussian import reduce_outputs
-from privspec.solvers.placement import package
+from privspec.solvers.gaussian import package, reduce_outputs
 from privspec.solvers.programs import (
     Array,
     DualPoint,

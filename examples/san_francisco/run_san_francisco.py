@@ -22,7 +22,7 @@ from map_picture import draw
 from mechanisms import Outcome, optimum, others, outcome
 
 import privspec
-from privspec.families.tables.estimators import ESTIMATORS
+from privspec.families.tables.aggregate import ESTIMATORS
 
 HERE = Path(__file__).resolve().parent
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from privspec.core.records import dataclass
+from privspec.explain.context import Formulas
 from privspec.explain.document import (
     Because,
     Block,
@@ -26,7 +27,6 @@ from privspec.explain.document import (
     reported,
     table,
 )
-from privspec.explain.loss_terms import Formulas
 from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
 from privspec.families.selection.papers import LeastShare, Reading, least_share, of_one_profile, readings

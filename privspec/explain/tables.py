@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privspec.core.records import dataclass, field, replace
+from privspec.explain.context import LossTerm, Scene, Shape
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,
@@ -24,21 +25,7 @@ from privspec.explain.document import (
     reported,
     table,
 )
-from privspec.explain.drawings import table_plots
-from privspec.explain.facts import (
-    ChosenNumber,
-    MechanismFact,
-    chosen_numbers,
-    executed,
-    randomness,
-    run_command,
-    standing,
-)
-from privspec.explain.loss_terms import LossTerm, Scene, Shape
-from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
-from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
-from privspec.explain.rule_comparison import comparison, rounds_fact
-from privspec.explain.table import (
+from privspec.explain.drawings import (
     ProbabilityTable,
     RowFact,
     bound_of,
@@ -49,7 +36,20 @@ from privspec.explain.table import (
     read_table,
     row_facts,
     spoken,
+    table_plots,
 )
+from privspec.explain.facts import (
+    ChosenNumber,
+    MechanismFact,
+    chosen_numbers,
+    executed,
+    randomness,
+    run_command,
+    standing,
+)
+from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
+from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
+from privspec.explain.rule_comparison import comparison, rounds_fact
 from privspec.model.reports import listing
 from privspec.stated import Mechanism, Named, Stated, parse_exact
 

@@ -22,8 +22,19 @@ from scipy import optimize
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.execute.drawing import TableLaw
 from privspec.execute.run import run
-from privspec.families.tables.aggregate import choose_estimator, count_reports, estimate, prior_of, total_variation
-from privspec.families.tables.estimators import ESTIMATORS, FINE, Channel, Limits, bayesian_update, project
+from privspec.families.tables.aggregate import (
+    ESTIMATORS,
+    FINE,
+    Channel,
+    Limits,
+    bayesian_update,
+    choose_estimator,
+    count_reports,
+    estimate,
+    prior_of,
+    project,
+    total_variation,
+)
 from privspec.noise.samplers import SimulationRandomness
 
 from .tables import k_rr, make_table_plan
@@ -176,12 +187,12 @@ def test_shares_that_no_number_of_reports_tells_apart() -> None:
 
 
 def test_an_unfinished_update_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from privspec.families.tables import estimators
+    from privspec.families.tables import aggregate
 
     channel, counts = k_rr_channel(10, 0.5), np.arange(1.0, 11)
     assert not ESTIMATORS["ibu"].notes(channel, counts)
     monkeypatch.setattr(
-        estimators, "bayesian_update", lambda *_: bayesian_update(channel.matrix, counts[None], Limits(0, 2))
+        aggregate, "bayesian_update", lambda *_: bayesian_update(channel.matrix, counts[None], Limits(0, 2))
     )
     assert "stopped after 2 steps" in ESTIMATORS["ibu"].notes(channel, counts)[0]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privspec.families.statistics.noise import (
+from privspec.families.statistics.execution import (
     SphereLaw,
     directions,
     law_of,

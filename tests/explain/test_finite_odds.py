@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.explain.curves import EpsilonDeltaCurve, PairsCurve, dominating, odds
+from privspec.explain.drawings import curve_of, read_table
 from privspec.explain.questions import SURE
-from privspec.explain.table import curve_of, read_table
 from privspec.stated import Mechanism
 
 from .plans import Plan, explain, facts, page, plan, table_of

@@ -87,10 +87,10 @@ def shares_of_plan(plan: Plan) -> list[tuple[str, Fraction]]:
 
 def test_outputs_are_parts_of_their_families() -> None:
     parts = parts_of(model_of(city()))
-    assert [(part.outputs, part.family.folder, part.lines) for part in parts] == [
+    assert [(part.outputs, part.family.form, part.lines) for part in parts] == [
         (("mean_pay",), "linear", (0,)),
-        (("working",), "tables", (0,)),
-        (("seat",), "tables", (0,)),
+        (("working",), "table", (0,)),
+        (("seat",), "table", (0,)),
     ]
     assert [[node.name for node in part.model.inputs] for part in parts] == [["pay"], ["works"], ["vote"]]
 

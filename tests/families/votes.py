@@ -9,7 +9,7 @@ from privspec.families.family import Settings, compiler_of
 from privspec.families.selection.family import Lotteries
 from privspec.families.selection.plans import Judged
 from privspec.families.selection.profiles import Averages
-from privspec.families.selection.system import LotterySystem
+from privspec.families.selection.rules import LotterySystem
 from privspec.model.graph import Model
 from privspec.pipeline import Request, check
 

@@ -17,8 +17,7 @@ from scipy import sparse
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
-from privspec.families.document import accuracy_json, float_down
-from privspec.families.exposures import inverse_root
+from privspec.families.document import accuracy_json, float_down, inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism

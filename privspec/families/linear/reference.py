@@ -16,7 +16,7 @@ from scipy import sparse
 
 from privspec.core.records import dataclass, replace
 from privspec.solvers.bounds import lower_bound, root_of, site_maps
-from privspec.solvers.placement import package
+from privspec.solvers.gaussian import package
 from privspec.solvers.programs import (
     VERTEX_LIMIT,
     Array,

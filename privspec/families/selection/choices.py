@@ -17,8 +17,7 @@ from privspec.core.rounding import log_down
 from privspec.families.document import decimal_up
 from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, limited, spent
 from privspec.families.selection.profiles import Averages, Estimate, unanimous_distance
-from privspec.families.selection.rules import RULES, Draw, Rule
-from privspec.families.selection.system import LotterySystem
+from privspec.families.selection.rules import RULES, Draw, LotterySystem, Rule
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lemmas.votes import PLURALITY, SCOPES, SHARES, bounds
 from privspec.model.values import show

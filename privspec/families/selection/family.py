@@ -34,8 +34,7 @@ from privspec.families.selection.choices import (
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks
 from privspec.families.selection.plans import Figures, Judged, calibrated, forbidden, judge, spent
 from privspec.families.selection.profiles import Averages, Estimate, worst_case
-from privspec.families.selection.rules import DICTATOR, RULES, Draw
-from privspec.families.selection.system import LotterySystem, Promise, lower
+from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Promise, lower
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.lotteries import Proportional

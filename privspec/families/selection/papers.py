@@ -8,8 +8,7 @@ from math import log
 from typing import Any, TypeAlias
 
 from privspec.core.records import dataclass
-from privspec.families.selection.rules import Draw, log_up
-from privspec.families.selection.system import LotterySystem
+from privspec.families.selection.rules import Draw, LotterySystem, log_up
 from privspec.model.values import show
 
 # --- What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): bounds on the ratios

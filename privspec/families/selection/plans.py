@@ -9,8 +9,7 @@ from itertools import accumulate, product
 
 from privspec.core.records import dataclass, replace
 from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
-from privspec.families.selection.rules import Draw, Property, Rule
-from privspec.families.selection.system import LotterySystem, Promise
+from privspec.families.selection.rules import Draw, LotterySystem, Promise, Property, Rule
 from privspec.kernel.lemmas.votes import Total
 from privspec.kernel.lemmas.votes_rules import OFF, Scores
 from privspec.model.lotteries import Lottery, Proportional

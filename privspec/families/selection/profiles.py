@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.families.selection.system import LotterySystem
+from privspec.families.selection.rules import LotterySystem
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.lemmas.votes_rules import POWERS, Rule, Scores, totals
 from privspec.model.lotteries import Largest, Lottery

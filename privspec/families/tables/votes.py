@@ -13,8 +13,7 @@ from privspec.families.document import float_up
 from privspec.families.selection.family import alternative_json, ranked
 from privspec.families.selection.plans import calibrated, judge
 from privspec.families.selection.profiles import Averages
-from privspec.families.selection.rules import NOTE, RULES, Property, gains, spoken
-from privspec.families.selection.system import lower
+from privspec.families.selection.rules import NOTE, RULES, Property, gains, lower, spoken
 from privspec.kernel.core.tables import Table as Drawn
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
 from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
