@@ -118,7 +118,7 @@ def _let_through(law: Stepped, shift: int) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, or a law of steps."""
+    """Normal noise of `scales[0]` on every answer, Laplace noise of a scale each, a K-norm vector, a law of steps."""
 
     shape: str
     scales: tuple[Fraction, ...]
