@@ -16,7 +16,7 @@ import pytest
 TOP = Path(__file__).parents[1]
 # Ceilings: raised for what people ask of tables, streams of vectors and faster starts; else they may only be lowered.
 LINES = 99_154
-FILES = 359
+FILES = 330
 ENTERED = 130
 IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ import (?:\([^)]*\)|[\w*].*)|import \w.*)$", re.MULTILINE)
 """A statement that imports; to read whole files for theirs takes seconds."""
