@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
     if int(number) % 2 and [Path(one).resolve() for one in config.args] == [HERE]:
         config.args[:] = [str(one) for one in sorted(HERE.iterdir(), reverse=True) if _has_tests(one)]
-    if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
+    if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="privspec-plans-")
         os.environ["PRIVSPEC_TEST_PLANS"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -34,6 +34,7 @@ from privspec.manual import copy_template, list_templates, template_text
 from privspec.model.values import show
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
+from tests.plans import keep
 
 COMMAND = [sys.executable, "-c", "from privspec.cli import main; main()"]
 CODE = re.compile(r"(?:error|infeasible)\[(PS\d{4})\]")
@@ -264,6 +265,7 @@ def test_a_template_goes_the_whole_way(name: str, call: Call, tmp_path: Path) ->
     verified = call("verify", "mine.plan.json")
     assert verified.code == 0
     assert "failed" not in verified.out
+    keep(template_text(name), plan)
     for reader in ("public", "auditor", "engineer"):
         for form in ("md", "html", "json"):
             done = call("explain", "mine.plan.json", "--for", reader, "-o", f"{reader}.{form}")

@@ -81,20 +81,35 @@ def components(plan: Mapping[str, Any]) -> list[Document]:
     return [plan["mechanism"]["components"][name] for name in part_names(plan)]
 
 
+def keep(text: str, found: Document) -> None:
+    """What a command made of a spec is its plan wherever else it is asked for: the same, but for the file's name."""
+    if (kept := _place(text, ())) and not kept.exists():
+        _write(kept, json.dumps(resign(found | {"spec": found["spec"] | {"path": Problem(text).name}})))
+
+
 @cache
 def _solved(text: str, parameters: tuple[tuple[str, Any], ...]) -> str:
     """The plan as text; workers side by side share what the first of them solves, for as long as they run."""
-    shared = os.environ.get(SHARED)
-    if shared is None:
-        return Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json()
-    kept = Folder(shared) / hashlib.sha256(repr((text, parameters)).encode()).hexdigest()
-    if kept.exists():
+    kept = _place(text, parameters)
+    if kept and kept.exists():
         return kept.read_text("utf-8")
     found = Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json()
+    if kept:
+        _write(kept, found)
+    return found
+
+
+def _place(text: str, parameters: tuple[tuple[str, Any], ...]) -> Folder | None:
+    """Where the plan of a spec is shared, if it is."""
+    shared = os.environ.get(SHARED)
+    return Folder(shared) / hashlib.sha256(repr((text, parameters)).encode()).hexdigest() if shared else None
+
+
+def _write(kept: Folder, found: str) -> None:
+    """All of it or nothing: others may look at the same time."""
     own = kept.with_suffix(f".{os.getpid()}")
     own.write_text(found, "utf-8")
     own.replace(kept)
-    return found
 
 
 def resign(document: Document) -> Document:
