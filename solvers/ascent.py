@@ -288,6 +288,15 @@ FAR = 8.0
 """Largest change of a logarithm in one accelerated step."""
 PATIENCE = 25
 """Iterations without halving the gap after which the next method is tried."""
+FEW_DIMENSIONS = 16
+"""Dimensions up to which Newton steps on the inverse covariance are few and short."""
+STEPS = 300
+"""Newton steps at most, which come nearer by CLOSER when they fall by less than CENTRAL; shorter ones are round-off."""
+CLOSER = 8.0
+CENTRAL = 0.05
+LEAST_STEP = 1e-6
+LAID_OUT = 5_000_000
+"""Numbers of the squares of all differences up to which these are laid out."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -344,10 +353,19 @@ class Ascent:
         """Whether the gap is closed or the time is over."""
         return self.best.gap <= self.tolerance or self.watch.expired
 
+    @property
+    def interior(self) -> bool:
+        """Whether an interior point is quick, and there are differences enough that no weights are unique."""
+        rank, count = len(self.best.root), int(self.ends[-1])
+        numbers = rank * (rank + 1) // 2
+        return self.worst is None and numbers < count <= LAID_OUT / numbers and rank <= FEW_DIMENSIONS
+
     def run(self) -> Point:
-        """The best point that fixed-point iteration and, where that stalls, L-BFGS-B find."""
+        """The best point that fixed-point iteration and, where that stalls, an interior point or L-BFGS-B find."""
         self._anderson()
         singles = [atoms for atoms in self.atoms if isinstance(atoms, Singles)]
+        if len(singles) == len(self.atoms) and self.interior and not self.over:
+            self.close(singles)
         for _ in range(3):
             if not self.over and len(singles) == len(self.atoms):
                 self._quasi_newton(singles)
@@ -451,6 +469,83 @@ class Ascent:
                 return
             point = self.evaluate(self._floored(self._mapped(point)))
 
+    def close(self, atoms: list[Singles]) -> None:
+        """Newton steps on Z, the inverse covariance, for more differences than it has numbers: their weights are many.
+
+        Minimises t tr(C Z^-1) - log det Z - sum log(1 - a' Z a) for growing t, in coordinates in which the best
+        covariance so far is one; the weights of the differences are 1 / (1 - a' Z a).
+        """
+        rank = len(self.best.root)
+        first, second = np.triu_indices(rank)
+        effects = np.column_stack([one.some(np.arange(len(one.start()))).effects for one in atoms])
+        start, cost = self.best, self.best.root.T @ self.best.root
+        moved = start.whitener @ effects
+        features = np.where(first == second, 1.0, 2.0)[:, None] * moved[first] * moved[second]
+        # the matrix of a vector of its entries on and above the diagonal
+        spread, numbers = np.zeros((rank * rank, len(first))), np.arange(len(first))
+        spread[first * rank + second, numbers] = spread[second * rank + first, numbers] = 1
+        place = (first == second) / (2 * np.sum(moved**2, axis=0).max())
+        slack = 1 - place @ features
+        weight = len(slack) / float(np.trace(cost)) * float(place.max())
+
+        def height(place: Array, slack: Array) -> tuple[float, Array]:
+            values, vectors = np.linalg.eigh((spread @ place).reshape(rank, rank))
+            if min(values[0], slack.min()) <= 0:
+                return np.inf, vectors
+            inverse = (vectors / values) @ vectors.T
+            return weight * float(np.sum(cost * inverse)) - float(np.log(values).sum() + np.log(slack).sum()), inverse
+
+        for _ in range(STEPS):
+            now, inverse = height(place, slack)
+            pull = weight * inverse @ cost @ inverse
+            slope = features @ (1 / slack) - spread.T @ (pull + inverse).ravel()
+            bend = spread.T @ (np.kron(pull, inverse) + np.kron(inverse, pull + inverse)) @ spread
+            bend += (features / slack**2) @ features.T
+            sizes = np.sqrt(np.diag(bend))
+            try:
+                factor = linalg.cho_factor(bend / sizes / sizes[:, None], overwrite_a=True, check_finite=False)
+            except linalg.LinAlgError:
+                return
+            step = -linalg.cho_solve(factor, slope / sizes, check_finite=False) / sizes
+            # slacks by what they change by: what is left of one is known to all its digits
+            used, fall, length = step @ features, -float(slope @ step), 1.0
+            while length > LEAST_STEP and (
+                height(place + length * step, slack - length * used)[0] > now - length * fall / 4
+            ):
+                length /= 2
+            if fall < CENTRAL or length <= LEAST_STEP:
+                self._kept(-np.log(slack), start, (spread @ place).reshape(rank, rank))
+                if self.over or length <= LEAST_STEP:
+                    return
+                weight *= CLOSER
+            else:
+                place, slack = place + length * step, slack - length * used
+
+    def _kept(self, logs: Array, start: Point, inverse: Array) -> None:
+        """A point with these logarithms, as few as bound it as well, and an inverse covariance where `start` has one.
+
+        That of its own weights loses digits where little depends on some of the weights.
+        """
+        values, vectors = np.linalg.eigh(inverse)
+        root, whitener = start.root @ (vectors / np.sqrt(values)), (vectors * np.sqrt(values)).T @ start.whitener
+        every = self._floored(self._split(logs))
+        updates = [atoms.update(part, whitener) for atoms, part in zip(self.atoms, every, strict=True)]
+        value = float(np.sum(root**2)) * max(reached for _, reached in updates)
+        for least in (1e-3, 1e-5, 1e-7, 0.0):
+            few = (
+                [np.where(part > logs.max() + np.log(least), part, LEAST_LOG) for part in self._split(logs)]
+                if least
+                else every
+            )
+            point = self._at(self._scaled(few))
+            if value < point.value:
+                point = replace(point, root=root, whitener=whitener, value=value)
+            if point.gap <= self.tolerance:
+                break
+        if point.gap < self.best.gap:
+            self.best = point
+        self.watch.step(self.best.value, self.best.bound)
+
     def _quasi_newton(self, atoms: list[Singles]) -> None:
         """L-BFGS-B on the weights themselves.
 
@@ -491,6 +586,8 @@ class Ascent:
             return
 
 
+START = 500
+"""Differences that are taken first, and more each time, in few dimensions."""
 MANY = 5000
 """Differences beyond which those that bind are looked for: in r dimensions r (r + 1) / 2 are enough."""
 
@@ -505,6 +602,9 @@ def ascend(atoms: tuple[Atoms, ...], worst: WorstLoss | None, tolerance: float, 
         alone = singles[0] if len(atoms) == len(singles) == 1 and worst is None else None
         first = None if alone is None else from_every_second(alone, tolerance, watch)
         return Ascent(atoms, worst, tolerance, watch, None if first is None else [first]).run()
+    closed = None if worst is not None else _in_few_dimensions(singles, tolerance, watch)
+    if closed is not None:
+        return closed
     whole = Ascent(atoms, worst, tolerance, watch)
     rank = whole.best.root.shape[0]
     few = rank * (rank + 1)
@@ -531,6 +631,41 @@ def ascend(atoms: tuple[Atoms, ...], worst: WorstLoss | None, tolerance: float, 
             return whole.run()
         chosen = [np.union1d(old, new) for old, new in zip(chosen, more, strict=True)]
     return whole.best
+
+
+def _in_few_dimensions(atoms: list[Singles], tolerance: float, watch: Watch) -> Point | None:
+    """The same by interior points of those differences that exceed what the ones before allow; None where that stalls.
+
+    Covariances are those of the interior points: what weights say of them loses digits where they weigh little.
+    """
+    starts = [one.start() for one in atoms]
+    chosen = [_largest(own, START) for own in starts]
+    while not watch.expired:
+        quiet = replace(watch, progress=None)
+        some: list[Singles] = [one.some(own) for one, own in zip(atoms, chosen, strict=True)]
+        part = Ascent(tuple(some), None, tolerance / 4, quiet)
+        if not part.interior:
+            return None
+        part.close(some)
+        found, watch.iterations = part.best, quiet.iterations
+        logs = [np.full(len(own), LEAST_LOG) for own in starts]
+        for own, used, weights in zip(logs, chosen, found.logs, strict=True):
+            own[used] = weights
+        squares = [one.quadratics(found.whitener) for one in atoms]
+        reached = max(float(own.max(initial=0.0)) for own in squares)
+        inner = max(float(own[used].max(initial=0.0)) for own, used in zip(squares, chosen, strict=True))
+        value = float(np.sum(found.root**2)) * reached
+        updated = tuple(own + np.log(np.maximum(q, 1e-300)) for own, q in zip(logs, squares, strict=True))
+        point = replace(found, logs=logs, value=value, updated=updated)
+        watch.step(point.value, point.bound)
+        if point.gap <= tolerance:
+            return point
+        more = [_largest(np.where(q > inner * (1 + tolerance / 4), q, -np.inf), START) for q in squares]
+        grown = [np.union1d(old, new) for old, new in zip(chosen, more, strict=True)]
+        if all(len(new) == len(old) for new, old in zip(grown, chosen, strict=True)):
+            return None
+        chosen = grown
+    return None
 
 
 def _largest(values: Array, most: int) -> Indices:

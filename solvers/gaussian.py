@@ -377,6 +377,8 @@ RANK_TOLERANCE = 1e-11
 """Effects below this fraction of the largest singular value count as zero."""
 EXPLICIT_PAIRS = 24
 """Largest number of coordinates whose pairs are listed one by one."""
+MANY_INPUTS = 2048
+"""Inputs above which no matrix of inputs by inputs is laid out where most of it is zero."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -425,36 +427,46 @@ def solve_covariance(program: GaussianProgram, tolerance: float, watch: Watch) -
     return solution
 
 
-def _span(view: View, n: int) -> Array:
-    """Columns that span the differences of the view."""
+def _span(view: View, n: int) -> Array | sparse.csc_array:
+    """Columns that span the differences of the view: mostly zeros where there are many inputs."""
     differences = view.differences
     if isinstance(differences, Pairs):
+        if n > MANY_INPUTS:
+            first, others = differences.coordinates[:1], np.asarray(differences.coordinates[1:], np.intp)
+            rows = np.concatenate([others, np.broadcast_to(first, len(others))])
+            values = np.repeat([differences.scale, -differences.scale], len(others))
+            return sparse.csc_array((values, (rows, np.tile(np.arange(len(others)), 2))), shape=(n, len(others)))
         return pair_span(np.asarray(differences.coordinates, np.intp), n) * differences.scale
     if isinstance(differences, Streams):
         return np.eye(n) * differences.reach
     matrix = explicit(differences, n).matrix
+    if n > MANY_INPUTS:
+        return matrix
     if matrix.shape[1] <= 2 * n:
         return np.asarray(matrix.toarray())
     left, singular, _ = np.linalg.svd((matrix @ matrix.T).toarray())
     return np.asarray(left * np.sqrt(singular))[:, singular > RANK_TOLERANCE**2 * singular[0]]
 
 
-def _moves(target: Array, span: Array) -> bool:
+def _moves(target: Array, span: Array | sparse.csc_array) -> bool:
     """Whether the differences that these columns span have an effect beyond round-off."""
+    if not span.shape[1]:
+        return False
     effects, sizes = np.abs(target @ span), np.abs(target)
+    largest = np.abs(span).max() if isinstance(span, np.ndarray) else abs(span).max()
     # most surely do, beyond what all entries together could round off
-    if effects.max(initial=0.0) > RANK_TOLERANCE * sizes.sum(axis=1).max(initial=0.0) * np.abs(span).max(initial=0.0):
+    if effects.max(initial=0.0) > RANK_TOLERANCE * sizes.sum(axis=1).max(initial=0.0) * float(largest):
         return True
-    return bool(np.any(effects > RANK_TOLERANCE * (sizes @ np.abs(span))))
+    return bool(np.any(effects > RANK_TOLERANCE * (sizes @ abs(span))))
 
 
 def reduce_outputs(program: GaussianProgram) -> Reduced | None:
     """The program on the range of the effects; None when no difference has an effect."""
     n = program.target.shape[1]
-    span = np.column_stack([_span(view, n) for view in program.views])
-    effects = program.target @ span
-    if not _moves(program.target, span):
+    spans = [_span(view, n) for view in program.views]
+    if not any(_moves(program.target, span) for span in spans):
         return None
+    effects = np.column_stack([program.target @ span for span in spans])
     if effects.shape[0] > 2 * effects.shape[1]:
         turn, effects = np.linalg.qr(effects)
         left, singular, _ = np.linalg.svd(effects, full_matrices=False)

@@ -174,7 +174,10 @@ def chosen_rows(matrix: fmpq_mat, rows: list[int]) -> fmpq_mat:
 
 def stacked(parts: list[fmpq_mat]) -> fmpq_mat:
     """Matrices of as many columns, one below the other."""
-    return fmpq_mat(sum(one.nrows() for one in parts), parts[0].ncols(), [v for one in parts for v in one.entries()])
+    columns, (first, *others) = parts[0].ncols(), [one for one in parts if one.nrows()] or parts[:1]
+    if not others:
+        return first
+    return fmpq_mat(sum(one.nrows() for one in parts), columns, [v for one in parts for v in one.entries()])
 
 
 def beside(parts: list[fmpq_mat]) -> fmpq_mat:

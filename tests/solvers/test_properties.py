@@ -255,3 +255,19 @@ def test_factor_of_nested_views():
         for rows in ([1, 4], [0, 1, 4], list(range(6)))
     )
     assert release_mahalanobis(views, target, release) == pytest.approx(exact, rel=1e-10)
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_moments_of_many_values(replacing):
+    """1, h, w, hw, h^2 and w^2 of each pair of values: sizes a million apart, and more differences than can be weighed."""
+    height, weight = (values.ravel().astype(float) for values in np.meshgrid(np.arange(100, 131), np.arange(30, 61)))
+    target = np.array([np.ones_like(height), height, weight, height * weight, height**2, weight**2])
+    cells = target.shape[1]
+    moved = Pairs(np.arange(cells), 1.0) if replacing else Vectors(sparse.csc_array(sparse.identity(cells)))
+    program = GaussianProgram(target, ExpectedLoss(np.eye(6)), (View(None, moved),))
+    solution = solve_gaussian(program, 1e-6)
+    assert solution.relative_gap <= 1e-6
+    # few weights prove it: a witness names its differences
+    assert len(solution.dual.weights[0]) <= 60
+    assert lower_bound(program, solution.dual) == pytest.approx(solution.lower_bound, rel=1e-9)
+    assert farthest(program, solution) <= 1 + 1e-9

@@ -102,10 +102,10 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
         return
     plain = problem.of_squares(problem.system.lowered.errors.weights**2) if problem.sizes else problem
     bound = _bound(plain, tuple(float(e) for e in epsilons))
-    build, inputs = partial(_laplace, epsilons=tuple(epsilons), bound=bound), _inputs(problem)
+    build = partial(_laplace, epsilons=tuple(epsilons), bound=bound)
     found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
     best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
-    if inputs is not None and _least_on_inputs(problem, epsilons) <= best:
+    if _least_on_inputs(problem, epsilons) <= best and (inputs := _inputs(problem)) is not None:
         found.insert(0, sized(problem, partial(build, place=inputs)))
     yield from (one for one in found if one is not None)
     knorm = None if bound is None else sized(problem, lambda own: _knorm(own, tuple(epsilons), bound))
