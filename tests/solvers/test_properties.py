@@ -259,7 +259,7 @@ def test_factor_of_nested_views():
 
 @pytest.mark.parametrize("replacing", [False, True])
 def test_moments_of_many_values(replacing):
-    """1, h, w, hw, h^2 and w^2 of each pair of values: sizes a million apart, and more differences than can be weighed."""
+    """1, h, w, hw, h^2 and w^2 of pairs of values: sizes a million apart, more differences than can be weighed."""
     height, weight = (values.ravel().astype(float) for values in np.meshgrid(np.arange(100, 131), np.arange(30, 61)))
     target = np.array([np.ones_like(height), height, weight, height * weight, height**2, weight**2])
     cells = target.shape[1]
