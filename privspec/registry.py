@@ -143,6 +143,14 @@ def _of_one_table(model: Model) -> bool:
     return len(model.inputs) == 1 and isinstance(model.inputs[0].type.element, Tables)
 
 
+LONG = 2048
+"""Units of a row beyond which no matrix of its size is laid out."""
+
+
+def _of_a_long_row(model: Model) -> bool:
+    return _one_of_each(model) and max(model.inputs[0].type.shape[:1], default=0) > LONG
+
+
 def _named(model: Model) -> bool:
     return bool(model.name)
 
@@ -202,6 +210,7 @@ FAMILIES = (
     Family(
         "marginals", "marginals", "marginals.family.TableCounts", _of_one_table, "marginals.execution.TableMechanism"
     ),
+    Family("stream", "streams", "streams.LongRows", _of_a_long_row, "streams.StreamMechanism"),
     Family(
         "linear",
         "linear",

@@ -59,6 +59,7 @@ _READERS = {
     "keys": ("marginals", "key_fact"),
     "selection": ("statistics", "selection_fact"),
     "marginals": ("marginals", "table_noise"),
+    "stream": ("streams", "stream_noise"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }

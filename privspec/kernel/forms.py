@@ -17,6 +17,7 @@ HOMES = {
     "keys": ("keys", "KeyRules"),
     "selection": ("selection", "SelectionRules"),
     "marginals": ("ordered", "MarginalRules"),
+    "stream": ("streams", "StreamRules"),
     "system": ("systems", "SystemRules"),
 }
 """By form: a module of the kernel, and the class of the rules in it."""

@@ -307,6 +307,17 @@ def _marginals(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     yield _said(text, "proved", note="post-processing")
 
 
+def _stream(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    for block in model.blocks:
+        text = f"Values of {block.name} outside their declared domain are clipped to it before anything else."
+        yield _said(text, "proved", line=_line(model, block.span.start))
+    yield from _drawn("rounded-gaussian")
+    if plan["claims"].get("bound") is not None:
+        text = "The optimum is relative to unbiased noise of the kinds that the plan names."
+        yield _said(text, "proved", claim="bound")
+    yield _said("Totals are computed from noisy answers, which costs no privacy.", "proved", note="post-processing")
+
+
 def _counted(model: Model, block: InputBlock) -> Assumption:
     """How a table is read."""
     text = (
@@ -445,6 +456,7 @@ OF_FORM: Mapping[str, Callable[[Model, Mapping[str, Any]], Iterator[Assumption]]
     "votes": _votes,
     "linear": _linear,
     "marginals": _marginals,
+    "stream": _stream,
     "system": _system,
     "priced": _priced,
 }

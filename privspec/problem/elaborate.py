@@ -110,7 +110,7 @@ def block_of(model: Model) -> Block:
     for line in model.requirements:
         special = isinstance(line.neighbours, Asserted | Spaced) or line.neighbours.by_id
         persons = line.neighbours.by_id and family.form in ("keys", "selection", "marginals", "system")
-        if special and not persons and family.form not in ("linear", "priced", "design"):
+        if special and not persons and family.form not in ("linear", "stream", "priced", "design"):
             text = f"solve computes {line.neighbours.describe()} of sums and counts in one block of noise only"
             hint = "release it by a spec of its own"
             raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)

@@ -164,8 +164,7 @@ def rows_of(found: Any) -> Matrix | Intervals:
 # --- what is held -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ball:
+class Ball(NamedTuple):
     """Every `dimension` numbers in turn are a vector of norm `norm` (1 or 2) at most `radius`."""
 
     radius: Fraction

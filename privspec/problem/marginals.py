@@ -164,11 +164,7 @@ def summed(term: list[tuple[str, int, Fraction]], first: dict[str, int]) -> tupl
 
 def plain(model: Model) -> bool:
     """Whether one keeper holds one large table, all lines are about its records, and noise may be Gaussian."""
-    if len(model.inputs) != 1 or model.loss is None or not model.requirements or model.trust.name != "curator":
-        return False
-    if model.open or model.parties or model.components or model.through or model.noise_at is not None:
-        return False
-    if model.accuracy or model.fairness or model.constraints or not (gaussian(model) or separate(model)):
+    if not alone(model) or not (gaussian(model) or separate(model)):
         return False
     (source,) = model.inputs
     if not isinstance(source.type.element, Tables) or source.type.shape or source.index:
@@ -179,6 +175,15 @@ def plain(model: Model) -> bool:
     if any(isinstance(domain, Between | Cut) for _, domain in table.attributes) or not table.cell_count >= FROM:
         return False
     return all(_hides_all(model, line) for line in model.requirements)
+
+
+def alone(model: Model) -> bool:
+    """Whether one keeper holds one input, and a spec says no more than a loss and lines of privacy."""
+    if len(model.inputs) != 1 or model.loss is None or not model.requirements or model.trust.name != "curator":
+        return False
+    if model.open or model.parties or model.components or model.through or model.noise_at is not None:
+        return False
+    return not (model.accuracy or model.fairness or model.constraints or model.inputs[0].index)
 
 
 def _hides_all(model: Model, line: Requirement) -> bool:

@@ -1,0 +1,323 @@
+"""Gaussian noise for running totals of a long row, the bound in closed form below it, and what draws it, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import floor, log2
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from flint import fmpz_poly
+from numpy.typing import NDArray
+
+from privspec.core.diagnostics import InternalError
+from privspec.core.matrices import ExactVector, integers
+from privspec.core.records import dataclass
+from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
+from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation
+from privspec.families.amounts import mu_up
+from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
+from privspec.families.family import Settings
+from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.problem import Data, Frame, Obligation, read_frame
+from privspec.kernel.core.reading import Item
+from privspec.kernel.participation import notes_of
+from privspec.kernel.streams import AMONG, BITS, NOTES, Banded, Pattern, Stream, least, pattern_of, read_banded, roots
+from privspec.model.graph import Model
+from privspec.model.measures import LDP, EpsilonDelta
+from privspec.model.requirements import Requirement
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.samplers import Randomness
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import document
+from privspec.problem.streams import block_of
+from privspec.solvers.totals import convolved, summed_inverse
+from privspec.solvers.totals import deviations as sizes_of
+
+DIGITS = 30
+"""Binary digits of a deviation."""
+SPARE = Fraction(1, 2**28)
+"""By so much of itself a deviation is larger than it has to be."""
+GRID_BITS, OUTPUT_STEPS = 30, 14
+"""Noisy answers lie on a grid of the least deviation times 2^-30, what is released on one of 2^-14 of it."""
+INPUT_BITS = 24
+"""Of the grid of the inputs, beside those that count the numbers in the row."""
+PRICED = ("epsilon", "rho", "mu")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class System:
+    """A spec in numbers: its problem, and the block as the kernel reads it."""
+
+    model: Model
+    problem: dict[str, Any]
+    frame: Frame
+    block: Stream
+
+    @property
+    def line(self) -> tuple[Requirement, Obligation]:
+        """What is asked, as the spec and as the problem say it."""
+        return self.model.requirements[0], self.frame.obligations[0]
+
+    @property
+    def pattern(self) -> Pattern:
+        """What one unit changes."""
+        return pattern_of(self.frame.obligations[0], self.block)
+
+
+class LongRows:
+    """Takes running totals of one long row."""
+
+    def lower(self, model: Model) -> System:
+        """The problem, and its one block."""
+        whole = document(elaborate(model))
+        return System(model, whole, read_frame(Item(whole, "problem")), block_of(model))
+
+    def decide(self, model: Model, system: System, settings: Settings) -> Decided:
+        """Noise near the least loss in a band."""
+        started = perf_counter()
+        block, pattern = system.block, system.pattern
+        band = min(pattern.apart, block.steps)
+        lengths, sizes = sizes_of(block.steps, pattern.times, pattern.apart, band)
+        executed, mu = _executed(system, band, lengths.tolist(), sizes.tolist())
+        others = tuple(_alternatives(system)) if settings.alternatives else ()
+        return Decided(system, executed, mu, others, perf_counter() - started)
+
+    def size(self, system: System) -> int:
+        """No matrix is laid out."""
+        return 1
+
+
+def _executed(system: System, band: int, lengths: list[int], sizes: list[float]) -> tuple[Banded, Fraction]:
+    """The noise with the line met exactly, and the mu that it reaches."""
+    block = system.block
+    allowed = system.model.requirements[0].measure.gaussian_mu_down() or Fraction(0)
+    shares = tuple(Fraction(round(size / min(sizes) * 2**DIGITS), 2**DIGITS) for size in sizes)
+    input_grid = Fraction(1, 2 ** (INPUT_BITS + block.steps.bit_length()))
+    bare = Banded(block, band, tuple(lengths), shares, input_grid, Fraction(1), Fraction(1))
+    reached = sqrt_up(bare.mu_squared(system.pattern), 100)
+    unit = _short(reached / allowed * (1 + SPARE))
+    least_size = floor(log2(unit * min(shares)))
+    grid, output_grid = (Fraction(2) ** (least_size - bits) for bits in (GRID_BITS, OUTPUT_STEPS))
+    deviations = tuple(unit * share for share in shares)
+    found = replace(bare, deviations=deviations, grid=grid, output_grid=output_grid)
+    mu = Fraction(decimal_up(reached / unit))  # noise and what it hides scale alike
+    if mu > allowed:
+        raise InternalError("the noise that was found does not meet the line")
+    return found, mu
+
+
+def _short(value: Fraction) -> Fraction:
+    """A short binary fraction near a number."""
+    shift = Fraction(2) ** (DIGITS - floor(log2(value)))
+    return round(value * shift) / shift
+
+
+def _alternatives(system: System) -> Iterator[dict[str, Any]]:
+    """What usual ways to add noise to running totals would cost, each at its least."""
+    block, pattern = system.block, system.pattern
+    steps, each = block.steps, block.each
+    mu = float(system.model.requirements[0].measure.gaussian_mu_down() or 0)
+    scale = float(block.weight * block.amount**2) * each / mu**2
+    reason = "meets the line of the spec"
+    found = [
+        ("equal noise on each number", pattern.times * steps * (steps + 1) / 2),
+        ("equal noise on each total", steps * _of_totals(steps, pattern)),
+    ]
+    for name, loss in sorted(found, key=lambda one: one[1]):
+        yield {"name": name, "loss": loss * scale, "admissible": True, "reason": reason}
+
+
+def _of_totals(steps: int, pattern: Pattern) -> float:
+    """The largest squared change of all totals by what one unit changes: all the same way, as early as may be."""
+    places = [turn * pattern.apart for turn in range(pattern.times)]
+    ends = [*places[1:], steps]
+    return float(
+        sum((turn + 1) ** 2 * (end - start) for turn, (start, end) in enumerate(zip(places, ends, strict=True)))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """The noise that was found, the mu that it reaches, and what other ways to add noise would cost."""
+
+    system: System
+    executed: Banded
+    mu: Fraction
+    considered: tuple[dict[str, Any], ...]
+    seconds: float = field(default=0.0)
+    name: str = "correlated Gaussian noise: a banded root of the totals"
+
+    @cached_property
+    def loss(self) -> float:
+        return float(self.executed.loss()[0])
+
+    @cached_property
+    def witness(self) -> dict[str, Any]:
+        """The line that the bound is of, and at least the mu that one of two amounts allows."""
+        measure = self.system.model.requirements[0].measure
+        if not isinstance(measure, EpsilonDelta | LDP):
+            return {"line": 0, "mu": None}
+        return {"line": 0, "mu": str(mu_up(measure, float(measure.gaussian_mu_down() or 0)))}
+
+    @cached_property
+    def lower_bound(self) -> float | None:
+        """No Gaussian noise of any covariance has less."""
+        exact = least(self.system.frame.obligations, self.system.block, Item(self.witness, "bound"))
+        return float_down(min(exact, Fraction(self.loss)))
+
+    def document(self) -> dict[str, Any]:
+        model, executed = self.system.model, self.executed
+        (requirement, asked) = self.system.line
+        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
+        guarantee = {"achieved": {"mu": str(self.mu)}, "because": [*NOTES, *group]}
+        return plan_document(
+            model,
+            {
+                "problem": self.system.problem,
+                **rated(model, self.loss, self.lower_bound, AMONG, self.system.block.units),
+                "alternatives": list(self.considered),
+                "mechanism": {
+                    "family": "stream",
+                    "band": executed.band,
+                    "lengths": list(executed.lengths),
+                    "deviations": [str(size) for size in executed.deviations],
+                    "input_grid": str(executed.input_grid),
+                    "grid": str(executed.grid),
+                    "output_grid": str(executed.output_grid),
+                },
+                "guarantees": [guarantee_head(requirement, 0) | guarantee],
+                "accuracy": [],
+                "claims": {"bound": self.witness},
+                "remarks": {
+                    "binding": list(_prices(requirement)),
+                    "solver": {"name": "banded root of the totals", "seconds": self.seconds},
+                },
+            },
+        )
+
+
+def _prices(requirement: Requirement) -> Iterator[dict[str, Any]]:
+    """What a tenth more of each amount of the line would bring."""
+    for amount in PRICED:
+        if (now := requirement.measure.amounts.get(amount)) is not None:
+            more = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
+            after = float(more.gaussian_mu_down() or 0)
+            yield price(requirement, (float(requirement.measure.gaussian_mu_down() or 0) / after) ** 2 - 1, amount)
+
+
+# --- runs ----
+
+Array = NDArray[np.float64]
+
+
+class StreamMechanism(BlockMechanism[Banded, ExactVector]):
+    """The answers of the strategy get noise; totals are those of what the noisy answers say."""
+
+    BLOCK = Stream
+    READ = read_banded
+    REMEDY = "pass approximate=True: floating-point noise, good enough for a simulation"
+
+    @staticmethod
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> ExactVector:
+        """The numbers on the grid of a spec that has no plan yet."""
+        return read_inputs((Grid(block.held, Fraction(1, 2**24), kept=source.kept),), data, circumstances)
+
+    @property
+    def grid(self) -> Grid:
+        """The input as data are read into it."""
+        return Grid(self.executed.block.held, self.executed.input_grid)
+
+    @property
+    def nothing(self) -> ExactVector:
+        """Data that are all zero, clipped to the domain."""
+        return place_entries(self.grid, np.zeros(self.grid.size))
+
+    def kept(self, data: Mapping[str, Any], circumstances: Circumstances) -> ExactVector:
+        return read_inputs((self.grid,), data, circumstances)
+
+    def secret(self, content: ExactVector, strict: bool) -> StreamSecret:
+        return StreamSecret(self, content, strict)
+
+    def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
+        """Noise in floating point; rounding to the grid aside."""
+        block, generator = self.executed.block, np.random.default_rng(seed)
+        if draws * self.grid.size > 2**24:
+            return {}
+        noise = generator.standard_normal((draws, block.each, block.steps)) * self.sizes
+        totals = convolved(noise, summed_inverse(block.steps, self.executed.band), block.steps)
+        return {block.released.name: totals.swapaxes(1, 2).reshape(draws, *block.released.shape)}
+
+    @property
+    def sizes(self) -> Array:
+        """The deviation of the noise on each answer."""
+        return np.repeat([float(size) for size in self.executed.deviations], self.executed.lengths)
+
+
+class StreamSecret(BlockSecret[StreamMechanism, ExactVector]):
+    """The numbers on their grid."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return data_rules((self.mechanism.grid,), self.strict)
+
+    @property
+    def size(self) -> int:
+        return len(self.content)
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        executed = self.mechanism.executed
+        released = executed.block.released
+        values = self.numbers(randomness).reshape(released.shape)
+        return Drawn({released.name: values}, str(executed.output_grid))
+
+    def numbers(self, randomness: Randomness) -> Array:
+        """The released totals: exact until the noisy answers are written as doubles."""
+        executed, each = self.mechanism.executed, self.mechanism.executed.block.each
+        strategy, grid = fmpz_poly(roots(executed.band)), executed.grid
+        noisy = np.empty((each, executed.block.steps))
+        for i in range(each):
+            row = fmpz_poly(self.content.numerators[i::each].tolist())
+            answers = integers(row.mul_low(strategy, noisy.shape[1]).coeffs())
+            answers = np.concatenate((answers, integers([0] * (noisy.shape[1] - len(answers)))))
+            at = 0
+            for count, size in zip(executed.lengths, executed.deviations, strict=True):
+                exact = ExactVector(answers[at : at + count], self.content.denominator << BITS)
+                steps = GaussianNoise(size).release(exact, grid, randomness)
+                noisy[i, at : at + count] = [step * grid.numerator / grid.denominator for step in steps]
+                at += count
+        return self._totals(noisy)
+
+    def approximate(self, asked: Simulation) -> Array:
+        block, generator = self.mechanism.executed.block, np.random.default_rng(asked.seed)
+        values = self.content.to_float().reshape(block.steps, block.each)
+        totals = np.cumsum(values, axis=0).reshape(-1)
+        found = []
+        for _ in range(asked.repetitions):
+            noise = generator.standard_normal((block.each, block.steps)) * self.mechanism.sizes
+            found.append(self._on_grid(totals + self._summed(noise)))
+        return np.stack(found)
+
+    def deviations(self) -> Mapping[str, Array]:
+        block, executed = self.mechanism.executed.block, self.mechanism.executed
+        squares = summed_inverse(block.steps, executed.band) ** 2
+        spread = np.sqrt(convolved(self.mechanism.sizes**2, squares, block.steps))
+        each = np.array([float(f"{value:.6g}") for value in spread.tolist()])
+        return {block.released.name: np.repeat(each, block.each).reshape(block.released.shape)}
+
+    def _totals(self, noisy: Array) -> Array:
+        return self._on_grid(self._summed(noisy))
+
+    def _summed(self, noisy: Array) -> Array:
+        """Totals of what noisy answers (d, n) say, (n d,)."""
+        executed = self.mechanism.executed
+        inverse = summed_inverse(executed.block.steps, executed.band)
+        return np.asarray(convolved(noisy, inverse, executed.block.steps).T.reshape(-1))
+
+    def _on_grid(self, values: Array) -> Array:
+        step = float(self.mechanism.executed.output_grid)
+        return np.asarray(np.rint(values / step) * step + 0.0)

@@ -1,0 +1,402 @@
+"""Running totals of a long series: noise of a few sizes on a banded root of the totals, and a bound in closed form.
+
+n numbers (or vectors of d numbers) stand in a row, one unit changes up to k of them, b apart, each by at most a. With A
+the running totals, A = C C for C with the coefficients c_m of (1 - x)^(-1/2); what is drawn is C_w x + s_i N(0, 1), c_m
+cut to whole numbers of 2^-40 and to the first w of them, w <= b where k > 1, and totals are A C_w^-1 of that. Nothing
+of size n is in a plan, nothing of size n^2 is computed. Columns of C_w that move at once are orthogonal
+(noise/notes/streams.md, "Long series"):
+
+    mu^2 = a^2 max over what one unit changes of sum_j u_j,      u_j = sum_m c_m^2 / s_(j+m)^2
+    loss = d sum_i s_i^2 sum_(m <= n-i) g_m^2,                   g = 1 / ((1 - x) C_w(x))
+
+and no Gaussian noise has a loss below d a^2 / mu^2 times the sum over classes of entries b apart of
+k (X^2 / (k - 1) + Y^2), X = T - S / k, Y = S / k, T and S the trace and the sum of the class in (A'A)^(1/2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+
+from flint import arb, ctx, fmpz, fmpz_poly
+
+from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.core.composition import proves
+from privspec.kernel.core.linear import Held, Released
+from privspec.kernel.core.numbers import ball, end, sqrt_up
+from privspec.kernel.core.problem import Case, Guarantee, Obligation, Rules, Unit, read_guarantees
+from privspec.kernel.core.reading import Item, Refused, Size, read
+from privspec.kernel.participation import notes_of
+from privspec.kernel.quality.stated import judge_loss
+
+AMONG = "Gaussian noise of any covariance, unbiased"
+NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "streams")
+MOST_STEPS, MOST_TIMES, MOST_SIZES = 2**22, 1024, 4096
+"""Numbers in a row, how many of them one unit changes, and different sizes of noise."""
+BITS, INNER = 40, 62
+"""Binary digits of the strategy, and of the recurrence that gives it."""
+FINE = 56
+"""Binary digits of its inverse."""
+GROUP = 64
+"""Numbers in a row of which the one that moves most stands for all, where changes need not be evenly spaced."""
+NEAR = 1000
+"""Classes are looked at together whose last is no more than a thousandth farther from the start than the first."""
+ROUNDED = Fraction(1, 10**4)
+"""Share of its deviation by which rounding may move a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The block of a problem: see `privspec.problem.streams`; a squared error costs `weight`."""
+
+    FORM = "stream"
+
+    held: Held
+    released: Released
+    weight: Size
+    loss: str
+    families: tuple[str, ...]
+    steps: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        held, size, each = self.held, prod(self.held.shape), self.each
+        plain = held.layout == "entries" and held.units is None and not held.columns and held.records is None
+        if not plain or held.start or held.stop != size or size % each or self.weight <= 0:
+            raise Refused("is not a row of numbers or vectors, or its errors cost nothing")
+        ends = held.lower, held.upper
+        if held.ball is None and (None in ends or len(held.shape) != 1 or not self.amount > 0):
+            raise Refused("has numbers without two ends")
+        if held.ball is not None and (held.ball[2] != 2 or held.shape[1:] != (each,) or held.ball[0] <= 0):
+            raise Refused("has vectors that are not of a Euclidean ball each")
+        if (self.released.start, self.released.stop, self.released.shape) != (0, size, held.shape):
+            raise Refused("releases another number of totals")
+        object.__setattr__(self, "steps", size // each)
+        if not 0 < self.steps <= MOST_STEPS:
+            raise Refused("is longer than is looked at")
+
+    @property
+    def source(self) -> str:
+        return self.held.name
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.released.name,)
+
+    @property
+    def each(self) -> int:
+        """How many numbers a vector has."""
+        return 1 if self.held.ball is None else self.held.ball[1]
+
+    @property
+    def amount(self) -> Fraction:
+        """How far one vector can move."""
+        if self.held.ball is not None:
+            return 2 * self.held.ball[0]
+        return (self.held.upper or Fraction(0)) - (self.held.lower or Fraction(0))
+
+    @property
+    def units(self) -> str:
+        """Of the loss."""
+        return f"squared units of {self.released.name}"
+
+
+READERS = {"Size": lambda item: item.exact(0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What one unit changes: up to `times` numbers, `apart` or, unless `exactly`, more."""
+
+    times: int
+    apart: int
+    exactly: bool
+
+
+def pattern_of(asked: Obligation, block: Stream) -> Pattern:
+    """The unit that a line is about: as many changes as fit into the row."""
+    (unit, *more) = asked.units
+    kinds = ("record",) if block.each > 1 else ("record", "entry")
+    known = unit.kind in kinds and unit.inputs == (block.source,) and unit.party is None and not unit.adding
+    if more or not known or (unit.apart is None and unit.count > 1):
+        raise Refused("is about other units than numbers of the row that are replaced, apart from each other")
+    return _fitting(unit, block.steps)
+
+
+def _fitting(unit: Unit, steps: int) -> Pattern:
+    apart = min(unit.apart or steps, steps)
+    times = min(unit.count, -(-steps // apart))
+    if times > MOST_TIMES:
+        raise Refused("changes more numbers at once than are looked at")
+    return Pattern(times, apart if times > 1 else steps, unit.exactly or times == 1)
+
+
+def roots(width: int) -> list[int]:
+    """The strategy: c_m in units of 2^-BITS, positive and falling."""
+    value, found = 1 << INNER, []
+    for m in range(1, width + 1):
+        found.append(value >> (INNER - BITS))
+        value = value * (2 * m - 1) // (2 * m)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Banded:
+    """What is executed: `band` coefficients of the root, and for `lengths` numbers in turn the deviation of the noise.
+
+    Inputs are put on a grid of `input_grid` (a share of their width), noisy answers on `grid`, what is released on
+    `output_grid`.
+    """
+
+    block: Stream
+    band: int
+    lengths: tuple[int, ...]
+    deviations: tuple[Fraction, ...]
+    input_grid: Fraction
+    grid: Fraction
+    output_grid: Fraction
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.block.outputs
+
+    def mu_squared(self, pattern: Pattern) -> Fraction:
+        """At least mu^2 of what one unit changes."""
+        if self.band > pattern.apart:
+            raise Refused("has a band in which one unit changes two numbers")
+        unit = min(self.deviations)
+        shares = [-(-(2**BITS) * unit**2 // size**2) for size in self.deviations]
+        rows = [share for share, count in zip(shares, self.lengths, strict=True) for _ in range(count)]
+        squares = [(value * value >> BITS) + 1 for value in roots(self.band)]
+        moved = _low(fmpz_poly(squares), fmpz_poly(rows[::-1]), self.block.steps)[::-1]
+        return self.block.amount**2 * Fraction(_most(moved, pattern), 4**BITS) / unit**2
+
+    def loss(self) -> tuple[Fraction, Fraction]:
+        """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""
+        spread, added = inverse_up(self.band, self.block.steps)
+        below, at, found = _sums([value * value for value in spread]), self.block.steps, Fraction(0)
+        del spread
+        for count, size in zip(self.lengths, self.deviations, strict=True):
+            found += size**2 * sum(below[at - count : at])
+            at -= count
+        return self.block.weight * self.block.each * found / 4**FINE, added
+
+    def moves(self, added: Fraction) -> Fraction:
+        """At least what rounding moves a number by."""
+        width = self.block.held.width
+        return added * self.grid / 2 + self.block.steps * self.input_grid * width + self.output_grid / 2
+
+
+def _low(one: fmpz_poly, other: fmpz_poly, size: int) -> list[int]:
+    """The first coefficients of a product."""
+    found = [int(value) for value in one.mul_low(other, size).coeffs()]
+    return found + [0] * (size - len(found))
+
+
+def _sums(values: list[int]) -> list[int]:
+    """Running totals."""
+    total, found = 0, []
+    for value in values:
+        total += value
+        found.append(total)
+    return found
+
+
+def _most(moved: list[int], pattern: Pattern) -> int:
+    """At least the largest sum over what one unit changes."""
+    times, apart, size = pattern.times, pattern.apart, len(moved)
+    if times == 1:
+        return max(moved)
+    if pattern.exactly:
+        starts = range(max(size - (times - 1) * apart, min(apart, size)))
+        return max(sum(moved[start : start + times * apart : apart]) for start in starts)
+    group = max(min(GROUP, apart // GROUP), 1)
+    largest = [max(moved[i : i + group]) for i in range(0, size, group)]
+    step, reached = apart // group, [0] * (len(largest) + 1)
+    for _ in range(times):
+        before = reached
+        reached = [0]
+        for i, value in enumerate(largest):
+            reached.append(max(reached[i], value + before[max(i + 1 - step, 0)]))
+    return reached[-1]
+
+
+def inverse_up(band: int, size: int) -> tuple[list[int], Fraction]:
+    """At least |g_m|, in units of 2^-FINE; and their sum: Newton's steps, and what is left over, exactly."""
+    root, one = fmpz_poly(roots(band)), 1 << FINE
+    value, known = one, [one]
+    for m in range(1, band):
+        value = -(-value * (2 * m - 3) // (2 * m))
+        known.append(value)
+    found, at, scale = fmpz_poly(known), band, fmpz(1 << BITS)
+    while at < size:
+        at = min(2 * at, size)
+        left = fmpz_poly([one]) - root.mul_low(found, at) // scale
+        found += left.mul_low(found, at) // fmpz(one)
+    left = fmpz_poly([one << BITS]) - root.mul_low(found, size)
+    off = [abs(int(value)) for value in left.coeffs()]
+    most, all_ = Fraction(max(off, default=0), one << BITS), Fraction(sum(off), one << BITS)
+    del off, left
+    if 2 * all_ >= 1:
+        raise Refused("has an inverse that is not found")
+    series = [int(value) for value in found.coeffs()]
+    spread = [abs(value) for value in _sums(series + [0] * (size - len(series)))]
+    more = int(most * sum(spread) / (1 - all_)) + 1
+    return [value + more for value in spread], Fraction(sum(spread) + more * size, one)
+
+
+def read_banded(block: Item, mechanism: Item) -> Banded:
+    """What a plan executes."""
+    known = read(Stream, block)
+    assert isinstance(known, Stream)
+    names = ("band", "lengths", "deviations", "input_grid", "grid", "output_grid")
+    band, lengths, deviations, *grids = mechanism.stating({"family": "stream"}, *names)
+    counts = tuple(one.integer(1) for one in lengths.items())
+    sizes = tuple(one.exact() for one in deviations.items(len(counts)))
+    steps = [one.exact() for one in grids]
+    if sum(counts) != known.steps or len(counts) > MOST_SIZES:
+        raise lengths.wrong("do not add up to the numbers in the row, or are too many")
+    if min(sizes) <= 0 or min(steps) <= 0 or (known.families and "gaussian" not in known.families):
+        raise mechanism.wrong("has a size that is not positive, or is of a family that the problem does not allow")
+    return Banded(known, band.integer(1, known.steps), counts, sizes, *steps)
+
+
+# --- the bound ------------------------------------------------------------------------------------------
+
+
+class Totals:
+    """Entries of (A'A)^(1/2) for n running totals: G(|i - j|) + G(i + j - 1), i and j from 1.
+
+    G(m) = (sum_(u < n) csc a_u - sum_(u < m) (csc a_u - (-1)^u)) / (2n + 1), a_u = (u + 1/2) pi / (2n + 1): sums of
+    1 / a_u are of the digamma function, those of csc a - 1 / a, which is convex, their integral but for h / 16.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.width = size, 2 * size + 1
+        self.step = arb.pi() / self.width
+        self.start, self.known = arb(1, 0) / 2, dict[int, arb]()
+        self.first = self.start.digamma()
+        self.half = self._cosecants(size)
+
+    def _cosecants(self, count: int) -> arb:
+        """The sum of the first so many, up to half of all."""
+        if not count:
+            return arb(0)
+        at = self.step * count
+        smooth = ((at / 2).tan() / (at / 2)).log()
+        error = self.step / 32
+        return ((count + self.start).digamma() - self.first + smooth) / self.step - error + arb(0, error.upper())
+
+    def kernel(self, place: int) -> arb:
+        """G."""
+        if place not in self.known:
+            some = place if place <= self.size else self.width - place
+            total = self._cosecants(some)
+            if place > self.size:
+                total = 2 * self.half + 1 - total
+            self.known[place] = (self.half - total + place % 2) / self.width
+        return self.known[place]
+
+    def of_class(self, places: range) -> tuple[arb, arb]:
+        """The trace and the sum of the entries of a class of evenly spaced places."""
+        first, apart, count = places[0], places.step, len(places)
+        trace = sum((self.kernel(2 * place - 1) for place in places), count * self.kernel(0))
+        whole = count * self.kernel(0)
+        for lag in range(1, count):
+            whole += 2 * (count - lag) * self.kernel(lag * apart)
+        for total in range(2 * count - 1):
+            ways = min(total, 2 * count - 2 - total) + 1
+            whole += ways * self.kernel(2 * first + total * apart - 1)
+        return trace, whole
+
+
+def bound(block: Stream, pattern: Pattern, largest: Fraction) -> Fraction:
+    """At most the loss of all Gaussian noise whose mu^2 is at most `largest`."""
+    with ctx.workprec(128):
+        found = classes(block.steps, pattern) * ball(block.weight * block.each * block.amount**2 / largest)
+        return max(end(found.lower()), Fraction(0))
+
+
+def classes(size: int, pattern: Pattern) -> arb:
+    """The sum over classes of k (X^2 / (k - 1) + Y^2), each no more than that of the last of a few in a row.
+
+    Entries of (A'A)^(1/2) fall with their places, and so does what each class adds.
+    """
+    times, apart = pattern.times, pattern.apart
+    totals, found = Totals(size), arb(0)
+    for start in range(0, size, times * apart):
+        row, at = min(size - start, times * apart), 1
+        while at <= min(apart, row):
+            count = (row - at) // apart + 1
+            last = min(at + (start + at) // NEAR, apart, row - (count - 1) * apart)
+            trace, whole = totals.of_class(range(start + last, start + last + count * apart, apart))
+            found += (last - at + 1) * _of_class(trace, whole, count)
+            at = last + 1
+    return found
+
+
+def _of_class(trace: arb, whole: arb, count: int) -> arb:
+    """What a class adds: correlations from 0 to 1 are those of some signs."""
+    if count == 1:
+        return trace * trace if trace > 0 else arb(0)
+    same, other = whole / count, trace - whole / count
+    if other > 0 and same > other / (count - 1):
+        return count * (other * other / (count - 1) + same * same)
+    return trace * trace if trace > 0 else arb(0)
+
+
+# --- the rules ------------------------------------------------------------------------------------------
+
+
+class StreamRules(Rules):
+    """How plans about running totals of a long series are judged."""
+
+    def judge(self, case: Case) -> Banded:
+        executed = read_banded(case.block, case.mechanism)
+        block, frame = executed.block, case.frame
+        if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
+            raise case.block.wrong("is about other data than the problem")
+        if frame.trust.kind != "curator" or frame.data[0].rule != "clip":
+            raise case.block.wrong("is about other trust than the problem, or leaves out what does not fit")
+        for asked in frame.obligations:
+            if asked.seen != executed.outputs or asked.wrt != (block.source,):
+                raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
+        for guarantee in read_guarantees(case.guarantees, frame):
+            conclude(case, guarantee, executed)
+        loss, added = executed.loss()
+        moved = executed.moves(added) / min(executed.deviations)
+        text = f"rounding to grids moves no output by more than {float(moved):.2g} of its standard deviation"
+        case.says("rounding", moved <= ROUNDED, text)
+        case.says("unbiased", True, "totals are those of what the noisy answers say, whose noise averages to 0")
+        (witness,) = case.claims.fields("bound")
+        low = None if witness.absent else least(frame.obligations, block, witness)
+        judge_loss(
+            case, loss, low, ("" if low is None else AMONG,), "such noise", [block.loss, block.units, "expected"]
+        )
+        case.accuracy.same([])
+        case.fairness.same(None)
+        return executed
+
+
+def least(obligations: tuple[Obligation, ...], block: Stream, witness: Item) -> Fraction:
+    """At most the loss of all Gaussian noise that satisfies one line."""
+    line, mu = witness.fields("line", "mu")
+    asked = obligations[line.integer(0, len(obligations) - 1)]
+    return bound(block, pattern_of(asked, block), largest_mu_squared(asked.measure, False, mu))
+
+
+def conclude(case: Case, guarantee: Guarantee, executed: Banded) -> None:
+    """What a plan states of a line covers what was found, and proves what is asked."""
+    asked, said = guarantee.obligation, guarantee.achieved
+    group = notes_of([(one.kind, one.count) for one in asked.units])
+    if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
+        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+    found = executed.mu_squared(pattern_of(asked, executed.block))
+    text = f"whoever sees {' and '.join(asked.seen)} sees noisy answers and nothing else"
+    case.says("view", True, text, guarantee.number)
+    stated, measure = said["mu"], asked.measure.name
+    holds = found <= stated**2 and proves(measure, guarantee.asked, said)
+    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
+    tail = "gives" if holds else f"does not give, with the {float(stated):.8g} that is stated,"
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: mu is {float(sqrt_up(found)):.8g} at most, which {tail} "
+    case.says("privacy", holds, f"{text}{measure} with {figures}", guarantee.number)

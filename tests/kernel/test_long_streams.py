@@ -1,0 +1,202 @@
+"""Running totals of long rows before the kernel: figures against dense matrices and certified optima, forged plans."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from flint import ctx
+from privspec.solvers.totals import deviations
+
+from privspec import registry
+from privspec.execute.family import Circumstances, Simulation, mechanism_of
+from privspec.kernel import judge
+from privspec.kernel.core.linear import Held, Released
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.streams import BITS, Banded, Pattern, Stream, Totals, bound, classes, roots
+from tests.plans import mutate, solved_text
+
+SPEC = """spec totals
+parameters:
+  n = 60
+variables:
+  input x in {domain}^n
+  intermediate y
+  output O
+background:
+  y = prefix_sums(x)
+loss: E[ ||O - y||^2 ] / n
+privacy:
+  O is 1-GDP wrt x, {unit}
+"""
+
+
+@pytest.fixture(autouse=True)
+def every_row_is_long(monkeypatch):
+    monkeypatch.setattr(registry, "LONG", 1)
+
+
+def plan(domain="[0, 1]", unit="replacing up to 3 entries, exactly 20 apart"):
+    found = solved_text(SPEC.format(domain=domain, unit=unit))
+    assert found["mechanism"]["family"] == "stream"
+    return found
+
+
+def root_of_gram(n):
+    totals = np.tril(np.ones((n, n)))
+    values, vectors = np.linalg.eigh(totals.T @ totals)
+    return (vectors * np.sqrt(values)) @ vectors.T
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_entries_of_the_root_are_enclosed(n):
+    found, known = Totals(n), root_of_gram(n)
+    for i in range(n):
+        for j in range(n):
+            entry = found.kernel(abs(i - j)) + found.kernel(i + j + 1)
+            assert abs(float(entry.mid()) - known[i, j]) <= float(entry.rad()) + 1e-12
+
+
+@pytest.mark.parametrize(("n", "times", "apart"), [(9, 1, 9), (24, 3, 8), (25, 3, 8), (30, 2, 7), (20, 6, 3)])
+def test_classes_add_up(n, times, apart):
+    """At most the sum over classes, and next to it."""
+    root, known = root_of_gram(n), 0.0
+    for start in range(0, n, times * apart):
+        for first in range(start, min(start + apart, n)):
+            own = list(range(first, min(start + times * apart, n), apart))
+            k, trace, whole = len(own), np.trace(root[np.ix_(own, own)]), root[np.ix_(own, own)].sum()
+            shares = np.linspace(0, 1, 2001)
+            small, large = np.sqrt(1 - shares), np.sqrt(1 + (k - 1) * shares)
+            known += float((small * (trace - whole / k) + large * whole / k).max() ** 2)
+    with ctx.workprec(128):
+        found = classes(n, Pattern(times, apart, True))
+    assert float(found.lower()) <= known + 1e-9
+    assert float(found.mid()) == pytest.approx(known, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "optimum", "share"),
+    [(256, 1, 1631.403046, 0.995), (1024, 1, 8944.329202, 0.997), (256, 4, 256 * 27.164366, 0.968)],
+)
+def test_the_bound_is_below_certified_optima(n, k, optimum, share):
+    with ctx.workprec(128):
+        found = float(classes(n, Pattern(k, n // k, True)).lower())
+    assert share * optimum <= found <= optimum
+
+
+def executed(n, band, seed=0, amount=1):
+    held = Held("x", 0, n, "entries", (n,), Fraction(0), Fraction(amount), None, (), None, None)
+    block = Stream(held, Released("O", 0, n, (n,), defined=True), Fraction(1, 2), "", ())
+    lengths = (n // 3, n - n // 3 - 2, 2)
+    sizes = tuple(Fraction(int(v), 16) for v in np.random.default_rng(seed).integers(10, 40, 3))
+    return Banded(block, band, lengths, sizes, Fraction(1, 2**30), Fraction(1, 2**30), Fraction(1, 2**10))
+
+
+def strategy(found):
+    c, n = np.array(roots(found.band)) / 2.0**BITS, found.block.steps
+    return sum(np.diag(np.full(n - m, c[m]), -m) for m in range(found.band))
+
+
+@pytest.mark.parametrize(
+    ("n", "band", "pattern"),
+    [
+        (11, 11, Pattern(1, 11, True)),
+        (12, 4, Pattern(3, 4, True)),
+        (13, 3, Pattern(3, 4, True)),
+        (13, 4, Pattern(3, 4, False)),
+        (14, 2, Pattern(4, 3, False)),
+    ],
+)
+def test_what_moves_and_what_it_costs(n, band, pattern):
+    found = executed(n, band, n)
+    matrix, sizes = strategy(found), np.repeat([float(size) for size in found.deviations], found.lengths)
+    gram = np.abs((matrix / sizes[:, None]).T @ (matrix / sizes[:, None]))
+    worst = 0.0
+    for size in range(1, pattern.times + 1):
+        for some in combinations(range(n), size):
+            steps = np.diff(some)
+            if (steps == pattern.apart).all() if pattern.exactly else (steps >= pattern.apart).all():
+                worst = max(worst, gram[np.ix_(some, some)].sum())
+    moved = float(found.mu_squared(pattern))
+    assert worst <= moved + 1e-12
+    assert moved == pytest.approx(worst, rel=1e-9)
+    noise = np.tril(np.ones((n, n))) @ np.linalg.inv(matrix) * sizes
+    loss, added = found.loss()
+    assert float(loss) == pytest.approx((noise**2).sum() / 2, rel=1e-9)
+    assert float(loss) >= (noise**2).sum() / 2 * (1 - 1e-12)
+    assert float(added) >= np.abs(noise[-1] / sizes).sum() - 1e-9
+
+
+def test_a_band_in_which_units_meet_is_refused():
+    with pytest.raises(Refused, match="two numbers"):
+        executed(12, 5).mu_squared(Pattern(3, 4, True))
+
+
+@pytest.mark.parametrize(
+    ("domain", "unit"),
+    [
+        ("[0, 1]", "replacing one entry"),
+        ("[-1, 3]", "replacing up to 3 entries, exactly 20 apart"),
+        ("[0, 1]", "replacing up to 4 entries, at least 11 apart"),
+        ("l2_ball(1 / 2, 3)", "replacing up to 3 records, exactly 20 apart"),
+    ],
+)
+def test_plans_are_confirmed(domain, unit):
+    found = plan(domain, unit)
+    assert judge(json.dumps(found)).ok
+    assert 0.5 * found["loss"]["value"] <= found["loss"]["lower_bound"] <= found["loss"]["value"]
+
+
+def test_forged_plans_are_refused():
+    found = plan()
+    sizes = found["mechanism"]["deviations"]
+    for path, value in (
+        (("mechanism", "deviations", 0), str(Fraction(sizes[0]) * Fraction(99, 100))),
+        (("mechanism", "band"), 21),
+        (("mechanism", "band"), 19),
+        (("mechanism", "lengths", 0), found["mechanism"]["lengths"][0] + 1),
+        (("mechanism", "grid"), "1"),
+        (("mechanism", "input_grid"), "1"),
+        (("mechanism", "output_grid"), "1"),
+        (("loss", "value"), found["loss"]["value"] * (1 - 1e-9)),
+        (("guarantees", 0, "achieved", "mu"), "0.99"),
+        (("claims", "bound", "line"), 1),
+        (("problem", "blocks", 0, "weight"), "1/61"),
+        (("problem", "obligations", 0, "units", 0, "exactly"), False),
+        (("problem", "obligations", 0, "units", 0, "apart"), 10),
+    ):
+        assert not judge(json.dumps(mutate(found, path, value))).ok, path
+    low = found["loss"]["lower_bound"] * 1.001
+    loss = found["loss"] | {"lower_bound": low, "relative_gap": 1 - low / found["loss"]["value"]}
+    assert not judge(json.dumps(mutate(found, ("loss",), loss))).ok
+
+
+@pytest.mark.parametrize("domain", ["[0, 1]", "l2_ball(1 / 2, 3)"])
+def test_runs_are_off_by_what_is_predicted(domain):
+    unit = "replacing up to 3 records, exactly 20 apart"
+    mechanism = mechanism_of(plan(domain, unit))
+    each = 3 if "ball" in domain else 1
+    data = np.random.default_rng(1).random((60, each)) / 4
+    given = {"x": data if each > 1 else data[:, 0]}
+    wanted = np.cumsum(data, axis=0).reshape(-1)
+    spread = mechanism.read(given, Circumstances()).deviations()["O"].reshape(-1)
+    for approximate, count in ((True, 4000), (False, 60)):
+        draws = mechanism.simulate(Simulation(count, 3, given, approximate))
+        off = (draws.reshape(count, -1) - wanted) / spread
+        assert abs((off**2).mean() - 1) < 6 / np.sqrt(count)
+        assert np.abs(off.mean(axis=0)).max() < 6 / np.sqrt(count)
+
+
+def test_noise_is_near_the_best_of_its_band():
+    """n = 256, four times: a tenth above what any Gaussian noise reaches."""
+    lengths, sizes = deviations(256, 4, 64, 64)
+    held = Held("x", 0, 256, "entries", (256,), Fraction(0), Fraction(1), None, (), None, None)
+    block = Stream(held, Released("O", 0, 256, (256,), defined=True), Fraction(1, 256), "", ())
+    exact, step = tuple(Fraction(float(size)) for size in sizes), Fraction(1, 2**30)
+    found, pattern = Banded(block, 64, tuple(lengths.tolist()), exact, step, step, step), Pattern(4, 64, True)
+    reached = float(found.mu_squared(pattern) * found.loss()[0])
+    assert 27.164366 < reached < 27.164366 * 1.101
+    assert float(bound(block, pattern, Fraction(1))) < 27.164366
