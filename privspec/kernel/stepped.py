@@ -83,9 +83,9 @@ class Stepped:
         cells, apart = -(-steps // self.width), max(1, 0 if together % self.width else together // self.width)
         if cells * len(self.weights) > LARGEST**2 or cells > LARGEST:
             raise Refused("has neighbours that are too many cells apart")
-        key = self, cells, apart
+        key, shifts = (self, cells, apart), range(apart, cells + 1, apart)
         if key not in KNOWN:
-            KNOWN[key] = max((_let_through(self, cell) for cell in range(apart, cells + 1, apart)), default=NONE)
+            KNOWN[key] = _let_through(self, shifts) if shifts else NONE
         return (KNOWN[key] + self.point) / self.total if cells else NONE
 
 
@@ -93,27 +93,26 @@ KNOWN: dict[tuple[Stepped, int, int], Fraction] = {}
 """What cells of a law let through at multiples of a shift up to another."""
 
 
-def _let_through(law: Stepped, shift: int) -> Fraction:
-    """The sum over cells k of (w(k) - e^epsilon w(k + shift))+, e^epsilon rounded down.
+def _let_through(law: Stepped, shifts: range) -> Fraction:
+    """The largest sum over cells k of (w(k) - e^epsilon w(k + shift))+, e^epsilon rounded down.
 
     Beyond the last weight (on the left, beyond it and the shift) terms fall by the ratio every period.
     """
-    last, period, grown = len(law.weights) - 1, law.period, law.ratio / (1 - law.ratio)
-    above, below, factor = law.ratio.numerator, law.ratio.denominator, exp_down(law.epsilon)
-    times = -(-shift // period)  # of the ratio, at most: weights times `scale` are whole
-    scale = int(below**times)
+    last, period, most = len(law.weights) - 1, law.period, 0
+    above, below = law.ratio.as_integer_ratio()
+    scale = int(below ** -(-shifts[-1] // period))  # of the ratio, at most: weights times `scale` are whole
     whole = [w * scale for w in law.weights]
-    for k in range(last + 1, last + shift + 1):
+    for k in range(last + 1, last + shifts[-1] + 1):
         whole.append(whole[k - period] * above // below)
-    up, down = int(factor * (1 << BITS)), 1 << BITS
-
-    def lost(k: int) -> int:
-        return max(0, whole[abs(k)] * down - up * whole[abs(k + shift)])
-
-    left = [lost(-k) for k in range(last + shift, 0, -1)]
-    right = [lost(k) for k in range(last + 1)]
-    sums = sum(left) + sum(right) + grown * (sum(left[:period]) + sum(right[-period:]))
-    return Fraction(sums) / int(scale * down)
+    up, down = int(exp_down(law.epsilon) * (1 << BITS)), 1 << BITS
+    own, moved = [w * down for w in whole], [w * up for w in whole]
+    for shift in shifts:
+        beside = zip(own[last + shift : 0 : -1], moved[last::-1] + moved[1:shift], strict=True)
+        left = [a - b if a > b else 0 for a, b in beside]
+        right = [a - b if a > b else 0 for a, b in zip(own, moved[shift : shift + last + 1], strict=False)]
+        tails = sum(left[:period]) + sum(right[-period:])
+        most = max(most, (below - above) * (sum(left) + sum(right)) + above * tails)
+    return Fraction(most, scale * down * (below - above))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,13 +66,13 @@ class SteppedNoise(NoiseLaw):
 
     def approximate(self, size: int, repetitions: int, generator: np.random.Generator) -> Array:
         """Tails are left out beyond 1e-16 of all weight."""
-        law = self.law
+        law, total = self.law, self.law.total
         reach = range(len(law.weights) + law.period * int(-40 / np.log(float(law.ratio) or 1e-17)))
-        weights = np.array([float(law.weight(k) / law.total) for k in reach])
+        weights = np.array([float(law.weight(k) / total) for k in reach])
         weights[1:] *= 2
         cells = generator.choice(len(weights), (repetitions, size), p=weights / weights.sum())
         signs, inside = generator.choice((-1, 1), cells.shape), generator.uniform(-0.5, 0.5, cells.shape)
-        spread = generator.uniform(size=cells.shape) >= float(law.point / law.total)
+        spread = generator.uniform(size=cells.shape) >= float(law.point / total)
         return np.asarray((cells * signs + inside * (law.width > 1)) * spread * float(law.width * self.step))
 
 
