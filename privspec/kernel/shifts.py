@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, expm1, prod, sqrt
 
-from flint import ctx, fmpq_mat
+from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
 from privspec.kernel.core.linear_privacy import Piece, pieces
-from privspec.kernel.core.numbers import ball, end, exp_up, fraction
+from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON
@@ -233,32 +233,32 @@ def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:
     return ByLaw(*_priced(block, found.sensitivity), found.divided)
 
 
-def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) -> tuple[list[Fraction], Fraction]:
+def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) -> tuple[list[fmpq], Fraction]:
     """C at the points 0, 1, .. of the grid, up to one at which it is 0 for good, and delta sum most_s."""
     first, width = start.integer(-LARGEST, 0), multipliers.extents(2)[1]
     if not 0 < len(shifts) * width <= LARGEST:
         raise multipliers.wrong("are too many")
-    given, plus, minus = read_matrix(multipliers, len(shifts), width), dict[int, Fraction](), dict[int, Fraction]()
-    for shift, row in zip(shifts, given.tolist(), strict=True):
+    given, plus, minus = read_matrix(multipliers, len(shifts), width).tolist(), dict[int, fmpq](), dict[int, fmpq]()
+    for shift, row in zip(shifts, given, strict=True):
         if min(row) < 0:
             raise multipliers.wrong("are below 0")
         for k, entry in enumerate(row, first):
             if entry:
-                plus[abs(k)] = plus.get(abs(k), NONE) + fraction(entry)
-                minus[abs(k + shift)] = minus.get(abs(k + shift), NONE) + fraction(entry)
-    paid = sum((fraction(max(row)) for row in given.tolist()), NONE)
-    grown, last = exp_up(found.epsilon), max([0, *plus, *minus])
-    own = [plus.get(k, NONE) - grown * minus.get(k, NONE) for k in range(last + 2)]
+                plus[abs(k)] = plus.get(abs(k), 0) + entry
+                minus[abs(k + shift)] = minus.get(abs(k + shift), 0) + entry
+    paid = sum((fraction(max(row)) for row in given), NONE)
+    grown, last = rational(exp_up(found.epsilon)), max([0, *plus, *minus])
+    own = [plus.get(k, fmpq()) - grown * minus.get(k, 0) for k in range(last + 2)]
     # the multipliers of a shift and of its mirror image are half of these each, which meet at 0
     return [own[0], *(value / 2 for value in own[1:])], found.delta * paid
 
 
-def least(own: list[Fraction], power: int) -> Fraction:
+def least(own: list[fmpq], power: int) -> Fraction:
     """The least of |d|^power + C(d), C linear between the points of a grid of step 1, and 0 beyond the last."""
-    found = [Fraction(k) ** power + value for k, value in enumerate(own)]
+    found = [k**power + value for k, value in enumerate(own)]
     for k in range(len(own) - 1) if power == 2 else ():
         here, after = own[k : k + 2]
         lowest = -(after - here) / 2
         if k < lowest < k + 1:
             found.append(here + (after - here) * (lowest - k) + lowest**2)
-    return Fraction(min(found))
+    return fraction(min(found))

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp, floor, sinh, sqrt
+from math import ceil, exp, floor, lcm, sinh, sqrt
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from privspec.kernel.allowed import largest_mu_squared, mass, sent
 from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
-from privspec.kernel.core.numbers import ball, exp_down, exp_up, rational
+from privspec.kernel.core.numbers import ball, exp_down, exp_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
@@ -86,18 +86,21 @@ def broken(measure: str, asked: Amounts, mu_squared: Fraction, pure: list[Fracti
 def delta_of(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> arb:
     """The delta of composition (noise/notes/composition.md), enclosed."""
     mu, root, found = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(0)
-    answers = {rational(epsilon): (arb(1), ball(epsilon).exp())}  # by what is left of epsilon: chance, its power of e
-    for q in map(rational, pure):
-        before, answers, power = answers, {}, arb(q).exp()
+    unit = lcm(epsilon.denominator, *(q.denominator for q in pure))
+    # by what is left of epsilon, in whole parts: chance, its power of e
+    answers = {int(epsilon * unit): (arb(1), ball(epsilon).exp())}
+    for q in pure:
+        before, answers, power, parts = answers, {}, ball(q).exp(), int(q * unit)
         for rest, (chance, ratio) in before.items():
             for left, own, other in (
-                (rest - q, chance * power / (1 + power), ratio / power),
-                (rest + q, chance / (1 + power), ratio * power),
+                (rest - parts, chance * power / (1 + power), ratio / power),
+                (rest + parts, chance / (1 + power), ratio * power),
             ):
                 answers[left] = (own + answers[left][0] if left in answers else own, other)
     for rest, (chance, ratio) in answers.items():
         if mu_squared:
-            near, far = (arb(rest) / mu - mu / 2) / root, (arb(rest) / mu + mu / 2) / root
+            scaled = arb(fmpq(rest, unit)) / mu
+            near, far = (scaled - mu / 2) / root, (scaled + mu / 2) / root
             found += chance * (near.erfc() - ratio * far.erfc()) / 2
         elif rest < 0:
             found += chance * (1 - ratio)
@@ -236,7 +239,7 @@ class StepsCurve(Curve):
         number = dict(bound.entries())["requirement"].integer(0, len(case.frame.obligations) - 1)
         if witnesses or self.kind != "epsilon" or number not in self.part.shared:
             raise bound.wrong("does not go with the share of the part")
-        self.law = by_law(case.frame, release.problem, number)
+        self.law, self.doubles = by_law(case.frame, release.problem, number), (float(self.own), float(self.low))
 
     def at(self, share: Fraction) -> Fraction:
         return max(self.law.at(share), self.low if share <= self.own else NONE)
@@ -244,7 +247,8 @@ class StepsCurve(Curve):
     def near(self, share: float) -> float:
         if not 1e-9 < share < 100:
             return super().near(share)
-        return max(self.law.near(share), float(self.low) if share <= self.own else 0.0)
+        own, low = self.doubles
+        return max(self.law.near(share), low if share <= own else 0.0)
 
 
 class VotesCurve(Curve):

@@ -24,7 +24,7 @@ def rational(value: Fraction) -> fmpq:
 
 def fraction(value: fmpq | int) -> Fraction:
     """The same number, as all else computes with it."""
-    return Fraction(int(fmpq(value).p), int(fmpq(value).q))
+    return Fraction(int(value.p), int(value.q)) if isinstance(value, fmpq) else Fraction(int(value))
 
 
 def ball(value: Fraction) -> arb:
@@ -34,10 +34,10 @@ def ball(value: Fraction) -> arb:
 
 def end(value: arb) -> Fraction:
     """The exact value of the end of a ball, unless it is out of all proportion."""
-    mantissa, exponent = value.man_exp()
-    if abs(int(exponent)) > FINEST:
+    mantissa, exponent = map(int, value.man_exp())
+    if abs(exponent) > FINEST:
         raise ArithmeticError("a figure out of proportion")
-    return int(mantissa) * Fraction(2) ** int(exponent)
+    return Fraction(mantissa << max(exponent, 0), 1 << max(-exponent, 0))
 
 
 _KNOWN: dict[Fraction, tuple[Fraction, Fraction]] = {Fraction(0): (Fraction(1), Fraction(1))}

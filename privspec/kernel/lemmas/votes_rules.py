@@ -93,16 +93,16 @@ class Rule:
 
     def law(self, scores: Scores) -> list[Fraction]:
         """The probabilities of the alternatives at their points; those of `POWERS` may be off by `OFF` together."""
-        most, number, m = max(scores), self.number, len(scores)
-        own = {
-            "dictator": [score + number for score in scores],
-            "local_dictator": [score * (number - 1) + sum(scores) for score in scores],
-            "randomised_winner": [number if a == scores.index(most) else Fraction(1) for a in range(m)],
-            "plurality": [Fraction(a == scores.index(most)) for a in range(m)],
-        }.get(self.family)
+        number, m, whole, tiny = self.number, len(scores), sum(scores), arb(2) ** -300
+        first = scores.index(max(scores))
+        own: list[Fraction] | None = {
+            "dictator": lambda: [score + number for score in scores],
+            "local_dictator": lambda: [score * (number - 1) + whole for score in scores],
+            "randomised_winner": lambda: [number if a == first else Fraction(1) for a in range(m)],
+            "plurality": lambda: [Fraction(a == first) for a in range(m)],
+        }.get(self.family, lambda: None)()
         if own is not None:
-            return [weight / sum(own) if sum(own) else Fraction(1, m) for weight in own]
-        tiny = arb(2) ** -300
+            return [weight / total if total else Fraction(1, m) for total in [sum(own)] for weight in own]
         law = [p if p > tiny else arb(0, tiny) for p in self.balls(scores)]
         if sum(end(p.rad()) for p in law) > OFF:
             raise Refused("powers out of proportion")
@@ -178,8 +178,8 @@ class Rule:
         worst = Fraction(1)
         for common in rest:
             laws = [self.balls(_plus(common, kind)) for kind in ballots.kinds()]
-            ratios = [p / q for one in laws for other in laws for p, q in zip(one, other, strict=True)]
-            worst = max(worst, *(end(ratio.upper()) for ratio in ratios))
+            ratios = (p / q for one in laws for other in laws for p, q in zip(one, other, strict=True))
+            worst = max(worst, end(max(ratio.upper() for ratio in ratios)))
         return worst
 
 
