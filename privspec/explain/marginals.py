@@ -99,9 +99,11 @@ class TableNoise(AdditiveNoise):
         if self.shape == "laplace":
             noisy = sum(int(one.tables.value) for one in self.parts)
             others = sum(int(one.tables.value) for one in self.asked) - noisy
-            rest = f"; the other {count(others)} are added up from these" if others else ""
+            rest = f"; the other {count(others)} are added up from these" if others > 1 else ""
+            rest = "; the other one is added up from these" if others == 1 else rest
             answers = count(sum(int(one.numbers.value) for one in self.parts))
-            drawn = f"Laplace noise on each of {answers} answers of {count(noisy)} tables"
+            tables = f"{count(noisy)} tables" if noisy > 1 else "one table"
+            drawn = f"Laplace noise on each of {answers} answers of {tables}"
             return f"{drawn}{facts.context.place}{rest}"
         parts = sum(int(one.tables.value) for one in self.parts)
         tables = sum(int(one.tables.value) for one in self.asked)

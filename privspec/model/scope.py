@@ -108,6 +108,12 @@ def collect(spec: syntax.Spec, report: Report) -> Scope:
                 _declare(Declaration(name, kind.value, target.span, variable), scope, report)
     for found in scope.declarations.values():
         _check_index(found, scope, report)
+    functions = [found for found in scope.declarations.values() if library().get(found.name) is not None]
+    called = {node.function for node in walk(spec) if isinstance(node, syntax.Call)} if functions else set()
+    for found in functions:
+        if found.name in called:
+            message = f"{found.name} is also a function of the language"
+            report.warn("PS0204", found.span, message, label=f"{found.name}(...) still means the function")
     _warn_of_lookalikes(spec, scope, report)
     return scope
 
@@ -167,9 +173,6 @@ def _declare(found: Declaration, scope: Scope, report: Report) -> None:
         )
         return
     scope.declarations[found.name] = found
-    if library().get(found.name) is not None:
-        message = f"{found.name} is also a function of the language"
-        report.warn("PS0204", found.span, message, label=f"{found.name}(...) still means the function")
 
 
 def _check_index(found: Declaration, scope: Scope, report: Report) -> None:
