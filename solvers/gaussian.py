@@ -637,10 +637,7 @@ def _with_all_views(
 
 
 def solve_gaussian(
-    program: GaussianProgram,
-    tolerance: float = 1e-6,
-    deadline: float | None = None,
-    progress: Progress | None = None,
+    program: GaussianProgram, tolerance: float = 1e-6, deadline: float | None = None, progress: Progress | None = None
 ) -> GaussianSolution | Unprotectable:
     """The Gaussian noise of least loss that every view allows, with a certified lower bound.
 

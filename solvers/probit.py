@@ -394,12 +394,7 @@ class ProbitSolution:
 
 
 def probit_mle(
-    records: Array,
-    radius: float,
-    tolerance: float = 1e-6,
-    norm: Literal["l1", "l2"] = "l1",
-    *,
-    limit: int = 20_000,
+    records: Array, radius: float, tolerance: float = 1e-6, norm: Literal["l1", "l2"] = "l1", *, limit: int = 20_000
 ) -> ProbitSolution:
     """Each voter's maximum likelihood in a ball: b_i = argmax over ||b|| <= radius of sum_j ln Phi(b' V_ij).
 

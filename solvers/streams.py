@@ -154,10 +154,7 @@ class Epochs:
 
 
 def solve_streams(
-    program: GaussianProgram,
-    tolerance: float = 1e-6,
-    deadline: float | None = None,
-    progress: Progress | None = None,
+    program: GaussianProgram, tolerance: float = 1e-6, deadline: float | None = None, progress: Progress | None = None
 ) -> GaussianSolution:
     """The output covariance for units that lie apart: optimal, or with a bracket where they lie farther apart.
 

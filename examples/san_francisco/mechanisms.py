@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 import privspec
 from privspec.execute.drawing import RowLaw, TableLaw
 from privspec.families.tables.aggregate import COARSE, ESTIMATORS, Channel, choose_estimator
-from privspec.families.tables.context import Neighbours, TableContext
-from privspec.families.tables.noise import planar_candidates
+from privspec.families.tables.noise import Neighbours, TableContext, planar_candidates
 from privspec.families.tables.recognition import response_candidates
 from privspec.noise.samplers import SimulationRandomness
 

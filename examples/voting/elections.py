@@ -14,8 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import privspec
-from privspec.execute.ballot_files import Form
-from privspec.execute.ballots import read_ballots
+from privspec.execute.ballots import Form, read_ballots
 from privspec.families.selection.execution import total_points
 from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional
 

@@ -1,23 +1,382 @@
-"""Reads ballots: equal ones are counted before anything else happens to them, so that millions are read at once."""
+"""Reads ballots: equal ones are counted before anything else happens to them, so that millions are read at once.
+
+Ballots stand in any table, list or file, and are read as a frame with a text for each: CSV, Parquet, JSON, arrays and
+PrefLib's files of orders (Mattei and Walsh 2013): .soc, .soi, .toc and .toi, as they are now (lines
+`# ALTERNATIVE NAME 1: north`, then `count: 1,2,{3,4}`) and as they were (the number of alternatives, a line `1,north`
+for each, a line of totals, then `count,1,2,{3,4}`). Braces hold what is tied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.execute.ballot_files import BALLOT, COUNT, JOIN, NOT_ONE, PARTY, Find, Form, open_ballots
+from privspec.execute.data import SUFFIXES, located
 from privspec.execute.family import Roll
-from privspec.execute.keeper import Keeper, refuse
+from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
 from privspec.execute.reading import Coded
-from privspec.execute.sources import collect, column_names
+from privspec.execute.sources import (
+    cell_text,
+    collect,
+    column_names,
+    is_frame,
+    is_text,
+    load_array,
+    load_frame,
+    load_json,
+    opened,
+    readable,
+    rows_of_text,
+)
+from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from privspec.model.neighbours import InputBlock
+
+
+MOST_ALTERNATIVES = 2**15 - 1
+"""Alternatives that are numbered, at most."""
+JOIN = "\x1e"
+"""Stands for a space within the name of an alternative."""
+NOT_ONE = -1
+"""The number of what is no alternative."""
+_NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40}|/0{0,9}[1-9]\d{0,30})?", re.ASCII)
+"""Other ways to write numbers: 3.0, 0.50, 1/2; none that takes long to compute."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The ballots of one input: rankings with `least` to `most` places, of which the first is the first choice.
+
+    party: the index set whose members vote, None where nobody is named. drops: ballots that are none are left out,
+    because nothing that is promised depends on how many there are; otherwise each counts as the first of all ballots.
+    """
+
+    name: str
+    party: str | None
+    alternatives: tuple[Symbol, ...]
+    least: int = 1
+    most: int = 1
+    drops: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.alternatives) <= MOST_ALTERNATIVES:
+            raise ValueError(f"ballots are about 1 to {MOST_ALTERNATIVES} alternatives")
+
+    @classmethod
+    def of_block(cls, block: InputBlock, *, drops: bool = False) -> Self | None:
+        """The ballots of an input with one value for each party, None if its values are no ballots."""
+        places = places_of(block.domain)
+        return None if places is None else cls(block.name, block.index, *places, drops)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """From the ways to write an alternative to its number, from 0: its name, or, for words, its number from 1."""
+        found = {JOIN.join(show(item).split()): i for i, item in enumerate(self.alternatives)}
+        if not any(isinstance(item, Fraction) for item in self.alternatives):
+            for i in range(len(self.alternatives)):
+                found.setdefault(str(i + 1), i)
+        return found
+
+    @cached_property
+    def spaced(self) -> tuple[str, ...]:
+        """The alternatives whose names have spaces, the longest first."""
+        names = {" ".join(show(item).split()) for item in self.alternatives}
+        return tuple(sorted((name for name in names if " " in name), key=lambda name: (-len(name), name)))
+
+    def find(self, text: str) -> int:
+        """The number of the alternative that a word of a ballot names, NOT_ONE if it names none."""
+        found = self.numbers.get(text)
+        if found is not None or not _NUMBER.fullmatch(text):
+            return NOT_ONE if found is None else found
+        return self.numbers.get(show(Fraction(text)), NOT_ONE)
+
+    @property
+    def what(self) -> str:
+        """What a ballot holds, in words."""
+        if self.most == 1:
+            return "one of the alternatives"
+        if self.least == len(self.alternatives):
+            return f"a ranking of all {self.least} alternatives"
+        return f"a ranking of 1 to {self.most} alternatives"
+
+    @property
+    def first(self) -> NDArray[np.int16]:
+        """The first of all ballots (most,): what counts in place of one that is none."""
+        places = np.full(self.most, NOT_ONE, dtype=np.int16)
+        places[: self.least] = np.arange(self.least)
+        return places
+
+    @property
+    def fate(self) -> str:
+        """What becomes of a ballot that is none."""
+        names = " ".join(show(item) for item in self.alternatives[: self.least])
+        return "each is left out" if self.drops else f"each counts as {names}"
+
+    def rules(self, *, strict: bool) -> tuple[str, ...]:
+        """What was done with ballots, whatever they are."""
+        if strict:
+            return (STRICT_RULE,)
+        words = ["each ballot by itself: it counts as far as its first tie"]
+        if self.most == 1:
+            words.append("of a ranking the first place counts")
+        elif self.most < len(self.alternatives):
+            words.append(f"the first {self.most} places of a longer ranking count")
+        elif self.least == len(self.alternatives):
+            words.append("one that leaves out a single alternative has it last")
+        words.append(f"one that is not {self.what} {'is left out' if self.drops else self.fate.removeprefix('each ')}")
+        return ("; ".join(words),)
+
+
+def places_of(domain: Domain) -> tuple[tuple[Symbol, ...], int, int] | None:
+    """Alternatives, least and largest number of places of the ballots in a domain, None if its values are none."""
+    match domain:
+        case RankingOf(alternatives=items):
+            return items, len(items), len(items)
+        case PartialRankingOf(alternatives=items, places=places):
+            return items, 1, places
+        case FiniteSet(items=items):
+            return items, 1, 1
+        case IntegerRange() if (domain.size or 0) <= MOST_ALTERNATIVES:
+            return tuple(domain.elements()), 1, 1
+        case _:
+            return None
+
+
+# --- PrefLib's files ------------------------------------------------------------------------------
+
+
+PREFLIB = tuple(kind + end for kind in (".soc", ".soi", ".toc", ".toi") for end in ("", ".gz"))
+_NAME = re.compile(r"#\s*ALTERNATIVE NAME\s+(\d{1,9})\s*:\s*(.*?)\s*$", re.IGNORECASE)
+
+
+def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
+    """The orders of a file as it writes them (columns `ballot` and `count`), and what its alternatives' numbers mean.
+
+    Returns: the second is from the file's numbers to the places of the spec's alternatives.
+    Raises: DataError PS0803, PS0818.
+    """
+    import polars as pl
+
+    lines = _lines(form, path)
+    if lines and not lines[0].startswith("#"):
+        names, body, separator = _old_head(form, lines)
+    else:
+        found = [match for line in lines if (match := _NAME.match(line))]
+        names = {match[1]: match[2] for match in found}
+        body, separator = [line for line in lines if not line.startswith("#")], ":"
+    if not names:
+        _refuse(form, "it does not name its alternatives")
+    numbers = _numbers(form, names)
+    orders = pl.Series("line", body, dtype=pl.String)
+    parts = pl.DataFrame(orders).select(
+        pl.col("line").str.splitn(separator, 2).struct.rename_fields(["count", "order"])
+    )
+    order = pl.col("order")
+    for sign, spaced in (("{", " { "), ("}", " "), (",", " ")):
+        order = order.str.replace_all(sign, spaced, literal=True)
+    frame = parts.unnest("line").lazy().select(order.alias("ballot"), pl.col("count").str.strip_chars())
+    return frame, numbers
+
+
+def _lines(form: Form, path: Path) -> list[str]:
+    with opened(form.name, path, "an election of PrefLib") as file:
+        text = file.read().decode("utf-8-sig", errors="replace")
+    return [line for raw in text.splitlines() if (line := raw.strip())]
+
+
+def _old_head(form: Form, lines: list[str]) -> tuple[dict[str, str], list[str], str]:
+    """Names by number, the lines of the orders, and what stands after their counts."""
+    if not re.fullmatch(r"\d{1,9}", lines[0]) or int(lines[0]) >= len(lines):
+        _refuse(form, "its first line is neither a comment nor the number of its alternatives")
+    count = int(lines[0])
+    names = {}
+    for line in lines[1 : count + 1]:
+        number, comma, name = line.partition(",")
+        if not comma or not re.fullmatch(r"\d{1,9}", number.strip()):
+            _refuse(form, "a line of its head is no number and name of an alternative")
+        names[number.strip()] = name.strip()
+    return names, lines[count + 2 :], ","
+
+
+def _numbers(form: Form, names: dict[str, str]) -> dict[str, int]:
+    """From the numbers of a file's alternatives to places in the spec, by name if all are known, else in order."""
+    known = {_word(show(item)): i for i, item in enumerate(form.alternatives)}
+    by_name = {number: known[plain] for number, name in names.items() if (plain := _word(name)) in known}
+    if len(set(by_name.values())) == len(by_name) == len(names):
+        return by_name
+    if len(names) != len(form.alternatives):
+        _refuse(form, f"it has {len(names)} alternatives, the spec {len(form.alternatives)}")
+    if by_name:
+        _refuse(form, f"{len(by_name)} of its {len(names)} alternatives have names of the spec's, the others have not")
+    return {number: place for place, number in enumerate(sorted(names, key=int))}
+
+
+def _word(name: str) -> str:
+    """A name as a word of a spec can be."""
+    return re.sub(r"\W+", "_", name.casefold()).strip("_")
+
+
+def _refuse(form: Form, why: str) -> NoReturn:
+    refuse(
+        "PS0818",
+        f"the PrefLib file for {form.name} does not fit: {why}",
+        "nothing was drawn and nothing was spent",
+        help="name the spec's alternatives as the file does, or declare as many, in its order",
+    )
+
+
+# --- tables, lists and arrays ---------------------------------------------------------------------
+
+
+BALLOT, COUNT, PARTY = "ballot", "count", "party"
+"""Columns of the frames made here: a text, best first with spaces between; how often; whose."""
+GENERIC = ("choice", "ranking")
+"""Columns of ballots in any table."""
+Find: TypeAlias = Callable[[str], int]
+"""From a word of a ballot to the place of the alternative that it names, or NOT_ONE."""
+
+
+def open_ballots(form: Form, source: Any, *, header: bool = True) -> tuple[pl.LazyFrame, Find]:
+    """A lazy frame of the ballots, and what their words mean.
+
+    The frame has texts in `ballot`, and where the source has them `count` and `party`, as they are.
+
+    Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .json, .npy, .soc, .soi, .toc, .toi), a table of named columns,
+        an array or a list with a ballot in each row; header, whether the first line of a text file names its columns,
+        which else are the ballots and, if there is another one, their counts.
+    Raises: DataError (PS0802 to PS0805, PS0818).
+    """
+    found = located(form.name, source, (*SUFFIXES, *PREFLIB))
+    if isinstance(found, Path) and found.name.lower().endswith(PREFLIB):
+        frame, numbers = read_preflib(form, found)
+        return frame, lambda word: numbers.get(word, NOT_ONE)
+    return _opened(form, found, header=header), form.find
+
+
+def _opened(form: Form, found: Any, *, header: bool) -> pl.LazyFrame:
+    if isinstance(found, Path):
+        lower = found.name.lower()
+        if lower.endswith(".npy"):
+            return _listed(form, load_array(form.name, found))
+        if not lower.endswith(".json"):
+            return _columns(form, load_frame(form.name, found, None if header else _headerless(form, found)))
+        found = load_json(form.name, found)
+    if isinstance(found, Mapping) and form.name in found and not _sized_alike(found):
+        found = found[form.name]
+    if is_frame(found):
+        return _columns(form, load_frame(form.name, found))
+    return _listed(form, found)
+
+
+def _headerless(form: Form, path: Path) -> tuple[str, ...] | None:
+    """The columns of a text file without a header: ballots, and counts if its first line has another cell."""
+    if not is_text(path):
+        return None
+    first = next(rows_of_text(form.name, path), [])
+    return (GENERIC[form.most > 1], COUNT) if len(first) == 2 else (GENERIC[form.most > 1],)
+
+
+def holds_ballots(form: Form, source: Any) -> bool:
+    """Whether a source is laid out as ballots and not as an input's entries: by its suffix and its columns alone."""
+    found = located(form.name, source, (*SUFFIXES, *PREFLIB))
+    if isinstance(found, Path):
+        lower = found.name.lower()
+        if lower.endswith(PREFLIB):
+            return True
+        if lower.endswith((".npy", ".json")):
+            return False
+        names = column_names(form.name, load_frame(form.name, found))
+    elif is_frame(found):
+        names = column_names(form.name, load_frame(form.name, found))
+    else:
+        return False
+    return any(name in GENERIC and name != form.name for name in names) or {form.name, COUNT} <= set(names)
+
+
+def _sized_alike(found: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a table: columns of one length."""
+    lengths = {len(column) for column in found.values() if hasattr(column, "__len__") and not isinstance(column, str)}
+    return len(found) > 1 and len(lengths) == 1
+
+
+def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """The columns of a table that matter, under the names used here."""
+    import polars as pl
+
+    schema = dict(zip(column_names(form.name, frame), frame.collect_schema().dtypes(), strict=True))
+    stripped = {name.strip(): name for name in schema}
+    wanted = (form.name, *(GENERIC if form.most == 1 else reversed(GENERIC)))
+    title = next((name for name in wanted if name in stripped and name not in (COUNT, form.party)), None)
+    if title is None:
+        first = GENERIC[form.most > 1]
+        refuse(
+            "PS0804",
+            f"the data for {form.name} have no column {first} or {form.name}",
+            help=f"the first line of a file names its columns: {first}, or {first},count",
+        )
+    column = stripped[title]
+    chosen = [_text(pl.col(column), schema[column]).alias(BALLOT)]
+    plain = [stripped[name] for name in (COUNT, form.party) if name is not None and name in stripped]
+    kind = schema[column]
+    listed = isinstance(kind, pl.List | pl.Array)
+    if isinstance(kind, pl.List | pl.Array):
+        readable(form.name, pl.LazyFrame(schema={column: kind.inner}), [column])
+    # a column of another kind holds no ballots, whatever is in it
+    readable(form.name, frame, plain if listed else [column, *plain])
+    if COUNT in stripped:
+        chosen.append(pl.col(stripped[COUNT]).alias(COUNT))
+    if form.party is not None and form.party in stripped:
+        chosen.append(pl.col(stripped[form.party]).cast(pl.String, strict=False).str.strip_chars().alias(PARTY))
+    return frame.select(chosen)
+
+
+def _text(column: pl.Expr, kind: Any) -> pl.Expr:
+    import polars as pl
+
+    if isinstance(kind, pl.List | pl.Array):
+        joined = column.arr.to_list() if isinstance(kind, pl.Array) else column
+        return joined.cast(pl.List(pl.String), strict=False).list.join(" ", ignore_nulls=True)
+    return column.cast(pl.String, strict=False)
+
+
+def _listed(form: Form, found: Any) -> pl.LazyFrame:
+    """One ballot per row: a name, a list of names, or an object with the columns of a table."""
+    import polars as pl
+
+    if hasattr(found, "to_numpy") and not isinstance(found, np.ndarray):
+        found = found.to_list() if hasattr(found, "to_list") else found.to_pylist()
+    if isinstance(found, np.ndarray):
+        if found.ndim > 1 and found.dtype.kind in "iu":
+            numbers = pl.Series(found.reshape(len(found), -1).astype(np.int64)).cast(pl.List(pl.String))
+            return pl.DataFrame({BALLOT: numbers.list.join(" ")}).lazy()
+        found = found.tolist()
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        refuse("PS0803", f"the data for {form.name} are of a kind that cannot be read", help="one ballot per row")
+    rows = list(found)
+    names = list(dict.fromkeys(key for row in rows if isinstance(row, Mapping) for key in row))
+    titles = [name for name in (form.name, *GENERIC) if name in names]
+    if rows and titles and all(isinstance(row, Mapping) for row in rows):
+        return _columns(form, load_frame(form.name, {str(key): [row.get(key) for row in rows] for key in names}))
+    if rows and not titles and all(isinstance(row, Mapping) for row in rows):
+        return _columns(form, load_frame(form.name, {str(key): [] for key in names}))
+    texts = [cell_text(row.get(titles[0]) if titles and isinstance(row, Mapping) else row) for row in rows]
+    return pl.DataFrame({BALLOT: texts}, schema={BALLOT: pl.String}).lazy()
+
+
+# --- ballots --------------------------------------------------------------------------------------
+
 
 Codes: TypeAlias = NDArray[np.int16]
 Marks: TypeAlias = NDArray[np.bool_]

@@ -121,8 +121,7 @@ class Registration:
         if self._expected not in (None, receipt.identity):
             _older(path)
         self._database.execute(
-            "INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?, ?)",
-            (receipt.identity, place, receipt.event, receipt.head),
+            "INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?, ?)", (receipt.identity, place, receipt.event, receipt.head)
         )
         self._database.executemany(
             "INSERT OR IGNORE INTO inputs VALUES (?, ?)", ((f, receipt.identity) for f in self._kept)

@@ -108,13 +108,7 @@ class Scale:
     def __call__(self, value: float) -> float:
         """Where a value stands."""
         low, high, value = (
-            map(math.log, (self.low, self.high, value))
-            if self.logarithmic
-            else (
-                self.low,
-                self.high,
-                value,
-            )
+            map(math.log, (self.low, self.high, value)) if self.logarithmic else (self.low, self.high, value)
         )
         return self.start + (self.stop - self.start) * (value - low) / (high - low)
 

@@ -205,12 +205,7 @@ Counted = list[tuple[int, Spread]]
 
 
 def _noise(
-    plan: Stated,
-    where: Context,
-    known: Marginals,
-    outputs: dict[str, list[Spread]],
-    drawn: Counted,
-    asked: Counted,
+    plan: Stated, where: Context, known: Marginals, outputs: dict[str, list[Spread]], drawn: Counted, asked: Counted
 ) -> TableNoise:
     said, sizes = plan.mechanism, known.sizes
     names = " × ".join(name for name, *_ in known.columns)

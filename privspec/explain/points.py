@@ -271,9 +271,7 @@ class CellFact(MechanismFact):
         where, unit = "" if self.averaged else ", at worst", facts.unit(self.block.output, self.error_size.text)
         said = [
             proved(
-                f"A report is {kind} off by {self.error_size}{unit}{where}.",
-                facts.context.loss_because,
-                Judged("loss"),
+                f"A report is {kind} off by {self.error_size}{unit}{where}.", facts.context.loss_because, Judged("loss")
             )
         ]
         if self.averaged:

@@ -90,9 +90,7 @@ def _variance(asked: Question) -> Statistic:
     one, span = Fraction(1), asked.call.span
     first = asked.plus((one, asked.sum_of(column)), (-middle, asked.sum_of()))
     second = asked.plus(
-        (one, asked.sum_of(column, column)),
-        (-2 * middle, asked.sum_of(column)),
-        (middle**2, asked.sum_of()),
+        (one, asked.sum_of(column, column)), (-2 * middle, asked.sum_of(column)), (middle**2, asked.sum_of())
     )
 
     def value(names: Names) -> syntax.Expr:

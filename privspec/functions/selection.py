@@ -145,13 +145,7 @@ def _rank_error(arguments: Arguments, name: str) -> Bound:
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function(
-        "median(t.column, conditions), median(v)",
-        _picked(at_share),
-        arity=(1, 2),
-        keywords=None,
-        symmetric=True,
-    ),
+    Function("median(t.column, conditions), median(v)", _picked(at_share), arity=(1, 2), keywords=None, symmetric=True),
     Function(
         "quantile(t.column, 0.9, conditions), quantile(v, 0.9)",
         _picked(at_share),

@@ -310,11 +310,7 @@ class _Assembler:
         return found
 
     def _link(
-        self,
-        component: syntax.Component,
-        own: _Declared,
-        value: syntax.Expr | None,
-        declared: Mapping[str, _Declared],
+        self, component: syntax.Component, own: _Declared, value: syntax.Expr | None, declared: Mapping[str, _Declared]
     ) -> str:
         """The input or index set of the whole that one of the part is.
 

@@ -186,8 +186,7 @@ def commands(folder: Path, voters: int, crowd: int) -> None:
 
 def main() -> None:
     """Print the times."""
-    from privspec.execute.ballot_files import Form
-    from privspec.execute.ballots import read_ballots
+    from privspec.execute.ballots import Form, read_ballots
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--voters", type=int, default=1_000_000)

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
-from privspec.execute.ballot_files import Form
-from privspec.execute.ballots import read_ballots
+from privspec.execute.ballots import Form, read_ballots
 from privspec.execute.keeper import Keeper
 from privspec.families.tables.execution import CENTRAL_RULE
 from privspec.model.build import load_model

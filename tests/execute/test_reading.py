@@ -29,8 +29,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privspec.execute import reading
-from privspec.execute.ballot_files import Form
-from privspec.execute.ballots import read_ballots
+from privspec.execute.ballots import Form, read_ballots
 from privspec.execute.data import count_cells
 from privspec.execute.drawing import Numbers, Words
 from privspec.execute.reading import Declared, Fields, batches, read_entries

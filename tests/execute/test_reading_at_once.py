@@ -20,7 +20,7 @@ from privspec.execute.drawing import atom_of
 from privspec.execute.keeper import Keeper
 from privspec.execute.reading import Coded, Declared, Fields, batches, read_entries
 from privspec.execute.registry import digests
-from privspec.families.tables.rows import _different
+from privspec.families.tables.execution import _different
 
 ODD = ["", " ", "1", "-2.5", " 3 ", "1e3", ".5", "5.", "+7", "1_0", "nan", "inf", "-Infinity", "abc", "٣", "0x1", "1,5"]
 ODDER = [

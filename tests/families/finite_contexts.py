@@ -8,7 +8,7 @@ import numpy as np
 from privspec.solvers.table_programs import CompleteRatio, PairRatio, Privacy, TableProgram, TableSolution
 from privspec.solvers.tables import solve_table
 
-from privspec.families.tables.context import Neighbours, TableContext
+from privspec.families.tables.noise import Neighbours, TableContext
 
 Exact = list[list[Fraction]]
 

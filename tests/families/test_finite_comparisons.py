@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from privspec.families.tables.context import Comparison, Neighbours, TableContext
-from privspec.families.tables.noise import StaircaseNoise, planar_cells
+from privspec.families.tables.noise import Comparison, Neighbours, StaircaseNoise, TableContext, planar_cells
 from privspec.families.tables.recognition import comparisons
 
 from .finite_contexts import apart, count, local, numbers, optimum, plane, words

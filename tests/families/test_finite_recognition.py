@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privspec.families.tables.context import Neighbours, TableContext
-from privspec.families.tables.noise import StaircaseNoise, staircase_table
+from privspec.families.tables.noise import Neighbours, StaircaseNoise, TableContext, staircase_table
 from privspec.families.tables.recognition import RECOGNISERS, Recognition, comparisons, recognise, subset_table
 
 from .finite_contexts import apart, count, fractions, local, numbers, optimum, plane, words

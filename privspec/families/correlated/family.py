@@ -496,10 +496,7 @@ class ChainDecision:
                     },
                     "bound": refused,
                 },
-                "remarks": {
-                    "binding": self._price(),
-                    "solver": {"name": "least noise", "seconds": self.seconds},
-                },
+                "remarks": {"binding": self._price(), "solver": {"name": "least noise", "seconds": self.seconds}},
             },
         )
 

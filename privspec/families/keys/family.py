@@ -428,14 +428,7 @@ class KeyDecision:
         return plan_document(
             self.model,
             {
-                **rated(
-                    self.model,
-                    self.loss,
-                    self.lower_bound,
-                    among,
-                    UNITS[block.error],
-                    block.kind,
-                ),
+                **rated(self.model, self.loss, self.lower_bound, among, UNITS[block.error], block.kind),
                 "alternatives": list(self.others),
                 "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
                 "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],

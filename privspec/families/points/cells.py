@@ -21,7 +21,7 @@ from privspec.kernel.core.reading import Item
 from privspec.model.graph import Model
 from privspec.problem.cells import block_of
 from privspec.problem.form import Numbers
-from privspec.solvers import cells as solver
+from privspec.solvers.listed import cell_reports
 
 BITS = 62
 """Binary places of the least chances, and of e^epsilon."""
@@ -75,7 +75,7 @@ def best(block: CellBlock, epsilon: Fraction) -> tuple[Cells, dict[str, Any]]:
         errors = [[float(error) for error in block.errors(number)] for number in block.ends]
         costs = np.array([errors[cell : cell + 2] for cell in range(block.cells)])
     size = float(costs.max())
-    found = solver.solve(costs / size, exp(float(epsilon)))
+    found = cell_reports(costs / size, exp(float(epsilon)))
     least = [Fraction(int(chance * 2**BITS), 2**BITS) for chance in found.least.tolist()]
     rows = exact_rows(block, least, epsilon)
     ends = None if found.ends is None else found.ends.tolist()
@@ -178,10 +178,7 @@ class CellDecision:
                 ],
                 "accuracy": [],
                 "claims": {"bound": self.witness},
-                "remarks": {
-                    "binding": self._price(),
-                    "solver": {"name": "HiGHS", "seconds": self.seconds},
-                },
+                "remarks": {"binding": self._price(), "solver": {"name": "HiGHS", "seconds": self.seconds}},
             },
         )
 

@@ -24,9 +24,7 @@ from privspec.kernel.points import (
     units_of,
     whole,
 )
-from privspec.kernel.points import (
-    Points as Executed,
-)
+from privspec.kernel.points import Points as Executed
 from privspec.model.graph import Model
 from privspec.model.measures import MetricDP
 from privspec.model.requirements import Requirement
@@ -203,10 +201,7 @@ class PointDecision:
                     (one.line, one.text, found or Fraction(0), one.bound) for one, found in accuracy
                 ),
                 "claims": {},
-                "remarks": {
-                    "binding": self._price(),
-                    "solver": {"name": "closed form", "seconds": self.seconds},
-                },
+                "remarks": {"binding": self._price(), "solver": {"name": "closed form", "seconds": self.seconds}},
             },
         )
 

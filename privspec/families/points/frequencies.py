@@ -146,10 +146,7 @@ class HistogramDecision:
                     (one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy
                 ),
                 "claims": {},
-                "remarks": {
-                    "binding": self._price(),
-                    "solver": {"name": "closed form", "seconds": self.seconds},
-                },
+                "remarks": {"binding": self._price(), "solver": {"name": "closed form", "seconds": self.seconds}},
             },
         )
 

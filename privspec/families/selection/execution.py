@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass
-from privspec.execute.ballot_files import NOT_ONE, Form
-from privspec.execute.ballots import Ballots, read_ballots, refuse_number
+from privspec.execute.ballots import NOT_ONE, Ballots, Form, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
 from privspec.execute.family import (
     MESSAGE,

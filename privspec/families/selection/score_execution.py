@@ -161,10 +161,7 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
         fate = "is left out" if drawn.drops else "counts as the first one, or as one that conditions leave out"
         kept = [f"{drawn.block.source}: {kept_rule(drawn.kept)}"] if drawn.kept else []
         near = f"is read at the nearest value of {drawn.block.output}; one that " if drawn.block.numbers else ""
-        return (
-            f"{drawn.block.source}: a record {near}has no such value, or none a condition knows, {fate}",
-            *kept,
-        )
+        return (f"{drawn.block.source}: a record {near}has no such value, or none a condition knows, {fate}", *kept)
 
     @property
     def size(self) -> int:

@@ -75,12 +75,12 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     pairs = np.array([(i, at[other]) for i, table in enumerate(tables) for other in beside(table)])
     if len(pairs) * block.size > 10 * LARGEST:
         return None
-    from privspec.solvers import listed as solver
+    from privspec.solvers.listed import listed_laws
 
     epsilon = min(line.measure.figures({})["epsilon"] for line in lines)
     costs = np.array([[float(cost) for cost in block.costs(table)] for table in tables])
     given = None if weights is None else np.array(weights)
-    found = solver.solve(costs, given, pairs, float(exp_down(epsilon)) * (1 - 1e-13))
+    found = listed_laws(costs, given, pairs, float(exp_down(epsilon)) * (1 - 1e-13))
     for share in MIXED:
         laws = exact(found.laws * (1 - share) + share / block.size)
         made = Listed(block, laws, 1 << PLACES, drops)

@@ -396,12 +396,7 @@ def read_statistics(
 
 
 def bounded(
-    name: str,
-    party: str | None,
-    records: Records,
-    data: Any,
-    circumstances: Circumstances,
-    only: str | None = None,
+    name: str, party: str | None, records: Records, data: Any, circumstances: Circumstances, only: str | None = None
 ) -> Iterator[tuple[pl.Series, Steps]]:
     """Keys of the parties of some rows, and their records in steps, each in its ball.
 

@@ -113,10 +113,7 @@ class SystemDecision:
                 "accuracy": [line for one in documents for line in one["accuracy"]],
                 **({"fairness": fairness} if fairness else {}),
                 "claims": {},
-                "remarks": {
-                    "binding": [],
-                    "solver": {"name": "parts", "seconds": self.seconds},
-                },
+                "remarks": {"binding": [], "solver": {"name": "parts", "seconds": self.seconds}},
             },
         )
 
@@ -292,12 +289,7 @@ class _Solver:
         self.models: dict[tuple[int, Kind | None], Model] = {}
         self.known: dict[tuple[int, Kind, Fraction], Decision | None] = {}
 
-    def part(
-        self,
-        number: int,
-        spent: tuple[Kind, Fraction] | None,
-        settings: Settings,
-    ) -> Decision | Infeasible:
+    def part(self, number: int, spent: tuple[Kind, Fraction] | None, settings: Settings) -> Decision | Infeasible:
         """A part at its share of the lines that it has with others.
 
         Raises: SpecError, SolveError.

@@ -1,10 +1,18 @@
-"""A plan of the family "table" as a mechanism that can be run."""
+"""A plan of the family "table" as a mechanism that can be run.
+
+Every record of the data picks a row of the table, and there is one draw for each: local reports.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, singledispatch
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +20,10 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import log_up
-from privspec.execute.ballot_files import Form, holds_ballots
-from privspec.execute.ballots import read_ballots, refuse_number
+from privspec.execute.ballots import Form, holds_ballots, read_ballots, refuse_number
 from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
-from privspec.execute.drawing import TableLaw, atom_of, base_of, read_places
+from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, read_places, small
 from privspec.execute.family import (
     PARTY,
     Circumstances,
@@ -27,6 +34,7 @@ from privspec.execute.family import (
     LocalReports,
     Mechanism,
     Plan,
+    Progress,
     Rounds,
     Secret,
     Simulation,
@@ -36,17 +44,332 @@ from privspec.execute.family import (
     refuse_unknown,
 )
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
-from privspec.execute.reading import Declared
-from privspec.families.tables.rows import RULE, LabelledRows, ModelRows, Reports, read_reports
+from privspec.execute.reading import Declared, Fields, batches
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
+from privspec.model.pointwise import Pointwise
+from privspec.model.reports import Failure
 from privspec.model.spaces import order_matters
+from privspec.model.values import Value
+from privspec.model.worlds import Counted, Listed, as_value, key, label, space_of
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
     from privspec.model.neighbours import InputBlock
     from privspec.model.values import Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Variable:
+    """An input as one record holds it: its columns, and the values that each of them can take."""
+
+    fields: Fields
+    atoms: tuple[Atom, ...]
+
+
+class Rows(ABC):
+    """From the values of the inputs to the number of a row."""
+
+    @property
+    @abstractmethod
+    def variables(self) -> tuple[Variable, ...]:
+        """The inputs that pick the row."""
+
+    @abstractmethod
+    def row(self, codes: tuple[int, ...]) -> int | None:
+        """The row of one record, given by the place of each value in its atom, one input after another."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows(Rows):
+    """Rows whose labels are the inputs' own values: all that a plan without its spec can tell."""
+
+    labels: Labels
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """As the labels have them."""
+        found, start = [], 0
+        for fields in self.labels.fields:
+            found.append(Variable(fields, self.labels.atoms[start : start + fields.count]))
+            start += fields.count
+        return tuple(found)
+
+    def row(self, codes: tuple[int, ...]) -> int | None:
+        """The label that says so, None if there is none."""
+        return self.labels.places.get(codes)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRows(Rows):
+    """Rows as the spec defines them: of inputs, of counts of an input's records, or of computed values."""
+
+    model: Model
+    of: tuple[str, ...]
+    labels: tuple[Any, ...]
+
+    @cached_property
+    def blocks(self) -> tuple[InputBlock, ...]:
+        """The inputs behind the rows."""
+        waiting, found = list(self.of), set()
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += [a for a, b in self.model.edges if b == name and self.model.nodes[a].secret]
+        return tuple(b for b in self.model.blocks if b.name in found)
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """With the values of their domains; what has no shape is one value per record."""
+        return tuple(_variable(block) for block in self.blocks)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """One text for each row: "3", "3, 4", "F, high"; for counts of an input's values "yes: 2, no: 1"."""
+        parts = [label if len(self.of) > 1 else [label] for label in self.labels]
+        shown = [[_text(own) for own in column] for column in zip(*parts, strict=True)]
+        for at, name in enumerate(self.of):
+            node = self.model.nodes[name]
+            space = None if node.definition is not None else space_of(self.model, node)
+            if isinstance(space, Counted):
+                shown[at] = [_count_text(space, part[at]) for part in parts]
+        return tuple(", ".join(row) for row in zip(*shown, strict=True))
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {_frozen(text): i for i, text in enumerate(self.labels)}
+
+    def row(self, codes: tuple[int, ...]) -> int | None:
+        values: dict[str, Value] = {}
+        start = 0
+        for block, variable in zip(self.blocks, self.variables, strict=True):
+            part = codes[start : start + variable.fields.count]
+            start += variable.fields.count
+            items = [atom.elements[code] for atom, code in zip(variable.atoms, part, strict=True)]
+            values[block.name] = self.value(block, items)
+        return self.row_of(values)
+
+    @staticmethod
+    def value(block: InputBlock, items: list[Any]) -> Value:
+        """The value of an input from its entries, row-major."""
+        return as_value(_nested(items, block.type.shape))
+
+    def row_of(self, values: Mapping[str, Value]) -> int | None:
+        """The row of values by input name.
+
+        Raises: UsageError PS0820 if the row's own values cannot be computed.
+        """
+        scene = Pointwise(self.model, {name: [value] for name, value in values.items()})
+        try:
+            found = [self._forms(name, scene) for name in self.of]
+        except Failure as error:
+            # the words of the error may hold what was computed from data
+            raise UsageError.of(
+                "PS0820", f"{', '.join(self.of)} cannot be computed from these data", error.code
+            ) from None
+        for joint in product(*found):
+            place = self._places.get(joint[0] if len(joint) == 1 else tuple(joint))
+            if place is not None:
+                return place
+        return None
+
+    def _forms(self, name: str, scene: Pointwise) -> list[Any]:
+        """How a label may write the value of a node: as it is, or, for records in any order, by their counts."""
+        node = self.model.nodes[name]
+        value = scene.node(name, node.span).value(0, 0)
+        plain = [_frozen(label(value))]
+        return plain if node.definition is not None else _own_labels(space_of(self.model, node), value) + plain
+
+
+@singledispatch
+def _own_labels(space: object, value: Any) -> list[Any]:  # noqa: ARG001
+    """How plans write the value of an input that is held in a space of its own, other than as it is."""
+    raise TypeError(type(space).__name__)
+
+
+@_own_labels.register(Listed)
+def _(space: Listed, value: Any) -> list[Any]:  # noqa: ARG001
+    return []
+
+
+@_own_labels.register(Counted)
+def _(space: Counted, value: Any) -> list[Any]:
+    """Counts, and the member of the class that stands for it."""
+    held = Counter(key(item) for item in value)
+    counts = [held[key(item)] for item in space.items]
+    member = [item for item, count in zip(space.items, counts, strict=True) for _ in range(count)]
+    return [tuple(str(count) for count in counts), tuple(_frozen(label(item)) for item in member)]
+
+
+def _variable(block: InputBlock) -> Variable:
+    atom = atom_of(tuple(base_of(block.domain).elements()))
+    size = block.type.size if block.type.shape else None
+    return Variable(Fields(block.name, size), (atom,) * block.type.size)
+
+
+def _nested(items: list[Any], shape: tuple[int, ...]) -> Any:
+    """Items in tuples of the given shape, row-major."""
+    if not shape:
+        return items[0]
+    step = len(items) // shape[0] if shape[0] else 0
+    return tuple(_nested(items[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0]))
+
+
+def _text(own: Any) -> str:
+    return ", ".join(_text(item) for item in own) if isinstance(own, list) else str(own)
+
+
+def _count_text(space: Counted, own: list[str]) -> str:
+    """Counts with the values they are of; a label that is a member of the class stays as it is."""
+    if len(own) != len(space.items) or sum(int(count) for count in own if count.isdigit()) != space.records:
+        return _text(own)
+    items = [_text(label(item)) for item in space.items]
+    return ", ".join(f"{item}: {count}" for item, count in zip(items, own, strict=True))
+
+
+def _frozen(text: Any) -> Any:
+    """A label that can be looked up."""
+    return tuple(_frozen(item) for item in text) if isinstance(text, list | tuple) else text
+
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+RULE = (
+    "by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
+    "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
+)
+REPORT_RULE = f"each record {RULE}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reports(Secret):
+    """The rows that the records pick (n,)."""
+
+    law: TableLaw
+    chosen: Codes
+    circumstances: Circumstances
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What was done with values outside their domains."""
+        return (STRICT_RULE,) if self.circumstances.strict else (REPORT_RULE,)
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        """One report for each record, in order."""
+        drawn = self.law.draw(self.chosen, randomness, self.circumstances.progress)
+        columns = {f.name: f.columns for f in self.law.columns.fields if f.size is not None}
+        return Drawn(
+            {name: values[drawn] for name, values in self.law.columns.values().items()}, None, columns, reports=True
+        )
+
+
+def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> Reports:
+    """Reads one record per row; what is held of it is the number of its table row (one or two bytes).
+
+    An input without data of its own takes its columns from the only data there are.
+    Raises: DataError (PS0802 to PS0809), whose messages name a record by its number and never show a value.
+    """
+    encoded = encode(rows, data, circumstances)
+    chosen = _choose_rows(rows, list(encoded.values()), len(law.rows))
+    if not len(chosen):
+        refuse("PS0808", "there are no records", help="one record per row, below a line that names the columns")
+    return Reports(law, chosen, circumstances)
+
+
+def encode(rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> dict[str, Codes]:
+    """The place of each value in its domain (n, places), by variable.
+
+    Raises: DataError (PS0802 to PS0809).
+    """
+    encoded = {}
+    for variable in rows.variables:
+        name = variable.fields.name
+        encoded[name] = _encode(variable, located(name, _source(name, data)), circumstances)
+    lengths = {name: len(codes) for name, codes in encoded.items()}
+    if len(set(lengths.values())) > 1:
+        refuse(
+            "PS0808",
+            "the inputs have different numbers of records: " + ", ".join(f"{n} {k}" for n, k in lengths.items()),
+            help="record i of every input belongs to the same person",
+        )
+    return encoded
+
+
+def _source(name: str, data: Mapping[str, Any]) -> Any:
+    if name in data:
+        return data[name]
+    if len(data) == 1:
+        return next(iter(data.values()))
+    return given_for(name, data)
+
+
+def _encode(variable: Variable, source: Any, circumstances: Circumstances) -> Codes:
+    """The place of each value in its domain (n, places)."""
+    kind = small(max(len(atom.elements) for atom in variable.atoms))
+    parts: list[Codes] = []
+    done = 0
+    progress: Progress = circumstances.progress
+    name, strict = variable.fields.name, circumstances.strict
+    fits_of = [
+        atom.fit(circumstances.keeper, name, column)
+        for atom, column in zip(variable.atoms, variable.fields.columns, strict=True)
+    ]
+    for columns in batches(variable.fields, source, header=circumstances.header):
+        found = [
+            atom.codes(column, strict=strict, fit=fit)
+            for atom, column, fit in zip(variable.atoms, columns, fits_of, strict=True)
+        ]
+        fits = np.all([codes != NO_PLACE for codes in found], axis=0)
+        if not fits.all():
+            _refuse_record(name, done + int(np.argmin(fits)))
+        parts.append(np.stack(found, axis=1).astype(kind))
+        done += len(fits)
+        progress("records read", done, None)
+    return np.concatenate(parts) if parts else np.zeros((0, len(variable.atoms)), dtype=kind)
+
+
+def _choose_rows(rows: Rows, encoded: list[Codes], count: int) -> Codes:
+    """The row of each record; each combination of values is looked up once."""
+    chosen = np.empty(len(encoded[0]), dtype=small(count))
+    known: dict[tuple[int, ...], int | None] = {}
+    for start in range(0, len(chosen), BATCH):
+        joint = np.concatenate([codes[start : start + BATCH] for codes in encoded], axis=1)
+        keys, places = _different(joint)
+        for joined in keys:
+            if joined not in known:
+                known[joined] = rows.row(joined)
+        found = [known[key] for key in keys]
+        # a table that names fewer rows than there are combinations of values: the first row, whoever else is there
+        chosen[start : start + len(joint)] = np.array([row or 0 for row in found])[places]
+    return chosen
+
+
+def _different(joint: Codes) -> tuple[list[tuple[int, ...]], NDArray[np.intp]]:
+    """The different rows of whole numbers from 0, and which of them each row is."""
+    sizes = [int(size) + 1 for size in joint.max(axis=0)]
+    if prod(sizes) > BATCH:
+        different, places = np.unique(joint, axis=0, return_inverse=True)
+        return [tuple(line) for line in different.tolist()], places.reshape(-1)
+    # few that there could be: nothing is sorted
+    flat = np.ravel_multi_index(tuple(joint.T), sizes)
+    there = np.bincount(flat, minlength=prod(sizes)) > 0
+    lines = np.unravel_index(np.flatnonzero(there), sizes)
+    return list(zip(*(line.tolist() for line in lines), strict=True)), (np.cumsum(there) - 1)[flat]
+
+
+def _refuse_record(name: str, place: int) -> NoReturn:
+    """Under --strict: which record, never what stands in it."""
+    refuse(
+        "PS0809",
+        f"record {place + 1} of {name} does not fit the declared domain, and --strict was asked for",
+        "nothing was drawn and nothing was spent",
+        help="without --strict a public rule is applied to every record by itself",
+    )
+
+
+# --- the mechanism --------------------------------------------------------------------------------
 
 
 CENTRAL_RULE = f"each entry {RULE}"
@@ -213,7 +536,6 @@ class FiniteMechanism(FamilyMechanism):
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.families.tables.rows import ModelRows, encode
 
         rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
         if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):

@@ -11,14 +11,7 @@ from privspec.core.spans import Span
 from privspec.families.family import Decision, Infeasible, Settings, conflict_line
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
-from privspec.families.tables.system import (
-    Debiased,
-    Lowered,
-    TableSystem,
-    TooManyError,
-    linear_rows,
-    to_program,
-)
+from privspec.families.tables.system import Debiased, Lowered, TableSystem, TooManyError, linear_rows, to_program
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.problem.elaborate import elaborate

@@ -24,8 +24,8 @@ from privspec.core.rounding import log_up, readable
 from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, rated
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
-from privspec.families.tables.context import Label, Neighbours, TableContext
 from privspec.families.tables.decision import LinearTable
+from privspec.families.tables.noise import Label, Neighbours, TableContext
 from privspec.families.tables.recognition import comparisons, recognise
 from privspec.families.tables.system import Requested, TableSystem, per_atom, to_program
 from privspec.model.graph import Model
@@ -76,11 +76,7 @@ def raise_table(decision: TableDecision) -> dict[str, Any]:
             "recognised": named,
             **_of_votes(decision),
             "binding": binding_prices(decision, notes),
-            "solver": {
-                **decision.solver(),
-                "notes": notes,
-                "tolerance": decision.settings.tolerance,
-            },
+            "solver": {**decision.solver(), "notes": notes, "tolerance": decision.settings.tolerance},
         },
     }
     return plan_document(model, document)

@@ -12,24 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.families.tables.context import (
+from privspec.families.tables.noise import (
     Array,
     Candidate,
     Comparison,
+    GeometricNoise,
     Label,
     Mechanism,
     TableContext,
     best_remap,
     coordinates,
     decay,
-    positions,
-    shown,
-)
-from privspec.families.tables.noise import (
-    GeometricNoise,
     geometric_candidates,
     laplace_candidates,
     planar_candidates,
+    positions,
+    shown,
     staircase_candidates,
 )
 from privspec.model.values import show

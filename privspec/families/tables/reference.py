@@ -54,10 +54,7 @@ _MIXED = 2.0**-27
 
 
 def solve_with_cvxpy(
-    program: TableProgram,
-    deadline: float | None = None,
-    progress: Progress | None = None,
-    cost: Entries | None = None,
+    program: TableProgram, deadline: float | None = None, progress: Progress | None = None, cost: Entries | None = None
 ) -> TableSolution | InfeasibleTable:
     """The optimal table by cvxpy and HiGHS, exact and with a certified bound; or which constraints conflict.
 

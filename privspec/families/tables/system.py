@@ -22,27 +22,11 @@ from privspec.kernel.core.reading import Refused
 from privspec.kernel.quality.tables_forms import Fairness, Votes
 from privspec.model.worlds import Neighbours
 from privspec.problem.form import Problem
-from privspec.problem.table_forms import (
-    Accuracy,
-    Amount,
-    Condition,
-    Costs,
-    Table,
-    Variation,
-    fractions,
-    laws_of,
-)
+from privspec.problem.table_forms import Accuracy, Amount, Condition, Costs, Table, Variation, fractions, laws_of
 from privspec.problem.table_lines import Moment, moment
 from privspec.solvers.programs import Array
 from privspec.solvers.table_divergences import CURVES, CurveRatio
-from privspec.solvers.table_programs import (
-    CompleteRatio,
-    Extra,
-    LinearRows,
-    PairRatio,
-    Privacy,
-    TableProgram,
-)
+from privspec.solvers.table_programs import CompleteRatio, Extra, LinearRows, PairRatio, Privacy, TableProgram
 
 Key: TypeAlias = tuple[str | int, ...]
 """Where a line comes from: a word and numbers of the problem's items."""

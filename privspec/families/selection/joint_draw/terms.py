@@ -254,11 +254,7 @@ class Opening:
     path: tuple[bytes, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "alternative": self.alternative,
-            "nonce": self.nonce.hex(),
-            "path": [step.hex() for step in self.path],
-        }
+        return {"alternative": self.alternative, "nonce": self.nonce.hex(), "path": [step.hex() for step in self.path]}
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Self:
