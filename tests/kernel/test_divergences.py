@@ -10,7 +10,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -40,16 +42,22 @@ def laws(seed: int, size: int) -> tuple[list[int], list[int]]:
     return found[0], found[1]
 
 
+def divergences(p: list[int], q: list[int], orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of orders above 1."""
+    logs, ratios = np.log(np.array(p) / WHOLE), np.log(np.array(p) / np.array(q))
+    return np.asarray(logsumexp(logs + (orders[:, None] - 1) * ratios, axis=1) / (orders - 1))
+
+
 def divergence(p: list[int], q: list[int], order: float) -> float:
-    logs = [(math.log(a / WHOLE), math.log(a / b)) for a, b in zip(p, q, strict=True)]
-    if order == 1:
-        return sum(math.exp(log) * ratio for log, ratio in logs)
-    return float(logsumexp([log + (order - 1) * ratio for log, ratio in logs]) / (order - 1))
+    return float(divergences(p, q, np.array([order]))[0])
 
 
 def needed_rho(p: list[int], q: list[int]) -> float:
-    orders = [1 + 10 ** (k / 400) for k in range(-1200, 1200)]
-    return max(divergence(a, b, order) / order for a, b in ((p, q), (q, p)) for order in (1, *orders))
+    orders, most = 1 + 10 ** (np.arange(-1200, 1200) / 400), 0.0
+    for a, b in ((p, q), (q, p)):
+        least = sum(v / WHOLE * math.log(v / w) for v, w in zip(a, b, strict=True))  # of order 1
+        most = max(most, least, float((divergences(a, b, orders) / orders).max()))
+    return most
 
 
 def needed_mu(p: list[int], q: list[int]) -> float:
