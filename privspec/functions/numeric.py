@@ -268,6 +268,8 @@ def _table(arguments: Arguments, name: str) -> Tables:
     if not isinstance(element, Tables):
         message = f"{name} takes a table, and this is {arguments[0].type.describe()}"
         hint = "a table is declared as in `input people in table(age in 0..120, sex in {F, M})`"
+        if name in ("histogram", "count") and len(arguments[0].type.shape) < 2:
+            hint += "; how many parties hold each value of `word[p] in {a, b, c}` is histogram(word), without an index"
         raise FunctionError(message, 0, help=hint, code="PS0208")
     return element
 

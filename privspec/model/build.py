@@ -54,7 +54,7 @@ from privspec.model.graph import (
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
-from privspec.model.observers import warn_about_gaps
+from privspec.model.observers import warn_about_gaps, warn_about_whole_tables
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
 from privspec.model.priors import read_laws, set_laws_apart
@@ -279,6 +279,7 @@ class _Builder:
         warn_of_unused((written, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
+            warn_about_whole_tables(model, report)
         return replace(model, warnings=report.warnings)
 
     # -- passes

@@ -108,6 +108,7 @@ def with_listed_values(
 ) -> tuple[syntax.Spec, dict[str, Table]]:
     """The spec with every condition as a list of values, and tables whose numbers conditions cut; errors are told."""
     tables = declared_tables(spec, environment)
+    _refuse_of_each(spec, report)
     cut = {name: new for name, table in tables.items() if (new := _cut(spec, name, table, environment)) != table}
     if not tables and not any(isinstance(node, syntax.Condition | syntax.Holds) for node in walk(spec)):
         return spec, cut
@@ -115,6 +116,32 @@ def with_listed_values(
     found = reader.rewritten(spec)
     assert isinstance(found, syntax.Spec)
     return found, cut
+
+
+def _refuse_of_each(spec: syntax.Spec, report: Report) -> None:
+    """Tells of conditions on what each party holds: these stand in questions about one table."""
+    held = {one.target.name: one for one in spec.variables if one.target.indices and one.domain is not None}
+    for node in walk(spec):
+        if not isinstance(node, syntax.Call) or node.function not in ABOUT_TABLES or not node.arguments:
+            continue
+        first, conditions = node.arguments[0], [one for one in node.arguments if isinstance(one, CONDITIONS)]
+        base = first.base if isinstance(first, syntax.Index) else first
+        own = held.get(base.id) if isinstance(base, syntax.Name) else None
+        if own is None or own.domain is None or not conditions:
+            continue
+        name, party = own.target.name, spell(own.target.indices[0])
+        tables = [one for one in walk(own.domain) if isinstance(one, syntax.Call) and _is_table(one)]
+        if tables and isinstance(first, syntax.Name):
+            continue
+        values = spell(own.domain)
+        hint = f"how many hold each value is histogram({name})"
+        if tables:
+            columns = tables[0].arguments
+            values = spell(columns[0].domain) if isinstance(columns[0], syntax.Member) else values
+            hint = f"those of all together are {node.function}({name}, ...); where each {party} holds one value, write "
+            hint += f"`input {name}[{party}] in {values}` and histogram({name})"
+        message = f"{node.function} with conditions is about a whole table, and this is what one {party} holds"
+        report.failure(Failure("PS0206", node.span, message, help=hint))
 
 
 def _cut(spec: syntax.Spec, name: str, table: Table, environment: Environment) -> Table:

@@ -294,6 +294,14 @@ def refuse_missing(model: Model) -> NoReturn:
 
     Raises: SpecError PS0501.
     """
+    hint = "leave `noise family` and `noise at` out, or ask for another measure, such as (epsilon, delta)-DP"
+    for own in model.inputs:
+        block = model.block(own.name)
+        columns = [one for one in block.schema or () if one[0] != own.index]
+        if own.index and model.trust.name == "nobody" and block.geometry == CellGeometry(1) and len(columns) == 1:
+            name, values = columns[0][0], columns[0][1].describe()
+            hint = f"where each {own.index} holds one value, write `input {name}[{own.index}] in {values}` and "
+            hint += f"histogram({name}): the best reports are found"
     spans = model.family_spans or tuple(r.span for r in model.requirements)
     labels = tuple(Label(span) for span in spans)
     raise SpecError(
@@ -301,7 +309,7 @@ def refuse_missing(model: Model) -> NoReturn:
             "PS0501",
             "solve knows no mechanism for these requirements and options",
             labels,
-            help="leave `noise family` and `noise at` out, or ask for another measure, such as (epsilon, delta)-DP",
+            help=hint,
             source=model.source,
         )
     )

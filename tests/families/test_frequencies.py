@@ -288,3 +288,37 @@ def test_the_whole_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run_command_line(["sweep", str(path), "--over", "epsilon=1:4:lin:2", "--json"]) == 0
     losses = [row["loss"] for row in json.loads(capsys.readouterr().out)["rows"] if row]
     assert losses[0] > losses[1]
+
+
+TABLE = """spec words
+parties: p in 1..30
+variables:
+  input people[p] in table(word in 1..10)^1
+  output O
+loss: E[ ||O - {asked}||^2 ]
+privacy: O is 1-DP wrt people, replacing one p
+options: trust nobody
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (TABLE.format(asked="histogram(people, by = {word})"), "`input word[p] in 1..10` and histogram(word)"),
+        (
+            TABLE.format(asked="sum(histogram(people[p], by = {word}) for p)"),
+            "`input people[p] in 1..10` and histogram",
+        ),
+        (spec(loss="E[ ||O - sum(histogram(word[p]) for p)||^2 ]"), "is histogram(word), without an index"),
+        (spec(loss="E[ (O - count(word))^2 ]"), "is histogram(word), without an index"),
+        (spec(trust="curator", line="O is 1-DP wrt word, replacing one p"), "histogram(people, by = {word})"),
+        (spec(options="  noise family rappor\n"), "the best reports are found"),
+        (spec(line="O is (1, 1e-6)-LDP wrt word"), "reports of a finite set need no delta"),
+    ],
+)
+def test_what_to_write_instead(text, hint):
+    with pytest.raises(PrivspecError) as caught:
+        Problem(text).solve()
+    assert any(hint in str(one.help) for one in caught.value.diagnostics), [
+        one.help for one in caught.value.diagnostics
+    ]

@@ -33,6 +33,14 @@ def of(amount: str, unit: str = "replacing one entry", **parameters: str) -> dic
     return warnings(PARAMETER + text if "epsilon" in amount else text, **parameters)
 
 
+def test_a_table_that_nobody_is_trusted_with_and_one_holds():
+    text = TABLE.replace("DELTA", "1e-6")
+    assert "PS0343" not in warnings(text)
+    assert "belongs to no party" in warnings(text + "options: trust nobody\n")["PS0343"]
+    parties = "parties: p in 1..9\n" + text.replace("people in table", "people[p] in table")
+    assert "PS0343" not in warnings(parties + "options: trust nobody\n")
+
+
 @pytest.mark.parametrize(
     ("amount", "code"),
     [
