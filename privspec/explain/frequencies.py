@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,7 +13,7 @@ from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, a
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, percent, rounded
 from privspec.explain.questions import Question, largest_factor, took_part, which_answer
-from privspec.kernel.frequencies import Frequencies, read_frequencies
+from privspec.kernel.frequencies import Frequencies, Sets, read_frequencies
 from privspec.stated import Stated
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from privspec.explain.facts import Facts
 
 _NOTE = Note("local-histograms")
+MOST_KINDS = 40
+"""Kinds of sets of which a table tells."""
 NORMAL = 1.96
 """Standard errors within which 95 of 100 estimates lie that are sums of very many reports."""
 MANY = 1000
@@ -56,8 +60,16 @@ class FrequencyFact(MechanismFact):
     @property
     def reports(self) -> str:
         """What one report is."""
-        size, k = self.found.subset, self.found.block.values
-        return "one value" if size == 1 else f"a set of {count(size)} of the {count(k)} values"
+        sizes, k = sorted({kind.subset for kind in self.found.kinds}), self.found.block.values
+        if sizes == [1]:
+            return "one value"
+        size = " to ".join(dict.fromkeys(str(count(size)) for size in (sizes[0], sizes[-1])))
+        return f"a set of {size} of the {count(k)} values"
+
+    def between(self, of: Callable[[Sets], Fraction], digits: int) -> str:
+        """A chance in percent, from the least to the largest of all kinds."""
+        chances = sorted(of(kind) for kind in self.found.kinds)
+        return " to ".join(dict.fromkeys(f"{percent(chance, digits)}" for chance in (chances[0], chances[-1])))
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """About any two values."""
@@ -69,10 +81,12 @@ class FrequencyFact(MechanismFact):
 
     def drawn(self, facts: Facts) -> str:
         found = self.found
-        name = "subset selection" if found.subset > 1 else "k-randomised response"
+        name = "subset selection" if max(kind.subset for kind in found.kinds) > 1 else "k-randomised response"
+        own = self.between(lambda kind: kind.chance, 4)
+        which = "" if len(found.kinds) == 1 else f", by its own epsilon ({count(len(found.kinds))} of them)"
         return (
-            f"each {found.block.party} reports {self.reports}, the own one among them with chance "
-            f"{rounded(found.chance, 4)} ({name}){facts.context.place}"
+            f"each {found.block.party} reports {self.reports}{which}, the own one among them with a chance of {own} "
+            f"({name}){facts.context.place}"
         )
 
     def error(self, facts: Facts) -> tuple[str, str]:
@@ -98,16 +112,18 @@ class FrequencyFact(MechanismFact):
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         found = self.found
-        block, others = found.block, percent(found.others, 3)
+        block, others = found.block, self.between(lambda kind: kind.others, 3)
+        own = self.between(lambda kind: kind.chance, 3)
+        mixed = ", by its own epsilon" if len(found.kinds) > 1 else ""
         return (
             proved(
-                f"Each {block.party} sends {self.reports}. The own value is in it with a chance of "
-                f"{percent(found.chance, 3)}; the others are a uniform choice of the rest. So it holds any given other "
-                f"value with a chance of {others}.",
+                f"Each {block.party} sends {self.reports}{mixed}. The own value is in it with a chance of {own}; the "
+                "others are a uniform choice of the rest. So it holds any given other value with a chance of "
+                f"{others}.",
                 Judged("law"),
             ),
             proved(
-                f"A report is at most {rounded(found.ratio, 4, UP)} times as likely at one value as at another.",
+                f"A report is at most {self.largest} times as likely at one value as at another.",
                 Judged("privacy"),
             ),
             proved(
@@ -122,13 +138,20 @@ class FrequencyFact(MechanismFact):
 
     def in_figures(self) -> list[Block]:
         found = self.found
-        own, other = found.variances()
+        header = "Values in a report | Sent by | Count | Chance to be in a report | Variance of one report's estimate"
         rows = [
-            ("of the own value", rounded(found.chance, 6), rounded(own, 6)),
-            ("of any other value", rounded(found.others, 6), rounded(other, 6)),
+            (count(kind.subset), count(kind.block.count), of, rounded(chance, 6), rounded(variance, 6))
+            for kind in found.kinds[:MOST_KINDS]
+            for of, chance, variance in zip(
+                ("of the own value", "of any other value"), (kind.chance, kind.others), kind.variances(), strict=True
+            )
         ]
-        header = "Count | Chance to be in a report | Variance of one report's estimate"
-        return [table("What one report tells", header, rows, 1, 2)]
+        return [table("What one report tells", header, rows, 0, 1, 3, 4)]
+
+    @property
+    def largest(self) -> Quantity:
+        """How many times as likely a report can be at one value as at another."""
+        return rounded(max(kind.ratio for kind in self.found.kinds), 4, UP)
 
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         block = self.found.block
@@ -139,7 +162,7 @@ class FrequencyFact(MechanismFact):
         found = self.found
         items = [
             ("Report", f"{self.reports}, sent by each {found.block.party}"),
-            ("Own value", f"in it with chance {rounded(found.chance, 12)}, an exact fraction in the plan"),
+            ("Own value", f"in it with a chance of {self.between(lambda kind: kind.chance, 8)}, exact in the plan"),
             ("Other values", "a uniform choice of those that are left"),
         ]
         text = "The own value's coin and the choice of the others are drawn from whole random words, without rounding."

@@ -7,13 +7,14 @@ from a report of each person has less error than the best size of set (noise/not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import ctx
 
 from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_up
-from privspec.kernel.core.problem import Bound, Case, Rules, View
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.points import PURE, Held, guarantees_of, judge_epsilon, reach_of_reports
 from privspec.kernel.quality.stated import judge_lines, judge_loss
@@ -72,16 +73,12 @@ class FrequencyBlock(Held):
 
 
 @dataclass(frozen=True, slots=True)
-class Frequencies:
-    """What is executed: sets of `subset` values, with the own one among them by this `chance`."""
+class Sets:
+    """What so many parties as the block counts send: `subset` values, with the own one among them by this `chance`."""
 
     block: FrequencyBlock
     subset: int
     chance: Fraction
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (self.block.output,)
 
     @property
     def others(self) -> Fraction:
@@ -109,16 +106,56 @@ class Frequencies:
             return end(ball(self.ratio).log().upper())
 
 
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """What is executed: a kind of sets for each epsilon, and `of` each party which of these it sends (None: the one).
+
+    What is released is the sum of the estimates from all kinds.
+    """
+
+    block: FrequencyBlock
+    kinds: tuple[Sets, ...]
+    of: tuple[int, ...] | None
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.block.output,)
+
+    def error(self, weight: Fraction) -> Fraction:
+        """The expected sum of the squared errors of what is released, times a weight: reports are independent."""
+        return sum((kind.error(weight) for kind in self.kinds), Fraction(0))
+
+    def epsilon(self) -> Fraction:
+        """The largest of any party, rounded up."""
+        return max(kind.epsilon() for kind in self.kinds)
+
+
 def read_frequencies(block: Item, mechanism: Item) -> Frequencies:
     """What a plan executes for a block."""
     found = read(FrequencyBlock, block)
     assert isinstance(found, FrequencyBlock)
-    family, subset, chance = mechanism.fields("family", "subset", "chance")
+    family, kinds, of = mechanism.fields("family", "kinds", "of")
     family.same("frequencies")
-    size, own = subset.integer(1, found.values - 1), chance.exact(0)
-    if not Fraction(size, found.values) < own < 1:
+    laws = [_law(found, kind) for kind in kinds.items()]
+    if of.absent and len(laws) == 1:
+        which, sizes = None, [found.count]
+    else:
+        which = of.array(found.count).entries
+        if set(which) != set(range(len(laws))):
+            raise of.wrong("does not say of each party what it sends, or some kind is sent by none")
+        sizes = [0] * len(laws)
+        for kind in which:
+            sizes[kind] += 1
+    own = (replace(found, count=size) for size in sizes)
+    return Frequencies(found, tuple(Sets(one, *law) for one, law in zip(own, laws, strict=True)), which)
+
+
+def _law(block: FrequencyBlock, kind: Item) -> tuple[int, Fraction]:
+    subset, chance = kind.fields("subset", "chance")
+    size, own = subset.integer(1, block.values - 1), chance.exact(0)
+    if not Fraction(size, block.values) < own < 1:
         raise chance.wrong("is no chance, or none that tells the own value from any other")
-    return Frequencies(found, size, own)
+    return size, own
 
 
 def information(values: int, subset: int, ratio: Fraction) -> Fraction:
@@ -132,6 +169,14 @@ def best_subset(values: int, ratio: Fraction) -> int:
     return max((near, min(near + 1, values - 1)), key=lambda size: information(values, size, ratio))
 
 
+def least_of_all(block: FrequencyBlock, limits: Iterable[Fraction]) -> Fraction:
+    """The same where each party has an epsilon of its own."""
+    counted = dict[Fraction, int]()
+    for one in limits:
+        counted[one] = counted.get(one, 0) + 1
+    return sum((least_loss(replace(block, count=count), one) for one, count in counted.items()), Fraction(0))
+
+
 def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
     """At most the loss of any unbiased estimate from reports, each epsilon-DP and drawn by one party alone."""
     if epsilon > LARGEST_LOG:
@@ -141,6 +186,12 @@ def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
         raise Refused("asks for reports that tell nothing")
     each = Fraction((k - 1) ** 2) / information(k, best_subset(k, ratio), ratio) - Fraction(k - 1, k)
     return max(block.weight * block.scale**2 * block.count * each, Fraction(0))
+
+
+def _limits(one: Guarantee) -> list[Fraction]:
+    """The epsilon that a line allows, or those of all parties in order."""
+    each = one.obligation.measure.each
+    return [own.figures({})["epsilon"] for own in each] if each else [one.asked["epsilon"]]
 
 
 def units_of(block: FrequencyBlock) -> str:
@@ -158,21 +209,45 @@ class FrequencyRules(Rules):
         if held != [(block.source, block.party)] or trust != "nobody":
             raise case.block.wrong("is about other data, or other trust, than the problem")
         case.says("view", True, f"each report is of one {block.party} alone, and all may see it")
-        law = f"sets of {found.subset} of {block.values} values: the own one with chance {float(found.chance):.8g}"
-        case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
-        guarantees, epsilon = guarantees_of(case, block, PURE), found.epsilon()
-        figure = f"epsilon {float(epsilon):.8g}, the logarithm of the largest ratio of chances"
+        for kind in found.kinds:
+            law = f"sets of {kind.subset} of {block.values} values: the own one with chance {float(kind.chance):.8g}"
+            case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
+        guarantees = guarantees_of(case, block, PURE, block.count)
         for one in guarantees:
-            known = one.obligation.measure.distance is None
-            judge_epsilon(case, block, one, epsilon if known else None, figure, NOTE)
+            self._guarantee(case, found, one)
         case.claims.fields()
-        derived = max(least_loss(block, one.asked["epsilon"]) for one in guarantees)
+        limits = [_limits(one) for one in guarantees]
+        if all(len(some) == 1 for some in limits):
+            derived = least_loss(block, min(some[0] for some in limits))
+        else:
+            whole = [some * block.count if len(some) == 1 else some for some in limits]
+            derived = least_of_all(block, map(min, zip(*whole, strict=True)))
         words = [block.expression, units_of(block), block.kind]
         judge_loss(case, found.error(block.weight), derived, (AMONG,), "such estimate", words)
         lines = [(one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy]
         judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
         return found
+
+    def _guarantee(self, case: Case, found: Frequencies, one: Guarantee) -> None:
+        """Whether a line holds; where each party has a figure of its own, the plan states the largest."""
+        block, limits, reached = found.block, _limits(one), [kind.epsilon() for kind in found.kinds]
+        largest = max(reached)
+        if not one.obligation.measure.each:
+            figure = f"epsilon {float(largest):.8g}, the logarithm of the largest ratio of chances"
+            known = one.obligation.measure.distance is None
+            judge_epsilon(case, block, one, largest if known else None, figure, NOTE)
+            return
+        pairs = set(zip(found.of or (0,) * block.count, limits, strict=True))
+        holds = all(reached[kind] <= limit for kind, limit in pairs)
+        said = one.achieved.get("epsilon")
+        stated = said is not None and largest <= said <= max(limits)
+        stated = stated and set(one.achieved) == {"epsilon"} and one.because == (NOTE,)
+        text = f"epsilon from {float(min(reached)):.8g} to {float(largest):.8g}"
+        tail = "which each own figure allows" if holds else "which is more than some own figure allows"
+        tail += "" if stated else "; another is stated"
+        whose = f"{block.output}, {one.obligation.neighbours}"
+        case.says("privacy", holds and stated, f"{whose}: {text}, {tail}", one.number)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)

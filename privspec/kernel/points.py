@@ -345,15 +345,20 @@ def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs:
     return {"epsilon": epsilon, "delta": Fraction(0)}
 
 
-def guarantees_of(case: Case, block: Held, measures: tuple[str, ...]) -> list[Guarantee]:
-    """The guarantees; each is of an epsilon, about the report, what it is of, and all of that."""
+def guarantees_of(case: Case, block: Held, measures: tuple[str, ...], each: int = 0) -> list[Guarantee]:
+    """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
+
+    Args: each, of how many parties a line may have figures of their own; 0 where none may.
+    """
     found = read_guarantees(case.guarantees, case.frame)
     for one in found:
         asked = one.obligation
         (unit, *more), kind = asked.units, "everything" if block.party is None else "party"
         about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
         fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
-        if more or not about or not fits or asked.measure.each or asked.measure.name not in measures:
+        own = asked.measure.each
+        known = {one.name for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
+        if more or not about or not fits or not known:
             raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
     if not found:
         raise Refused("no line asks for privacy")

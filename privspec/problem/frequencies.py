@@ -276,10 +276,9 @@ def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Spa
     """What a line asks for that is not known here."""
     measure = line.measure
     yield from other_unit(line, source, what)
-    if isinstance(measure, Personalised):
-        yield line.span, f"{what} with a figure for each party", "give all parties the strictest one"
-    elif isinstance(measure, Chosen | MetricDP) or measure.pure_epsilon is None or measure.name not in PURE:
-        hint = f"write {listing(PURE, 'or')}: reports of a finite set need no delta"
-        yield line.span, f"{measure.name} of {what}", hint
-    elif measure.pure_epsilon > LARGEST_EPSILON:
-        yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
+    for one in dict.fromkeys(measure.each) if isinstance(measure, Personalised) else (measure,):
+        if isinstance(one, Chosen | MetricDP) or one.pure_epsilon is None or one.name not in PURE:
+            hint = f"write {listing(PURE, 'or')}: reports of a finite set need no delta"
+            yield line.span, f"{one.name} of {what}", hint
+        elif one.pure_epsilon > LARGEST_EPSILON:
+            yield line.span, as_weak(one), f"ask for an epsilon of at most {LARGEST_EPSILON}"

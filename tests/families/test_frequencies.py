@@ -18,7 +18,7 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import mechanism_of, simulate
 from privspec.execute.run import combine, run
 from privspec.families.points.frequency_execution import choices, supports
-from privspec.kernel.frequencies import Frequencies, FrequencyBlock
+from privspec.kernel.frequencies import FrequencyBlock, Sets
 from privspec.manual import template_text
 from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.plan import Plan
@@ -79,7 +79,7 @@ def test_reports_are_the_best_there_are(text, loss):
     plan = solved_text(text)
     assert plan["status"] == "optimal"
     assert plan["mechanism"]["family"] == "frequencies"
-    assert plan["mechanism"]["subset"] == 1
+    assert plan["mechanism"]["kinds"][0]["subset"] == 1
     assert plan["loss"]["value"] == pytest.approx(loss)
     assert all(one["loss"] >= plan["loss"]["value"] * (1 - 1e-9) for one in plan["alternatives"])
     assert Plan(plan).verify().ok
@@ -87,7 +87,7 @@ def test_reports_are_the_best_there_are(text, loss):
 
 def test_many_values_are_reported_in_sets():
     plan = solved_text(spec(values="1..100", count=10_000))
-    assert plan["mechanism"]["subset"] == 27
+    assert plan["mechanism"]["kinds"][0]["subset"] == 27
     assert np.sqrt(plan["loss"]["value"] / 100) == pytest.approx(189.7, abs=0.1)
     names = {one["name"]: one["loss"] / plan["loss"]["value"] for one in plan["alternatives"]}
     assert names["k-randomised response"] == pytest.approx(9.64, abs=0.01)
@@ -139,7 +139,7 @@ def test_accuracy_that_cannot_be_met_is_told():
 def frequencies(values, subset, chance, count=1):
     one = Fraction(1)
     block = FrequencyBlock("x", "O", "p", count, values, (), one, one, one, one, "O", "worst", ())
-    return Frequencies(block, subset, chance)
+    return Sets(block, subset, chance)
 
 
 @pytest.mark.parametrize(("many", "size"), [(5, 1), (5, 2), (5, 3), (5, 4), (5, 5), (9, 3), (7, 6)])
@@ -221,6 +221,35 @@ def test_parties_send_their_own_reports(tmp_path):
             assert not mechanism.possible(heard), said
         with pytest.raises(PrivspecError, match="missing"):
             combine(plan, messages[:2])
+
+
+def test_each_may_have_an_epsilon_of_its_own():
+    """The sum of the best for each; reports and estimates by kinds, as messages and together."""
+    own = ", ".join(["0.5", "1", "3"] * 20)
+    text = spec(count=60, values="1..12", line="O is epsilon[p]-DP wrt word[p], replacing one p\n  O is 2-LDP wrt word")
+    text = text.replace("parties:", f"parameters:\n  epsilon[p] = [{own}]\nparties:", 1)
+    plan = solved_text(text)
+    assert plan["status"] == "optimal"
+    assert len(plan["mechanism"]["kinds"]) == 3
+    assert plan["alternatives"][0]["loss"] > 1.5 * plan["loss"]["value"]
+    held = np.repeat([1, 2, 12], [40, 15, 5])
+    drawn = simulate(plan, 800, 8, base={"word": held}, approximate=True)
+    off = drawn - np.bincount(held - 1, minlength=12)
+    assert (np.abs(off.mean(axis=0)) < 5.5 * off.std(axis=0) / np.sqrt(800)).all()
+    squares = (off**2).sum(axis=1)
+    assert abs(squares.mean() - plan["loss"]["value"]) < 5.5 * squares.std() / np.sqrt(800)
+    messages = [
+        run(plan, {"word": [int(held[p])]}, party=str(p + 1), randomness=SimulationRandomness(p)).to_json()
+        for p in range(60)
+    ]
+    release = combine(plan, messages)
+    assert release.values["O"].sum() == pytest.approx(60)
+    assert release.deviations["O"] == pytest.approx(np.full(12, np.sqrt(plan["loss"]["value"] / 12)), rel=0.3)
+    other = json.loads(json.dumps(messages[0]).replace('"1"', '"2"', 1))
+    assert other["outputs"]["p"] != messages[0]["outputs"]["p"]
+    with pytest.raises(PrivspecError):  # a set of another size than that party sends
+        combine(plan, [other, *messages[2:], messages[0]])
+    assert "by its own epsilon (3 of them)" in Plan(plan).explain("auditor", "md")
 
 
 def test_two_questions_share_a_line(tmp_path, capsys):

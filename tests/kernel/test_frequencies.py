@@ -13,8 +13,8 @@ import pytest
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.frequencies import (
-    Frequencies,
     FrequencyBlock,
+    Sets,
     best_subset,
     information,
     least_loss,
@@ -44,7 +44,7 @@ def block(values, count=1):
 
 
 def with_ratio(values, subset, ratio):
-    return Frequencies(block(values), subset, subset * ratio / (subset * ratio + values - subset))
+    return Sets(block(values), subset, subset * ratio / (subset * ratio + values - subset))
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(2, 0.3), (2, 2.0), (3, 0.5), (3, 1.5), (4, 1.0), (5, 0.7), (5, 3), (6, 1)])
@@ -131,7 +131,7 @@ def test_the_best_size_of_all():
 def test_a_million_values_are_quick():
     found = solved_text(text(count=1000, values="1..1000000"))
     assert found["status"] == "optimal"
-    assert found["mechanism"]["subset"] == pytest.approx(1_000_000 / (1 + exp(1)), rel=1e-5)
+    assert found["mechanism"]["kinds"][0]["subset"] == pytest.approx(1_000_000 / (1 + exp(1)), rel=1e-5)
 
 
 def said(report):
@@ -141,17 +141,21 @@ def said(report):
 def test_forged_plans_are_refused():
     found = solved_text(text(more="accuracy:\n  E[ ||O - histogram(word)||^2 ] <= 1000\n"))
     assert judge(Item(found, "plan")).ok
-    at, chance = ("problem", "blocks", 0), Fraction(found["mechanism"]["chance"])
+    at, chance = ("problem", "blocks", 0), Fraction(found["mechanism"]["kinds"][0]["chance"])
+    kind = ("mechanism", "kinds", 0)
     asked = (*at, "accuracy", 0, "bound")
     for path, value, words in (
-        (("mechanism", "chance"), str(chance + Fraction(1, 2**60)), "where 1 is asked for"),
-        (("mechanism", "chance"), str(chance - Fraction(1, 1000)), "is not what the problem"),
-        (("mechanism", "chance"), "1", "is no chance"),
-        (("mechanism", "chance"), "1/5", "tells the own value"),
-        (("mechanism", "subset"), 2, "is not what the problem"),
-        (("mechanism", "subset"), 5, "is not a whole number in its range"),
-        (("mechanism", "subset"), 0, "is not a whole number in its range"),
+        ((*kind, "chance"), str(chance + Fraction(1, 2**60)), "where 1 is asked for"),
+        ((*kind, "chance"), str(chance - Fraction(1, 1000)), "is not what the problem"),
+        ((*kind, "chance"), "1", "is no chance"),
+        ((*kind, "chance"), "1/5", "tells the own value"),
+        ((*kind, "subset"), 2, "is not what the problem"),
+        ((*kind, "subset"), 5, "is not a whole number in its range"),
+        ((*kind, "subset"), 0, "is not a whole number in its range"),
         (("mechanism", "seed"), 0, ""),
+        (("mechanism", "kinds"), [], ""),
+        (("mechanism", "kinds"), found["mechanism"]["kinds"] * 2, ""),
+        (("mechanism", "of"), {"shape": [7], "unit": "1", "rows": [0, 0, 0, 0, 0, 0, 1]}, "say of each party"),
         (("guarantees", 0, "achieved", "epsilon"), "0.9", "the plan states 0.9"),
         (("guarantees", 0, "because"), ["tables"], "where 1 is asked for"),
         (("loss", "value"), 1.0, "is not what"),
@@ -186,15 +190,42 @@ def test_what_is_worse_is_not_called_optimal():
     chance = Fraction(int(ratio / (ratio + k - 1) * 2**128), 2**128)
     one = read_frequencies(
         Item(found["problem"]["blocks"][0], "block"),
-        Item({"family": "frequencies", "subset": 1, "chance": str(chance)}, "mechanism"),
+        Item({"family": "frequencies", "kinds": [{"subset": 1, "chance": str(chance)}], "of": None}, "mechanism"),
     )
-    forged = mutate(mutate(found, ("mechanism", "subset"), 1), ("mechanism", "chance"), str(chance))
+    forged = mutate(found, ("mechanism", "kinds"), [{"subset": 1, "chance": str(chance)}])
     value = float(one.error(Fraction(1)))
     forged = mutate(forged, ("loss", "value"), value)
     gap = float((Fraction(value) - Fraction(found["loss"]["lower_bound"])) / Fraction(value))
     forged = mutate(forged, ("loss", "relative_gap"), gap)
     assert not judge(Item(forged, "plan")).ok
     assert judge(Item(mutate(forged, ("status",), "feasible"), "plan")).ok
+
+
+OWN = text(line="O is epsilon[p]-DP wrt word[p], replacing one p").replace(
+    "parties:", "parameters:\n  epsilon[p] = [0.5, 1, 2, 1, 0.5, 3, 1]\nparties:", 1
+)
+
+
+def test_forged_figures_of_each_are_refused():
+    found = solved_text(OWN)
+    assert found["status"] == "optimal"
+    least = sum(least_loss(block(5), Fraction(str(one))) for one in (0.5, 1, 2, 1, 0.5, 3, 1))
+    assert found["loss"]["value"] == pytest.approx(float(least))
+    assert judge(Item(found, "plan")).ok
+    of = found["mechanism"]["of"]["rows"]
+    for path, value, words in (
+        (("mechanism", "of", "rows"), of[::-1], "more than some own figure allows"),
+        (("mechanism", "of", "rows"), [0] * 7, "does not say of each party"),
+        (("mechanism", "of", "rows"), [*of[:-1], 9], "does not say of each party"),
+        (("mechanism", "of"), None, ""),
+        (("guarantees", 0, "achieved", "epsilon"), "2.9", "another is stated"),
+        (("guarantees", 0, "achieved", "epsilon"), "3.1", "another is stated"),
+        (("guarantees", 0, "because"), [], "another is stated"),
+        (("problem", "obligations", 0, "measure", "each", 0, "amounts", 0, 1), "1/4", "some own figure"),
+    ):
+        report = judge(Item(mutate(found, path, value), "plan"))
+        assert not report.ok, path
+        assert words in said(report), (path, said(report))
 
 
 def test_blocks_that_are_none_are_refused():

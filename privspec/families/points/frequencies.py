@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from math import exp
 from time import perf_counter
 from typing import Any
 
-from privspec.core.records import dataclass
-from privspec.families.document import STEP, accuracy_json, float_down, plan_document, price, promised, rated
+from privspec.core.records import dataclass, replace
+from privspec.families.document import (
+    STEP,
+    accuracy_json,
+    decimal_up,
+    float_down,
+    guarantee_head,
+    plan_document,
+    price,
+    rated,
+)
 from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.numbers import exp_down
-from privspec.kernel.frequencies import AMONG, NOTE, Accuracy, Frequencies, FrequencyBlock, best_subset, least_loss
+from privspec.kernel.frequencies import (
+    AMONG,
+    NOTE,
+    Accuracy,
+    Frequencies,
+    FrequencyBlock,
+    Sets,
+    best_subset,
+    least_loss,
+    least_of_all,
+)
 from privspec.kernel.frequencies import units_of as units
 from privspec.model.graph import Model
+from privspec.model.measures import Personalised
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+from privspec.problem.form import Numbers
 from privspec.problem.frequencies import block_of
 
 BITS = 128
@@ -23,12 +47,16 @@ BITS = 128
 
 @dataclass(frozen=True, eq=False, slots=True)
 class System:
-    """A spec in numbers, as the kernel reads it, with the strictest epsilon and the number of its line."""
+    """A spec in numbers, as the kernel reads it, with the strictest epsilon and the number of its line.
+
+    `limits`: the strictest epsilon of each party, where lines have figures of their own.
+    """
 
     model: Model
     block: FrequencyBlock
     epsilon: Fraction
     binding: int
+    limits: tuple[Fraction, ...] | None
 
 
 class Histograms:
@@ -41,12 +69,15 @@ class Histograms:
         """
         block = block_of(model)
         asked = [line.measure.amounts["epsilon"] for line in model.requirements]
-        return System(model, block, min(asked), asked.index(min(asked)))
+        every = [_limits(line, block.count) for line in model.requirements]
+        own = any(isinstance(line.measure, Personalised) for line in model.requirements)
+        limits = tuple(map(min, zip(*every, strict=True))) if own else None
+        return System(model, block, min(asked), asked.index(min(asked)), limits)
 
     def decide(self, model: Model, system: System, settings: Settings) -> HistogramDecision | Infeasible:
         """The best size of set."""
         started = perf_counter()
-        found = best(system.block, system.epsilon)
+        found = best_of_all(system)
         for one in system.block.accuracy:
             if found.error(one.weight) > one.bound:
                 return _conflict(system, found, one)
@@ -58,16 +89,35 @@ class Histograms:
         return 1
 
 
-def best(block: FrequencyBlock, epsilon: Fraction) -> Frequencies:
+def _limits(line: Requirement, count: int) -> list[Fraction]:
+    """The epsilon of each party."""
+    each = line.measure.each if isinstance(line.measure, Personalised) else (line.measure,) * count
+    return [one.amounts["epsilon"] for one in each]
+
+
+def best_of_all(system: System, limits: tuple[Fraction, ...] | None = None) -> Frequencies:
+    """The best sets for each epsilon."""
+    block, limits = system.block, limits or system.limits
+    if limits is None:
+        return Frequencies(block, (best(block, system.epsilon),), None)
+    every = sorted(set(limits))
+    place = {epsilon: kind for kind, epsilon in enumerate(every)}
+    of = tuple(place[epsilon] for epsilon in limits)
+    sizes = Counter(of)
+    kinds = tuple(best(replace(block, count=sizes[kind]), epsilon) for kind, epsilon in enumerate(every))
+    return Frequencies(block, kinds, of)
+
+
+def best(block: FrequencyBlock, epsilon: Fraction) -> Sets:
     """The sets that tell most at an epsilon; the chance of the own value is rounded down."""
     ratio = exp_down(epsilon)
     return reports(block, best_subset(block.values, ratio), ratio)
 
 
-def reports(block: FrequencyBlock, subset: int, ratio: Fraction) -> Frequencies:
+def reports(block: FrequencyBlock, subset: int, ratio: Fraction) -> Sets:
     """Sets of a size that are at most `ratio` times as likely at a value that they hold as at another."""
     exact = subset * ratio / (subset * ratio + block.values - subset)
-    return Frequencies(block, subset, Fraction(int(exact * 2**BITS), 2**BITS))
+    return Sets(block, subset, Fraction(int(exact * 2**BITS), 2**BITS))
 
 
 def _conflict(system: System, found: Frequencies, one: Accuracy) -> Infeasible:
@@ -85,10 +135,15 @@ def _conflict(system: System, found: Frequencies, one: Accuracy) -> Infeasible:
 
 def _alternatives(system: System, found: Frequencies) -> Iterator[dict[str, Any]]:
     """What people use: reports of one value, bits that are flipped, Laplace noise."""
+    if system.limits is not None:
+        even = best(system.block, system.epsilon)
+        name, loss = "the strictest epsilon for everybody", float(even.error(system.block.weight))
+        yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
+        return
     block, epsilon = system.block, float(system.epsilon)
     k, whole = block.values, float(block.weight * block.scale**2 * block.count)
     reached: list[tuple[str, float]] = []
-    if found.subset > 1:
+    if found.kinds[0].subset > 1:
         single = reports(block, 1, exp_down(system.epsilon))
         reached.append((name_of(single), float(single.error(block.weight))))
     # the own bit is sent as it is with chance p, another is one with chance q
@@ -119,7 +174,7 @@ class HistogramDecision:
 
     @property
     def name(self) -> str:
-        return name_of(self.found)
+        return " and ".join(dict.fromkeys(map(name_of, self.found.kinds[:: max(len(self.found.kinds) - 1, 1)])))
 
     @property
     def loss(self) -> float:
@@ -128,20 +183,22 @@ class HistogramDecision:
     @property
     def lower_bound(self) -> float:
         """No unbiased estimate from reports has less."""
-        return min(float_down(least_loss(self.system.block, self.system.epsilon)), self.loss)
+        block, limits = self.system.block, self.system.limits
+        least = least_loss(block, self.system.epsilon) if limits is None else least_of_all(block, limits)
+        return min(float_down(least), self.loss)
 
     def document(self) -> dict[str, Any]:
         found, block = self.found, self.system.block
         epsilon = found.epsilon()
+        of = None if found.of is None else Numbers((block.count,), Fraction(1), found.of).to_json()
+        kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
         return plan_document(
             self.model,
             {
                 **rated(self.model, self.loss, self.lower_bound, AMONG, units(block), block.kind),
                 "alternatives": list(self.others),
-                "mechanism": {"family": "frequencies", "subset": found.subset, "chance": str(found.chance)},
-                "guarantees": [
-                    promised(line, number, epsilon, NOTE) for number, line in enumerate(self.model.requirements)
-                ],
+                "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
+                "guarantees": [_promised(line, number, epsilon) for number, line in enumerate(self.model.requirements)],
                 "accuracy": accuracy_json(
                     (one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy
                 ),
@@ -153,11 +210,20 @@ class HistogramDecision:
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon in the line that binds would bring."""
         line, block = self.model.requirements[self.system.binding], self.system.block
+        if self.system.limits is not None:
+            return []
         after = float(best(block, self.system.epsilon * STEP).error(block.weight))
         return [price(line, after / self.loss - 1)]
 
 
-def name_of(found: Frequencies) -> str:
+def _promised(line: Requirement, number: int, epsilon: Fraction) -> dict[str, Any]:
+    """A guarantee of the largest epsilon of any party, rounded up, and no more than is asked for."""
+    asked = max(_limits(line, 1))
+    said = show(min(Fraction(decimal_up(epsilon)), asked))
+    return guarantee_head(line, number) | {"achieved": {"epsilon": said}, "because": [NOTE]}
+
+
+def name_of(found: Sets) -> str:
     """The mechanism in the field's words."""
     k, size = found.block.values, found.subset
     if size == 1:

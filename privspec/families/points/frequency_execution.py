@@ -23,7 +23,7 @@ from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.families.points.messages import Reports
 from privspec.kernel.core.problem import Data
-from privspec.kernel.frequencies import Frequencies, FrequencyBlock, read_frequencies
+from privspec.kernel.frequencies import Frequencies, FrequencyBlock, Sets, read_frequencies
 from privspec.model.values import show
 from privspec.noise.samplers import Randomness, bernoulli_fraction
 
@@ -57,7 +57,7 @@ def _item(text: str) -> Fraction | str:
 # --- sets of values ------------------------------------------------------------------------------------
 
 
-def own_kept(found: Frequencies, count: int, words: DrawWords, randomness: Randomness | None) -> NDArray[np.bool_]:
+def own_kept(found: Sets, count: int, words: DrawWords, randomness: Randomness | None) -> NDArray[np.bool_]:
     """For so many people whether their own value is in their set: exact coins."""
     whole, rest = divmod(found.chance * WORD, 1)
     drawn = words(count)
@@ -120,7 +120,7 @@ def _least(many: int, size: int, count: int, words: DrawWords) -> Places:
     return found
 
 
-def supports(found: Frequencies, places: Places, words: DrawWords, randomness: Randomness | None) -> Places:
+def supports(found: Sets, places: Places, words: DrawWords, randomness: Randomness | None) -> Places:
     """How many sets hold each value (k,), of one set of each person."""
     k = found.block.values
     kept = own_kept(found, len(places), words, randomness)
@@ -134,24 +134,26 @@ def supports(found: Frequencies, places: Places, words: DrawWords, randomness: R
     return total
 
 
-def estimates(found: Frequencies, total: Places, count: int) -> NDArray[np.float64]:
-    """The unbiased estimates of what is released, from how many of `count` sets hold each value."""
+def estimates(found: Sets, total: Places) -> NDArray[np.float64]:
+    """The unbiased estimates of what is released, from how many of all sets of a kind hold each value."""
     # whole numbers throughout: their quotient is the nearest double
     factor, others = found.block.scale / (found.chance - found.others), found.others
     below = factor.denominator * others.denominator
-    shift = count * others.numerator
+    shift = found.block.count * others.numerator
     return np.array(
         [(one * others.denominator - shift) * factor.numerator / below for one in total.tolist()], dtype=np.float64
     )
 
 
-def released(found: Frequencies, total: Places, count: int) -> Drawn:
+def released(found: Frequencies, values: NDArray[np.float64]) -> Drawn:
     """The estimates with the value that each is of, and its standard error at these estimates themselves."""
     block, name = found.block, found.block.output
-    values, scale = estimates(found, total, count), float(block.scale)
-    own, other = map(float, found.variances())
-    held = np.clip(values / scale, 0, count)
-    errors = scale * np.sqrt(held * own + (count - held) * other)
+    share = np.clip(values / float(block.scale * block.count), 0, 1)
+    variance = np.zeros(block.values)
+    for kind in found.kinds:
+        own, other = map(float, kind.variances())
+        variance += kind.block.count * (share * own + (1 - share) * other)
+    errors = float(block.scale) * np.sqrt(variance)
     return Drawn({name: values}, labels={name: {block.source: labels(block)}}, deviations={name: errors})
 
 
@@ -186,17 +188,24 @@ class HistogramMechanism(Reports[Frequencies, Places]):
 
     def alone(self) -> Self:
         executed: Any = self.executed
-        return replace(self, executed=replace(executed, block=replace(executed.block, count=1)))
+        kinds = tuple(replace(kind, block=replace(kind.block, count=1)) for kind in executed.kinds)
+        return replace(self, executed=replace(executed, block=replace(executed.block, count=1), kinds=kinds))
+
+    def by_party(self, number: int) -> Self:
+        executed: Any = self.executed
+        if executed.of is None:
+            return self
+        return replace(self, executed=replace(executed, kinds=(executed.kinds[executed.of[number]],), of=None))
 
     # --- messages: the places of a set, or the bits of all values where these are shorter
 
     @property
     def _packed(self) -> bool:
-        block = self.executed.block
-        return 2 * -(-block.values // 8) < self.executed.subset * (len(str(block.values)) + 1)
+        block, (kind,) = self.executed.block, self.executed.kinds
+        return 2 * -(-block.values // 8) < kind.subset * (len(str(block.values)) + 1)
 
     def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
-        held = supports(self.executed, own.content, randomness.words, randomness)
+        held = supports(self.executed.kinds[0], own.content, randomness.words, randomness)
         if self._packed:
             return np.array([np.packbits(held.astype(np.bool_)).tobytes().hex()], dtype=object)
         return np.array([str(place + 1) for place in np.flatnonzero(held).tolist()], dtype=object)
@@ -214,14 +223,16 @@ class HistogramMechanism(Reports[Frequencies, Places]):
 
     def possible(self, report: Places) -> bool:
         """Whether these are the places of a set of the size of all."""
-        fits = len(set(report.tolist())) == len(report) == self.executed.subset
+        fits = len(set(report.tolist())) == len(report) == self.executed.kinds[0].subset
         return bool(fits and report.min() >= 0 and report.max() < self.executed.block.values)
 
     def combined(self, reports: Sequence[Places]) -> Drawn:
-        total = np.zeros(self.executed.block.values, dtype=np.int64)
-        for report in reports:
-            total[report] += 1
-        return released(self.executed, total, len(reports))
+        found = self.executed
+        totals = np.zeros((len(found.kinds), found.block.values), dtype=np.int64)
+        for kind, report in zip(found.of or (0,) * len(reports), reports, strict=True):
+            totals[kind, report] += 1
+        values = sum(estimates(kind, total) for kind, total in zip(found.kinds, totals, strict=True))
+        return released(found, np.asarray(values))
 
 
 class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
@@ -241,7 +252,12 @@ class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
 
     def _estimated(self, words: DrawWords, randomness: Randomness | None) -> NDArray[np.float64]:
         found = self.mechanism.executed
-        return estimates(found, supports(found, self.content, words, randomness), len(self.content))
+        of = None if found.of is None else np.array(found.of)
+        values = np.zeros(found.block.values)
+        for number, kind in enumerate(found.kinds):
+            places = self.content if of is None else self.content[of == number]
+            values += estimates(kind, supports(kind, places, words, randomness))
+        return values
 
     def approximate(self, asked: Simulation) -> NDArray[np.float64]:
         generator = np.random.default_rng(asked.seed)
@@ -252,8 +268,7 @@ class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
         return np.array([self._estimated(words, None) for _ in range(asked.repetitions)])
 
     def draw(self, randomness: Randomness) -> Drawn:
-        found = self.mechanism.executed
-        return released(found, supports(found, self.content, randomness.words, randomness), len(self.content))
+        return released(self.mechanism.executed, self.numbers(randomness))
 
 
 HistogramMechanism.SECRET = HistogramSecret

@@ -63,6 +63,10 @@ class Reports(BlockMechanism[E, C]):
     def possible(self, report: Any) -> bool:
         """Whether what was heard may be a report."""
 
+    def by_party(self, number: int) -> Self:
+        """The mechanism by which the party of a place reports: that of all, unless each has its own."""
+        return self
+
     def said(self, own: Secret, randomness: Randomness) -> NDArray[Any]:
         """What a party says: a draw from its own secret, as texts."""
         report = own.draw(randomness).outputs[self.held.output].reshape(-1)
@@ -87,8 +91,7 @@ class Reports(BlockMechanism[E, C]):
     def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
         if keys is not None:
             _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
-        self.number(party)
-        return OwnReport(self, party)
+        return OwnReport(self.by_party(self.number(party)), party)
 
     def number(self, party: str) -> int:
         """The place of a party, from 0.
@@ -107,10 +110,11 @@ class Reports(BlockMechanism[E, C]):
 
         def read(outputs: Mapping[str, Any]) -> tuple[int, Any]:
             (who,) = outputs[str(held.party)]
-            return self.number(str(who)), self.heard(outputs[MESSAGE])
+            number = self.number(str(who))
+            return number, self.by_party(number).heard(outputs[MESSAGE])
 
         def flaw(number: int, said: Any) -> str:
-            return "" if self.possible(said) else f"is no report of {held.party} {number + 1}"
+            return "" if self.by_party(number).possible(said) else f"is no report of {held.party} {number + 1}"
 
         found = messages_by_party(digest, messages, str(held.party), read, flaw)
         refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
