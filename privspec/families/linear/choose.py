@@ -75,10 +75,10 @@ def choose(problem: Problem) -> Choice | Infeasible:
 def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
     """Sorted candidates, but of losses that differ by round-off alone the one offered first leads: it is plainer.
 
-    Or the first that is known to be as good as any.
+    Or the first that is shown to be as good as any, but for what solvers leave.
     """
-    best = [c for c in possible if c.loss <= possible[0].loss * (1 + SAME)]
-    proved = [c for c in best if c.lower_bound is not None and c.lower_bound >= c.loss * (1 - OPTIMAL)]
+    best, near = ([c for c in possible if c.loss <= possible[0].loss * (1 + share)] for share in (SAME, OPTIMAL))
+    proved = [c for c in near if c.lower_bound is not None and c.lower_bound >= c.loss * (1 - OPTIMAL)]
     first = min(proved or best, key=offered.index)
     return [first, *(c for c in possible if c is not first)]
 

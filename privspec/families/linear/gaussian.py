@@ -35,14 +35,13 @@ from privspec.families.linear.release import (
 from privspec.families.linear.sizes import sized
 from privspec.families.linear.unprotectable import explain_unprotectable
 from privspec.model.measures import EpsilonDelta
-from privspec.solvers.bounds import PINNED, chain, lower_bound
+from privspec.solvers.bounds import chain
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
     Array,
     Balls,
     Boxes,
     Differences,
-    DualPoint,
     GaussianProgram,
     GaussianSolution,
     NotSpecialError,
@@ -84,7 +83,9 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     small = more and system.outputs_count + system.inputs_count <= ALTERNATIVE_SIZE
     small = small and system.lowered.layout.dimension == 1
     if problem.local:
-        yield sized(problem, lambda own: _messages(own, budgets, rule))
+        from privspec.families.linear.local import own_numbers  # few specs are of parties alone
+
+        yield sized(problem, lambda own: own_numbers(own, budgets, rule))
     elif forced is not None:
         maps = site_maps(problem.model, system, tuple(forced))
         found = sized(problem, lambda own: _restricted(own, budgets, maps, rule))
@@ -305,10 +306,11 @@ def _restricted(
         f"independent Gaussian noise at {_list(names)}",
     )
     dual = Dual(solution.dual, budgets, "sites")
-    return offered(problem, rule, solution, release, dual, words, _described(sites, solution))
+    return offered(problem, rule, solution, release, dual, words, described(sites, solution))
 
 
-def _described(sites: tuple[Site, ...], solution: GaussianSolution) -> Iterator[dict[str, Any]]:
+def described(sites: tuple[Site, ...], solution: GaussianSolution) -> Iterator[dict[str, Any]]:
+    """The variances at places, as a plan states them."""
     assert solution.variances is not None
     for site, variances in zip(sites, solution.variances, strict=True):
         yield {"at": site.name, "variance": variances.tolist()}
@@ -334,56 +336,6 @@ def _apart(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candi
     if not isinstance(found, Candidate):
         return found
     return replace(found, name=f"separate noise on inputs and answers ({_list([site.name for site in sites])})")
-
-
-# --- what each party sends ------------------------------------------------------------------------
-
-
-def _messages(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate:
-    """`trust nobody`: the noisy inputs themselves are seen, so privacy is asked of them."""
-    system = problem.system
-    n = system.inputs_count
-    identity = np.eye(n)
-    sites = tuple(Site(block.name, identity[:, block.start : block.stop]) for block in problem.model.blocks)
-    views = tuple(replace(view, rows=None) for view in problem.views(budgets))
-    # noise on a number is added by every party of its class
-    senders = problem.senders(identity)
-    program = GaussianProgram(identity, problem.loss(problem.errors * np.sqrt(senders)), views, sites)
-    solution = solved(problem, program)
-    assert solution.variances is not None
-    deviations = np.sqrt(np.concatenate(solution.variances))
-    # inputs that no line protects carry noise in name only
-    deviations = np.maximum(deviations, PINNED * deviations.max(initial=0.0))
-    strategy = identity / deviations[:, None]
-    dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
-    bound = lower_bound(program, dual, np.diag(deviations))
-    blocks = (n,) * len(system.views)
-    release = exact_gaussian(strategy, None, np.diag(deviations), blocks, system.views, senders=senders)
-    words = (
-        "noise by each party on its own values",
-        "the least loss of Gaussian noise that each party adds alone",
-        "independent Gaussian noise on each party's own values",
-    )
-    point = Dual(_of_one(dual, senders), budgets, "messages")
-    return offered(problem, rule, solution, release, point, words, _described(sites, solution), bound)
-
-
-def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
-    """Without weight on differences of inputs that no error depends on: noise there is free and proves nothing."""
-    weights = tuple(
-        np.where(np.asarray(abs(part).T @ unused) > 0, 0.0, w)
-        for part, w in zip(dual.differences, dual.weights, strict=True)
-    )
-    return replace(dual, weights=weights)
-
-
-def _of_one(dual: DualPoint, senders: Array) -> DualPoint:
-    """With the weights of one party each: those of a class have its weight in equal shares."""
-    shared = tuple(
-        w / senders[sparse.csc_array(part).indices[sparse.csc_array(part).indptr[:-1]]]
-        for part, w in zip(dual.differences, dual.weights, strict=True)
-    )
-    return replace(dual, weights=shared)
 
 
 def classics(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Iterator[Candidate]:

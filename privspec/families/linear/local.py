@@ -1,4 +1,4 @@
-"""`trust nobody`, and parties who hold several numbers: each adds noise to answers of its own, drawn together.
+"""`trust nobody`: parties add noise to each of their numbers, or to answers of their own, drawn together.
 
 What a party sends may depend on all that it holds. The loss is a sum over parties, and so each party's noise is that of
 a curator who sees this party alone.
@@ -6,14 +6,18 @@ a curator who sees this party alone.
 
 from __future__ import annotations
 
+import time
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
 from privspec.core.records import dataclass, replace
-from privspec.families.linear.gaussian import correlated_program, offered, solved
-from privspec.families.linear.problem import Problem
+from privspec.families.linear.gaussian import described, offered, solved
+from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.release import Candidate, Dual, exact_gaussian
+from privspec.solvers.bounds import PINNED, lower_bound
 from privspec.solvers.programs import (
     Array,
     Balls,
@@ -22,8 +26,10 @@ from privspec.solvers.programs import (
     DualPoint,
     ExpectedLoss,
     GaussianProgram,
+    GaussianSolution,
     Indices,
     Pairs,
+    Site,
     Streams,
     Vectors,
     View,
@@ -53,18 +59,151 @@ def parties_of(problem: Problem) -> list[Indices] | None:
     return joined if several else None
 
 
+# --- noise on each number ---------------------------------------------------------------------------
+
+
+def own_numbers(problem: Problem, budgets: tuple[float, ...], rule: Verdict) -> Candidate:
+    """The noisy inputs themselves are seen, so privacy is asked of them."""
+    system = problem.system
+    n = system.inputs_count
+    identity = np.eye(n)
+    places = system.lowered.layout.places.items()
+    sites = tuple(Site(name, identity[:, at : at + share.width]) for name, (at, share) in places)
+    views = tuple(replace(view, rows=None) for view in problem.views(budgets))
+    # noise on a number is added by every party of its class
+    senders = problem.senders(identity)
+    program = GaussianProgram(identity, problem.loss(problem.errors * np.sqrt(senders)), views, sites)
+    solution = _by_number(program, tuple(site.map.shape[1] for site in sites)) or solved(problem, program)
+    assert solution.variances is not None
+    deviations = np.sqrt(np.concatenate(solution.variances))
+    # inputs that no line protects carry noise in name only
+    deviations = np.maximum(deviations, PINNED * deviations.max(initial=0.0))
+    strategy = identity / deviations[:, None]
+    dual = _without_unused(solution.dual, np.asarray(~problem.errors.any(axis=0), dtype=np.float64))
+    bound = solution.lower_bound if solution.method == EXACT else lower_bound(program, dual, np.diag(deviations))
+    blocks = (n,) * len(system.views)
+    release = exact_gaussian(strategy, None, np.diag(deviations), blocks, system.views, senders=senders)
+    words = (
+        "noise by each party on its own values",
+        "the least loss of Gaussian noise that each party adds alone",
+        "independent Gaussian noise on each party's own values",
+    )
+    point = Dual(_of_one(dual, senders), budgets, "messages")
+    return offered(problem, rule, solution, release, point, words, described(sites, solution), bound)
+
+
+def _without_unused(dual: DualPoint, unused: Array) -> DualPoint:
+    """Without weight on differences of inputs that no error depends on: noise there is free and proves nothing."""
+    weights = tuple(
+        np.where(np.asarray(abs(part).T @ unused) > 0, 0.0, w)
+        for part, w in zip(dual.differences, dual.weights, strict=True)
+    )
+    return replace(dual, weights=weights)
+
+
+def _of_one(dual: DualPoint, senders: Array) -> DualPoint:
+    """With the weights of one party each: those of a class have its weight in equal shares."""
+    shared = tuple(
+        w / senders[sparse.csc_array(part).indices[sparse.csc_array(part).indptr[:-1]]]
+        for part, w in zip(dual.differences, dual.weights, strict=True)
+    )
+    return replace(dual, weights=shared)
+
+
+EXACT = "closed form"
+
+
+def _by_number(program: GaussianProgram, sizes: tuple[int, ...]) -> GaussianSolution | None:
+    """Noise on each number, where each moves in one vector or box alone; None elsewhere, and where some cost nothing.
+
+    A box of reach a, where the variance v costs c, takes v = a sum(a sqrt(c)) / sqrt(c); that of a ball of radius r is
+    r^2. One corner of a box, and the axes of a ball, show it: each difference d weighs c v^2 / d^2.
+    """
+    if not isinstance(program.loss, ExpectedLoss):
+        return None
+    costs = np.sum(np.asarray(program.loss.error_map) ** 2, axis=0)
+    moved = _dominant([_blocks_of(view.differences, len(costs)) for view in program.views])
+    owned = np.concatenate([block for one in moved if one for block in one.blocks] or [np.zeros(0, dtype=np.intp)])
+    if None in moved or len(owned) != len(np.unique(owned)) or len(owned) < len(costs) or not np.all(costs > 0):
+        return None
+    started, variances, differences, weights = time.perf_counter(), np.zeros(len(costs)), [], []
+    for one in moved:
+        assert one is not None
+        columns: list[tuple[Indices, Array]] = []
+        for block in one.blocks:
+            reach = one.reach[block]
+            variances[block] = reach**2 if one.ball else reach * (reach @ np.sqrt(costs[block])) / np.sqrt(costs[block])
+            parts = [block[[i]] for i in range(len(block))] if one.ball else [block]
+            columns += [(part, one.reach[part]) for part in parts]
+        entries = [(k, j, v) for j, (part, own) in enumerate(columns) for k, v in zip(part, own, strict=True)]
+        rows, at, values = (np.array(some) for some in zip(*entries, strict=True)) if entries else np.zeros((3, 0))
+        shape = (len(costs), len(columns))
+        differences.append(sparse.csc_array((values, (rows.astype(np.intp), at.astype(np.intp))), shape=shape))
+        first = [(part[0], own[0]) for part, own in columns]
+        weights.append(np.array([costs[k] * (variances[k] / v) ** 2 for k, v in first]))
+    value, deviations = float(costs @ variances), np.sqrt(variances)
+    found = tuple(np.split(variances, np.cumsum(sizes)[:-1]))
+    dual, blocks = DualPoint(tuple(differences), tuple(weights)), (len(costs),) * len(program.views)
+    seconds, bound = time.perf_counter() - started, value * (1 - 1e-12)
+    strategy = np.diag(1 / deviations)
+    return GaussianSolution(value, bound, strategy, np.diag(deviations), None, blocks, found, dual, EXACT, 0, seconds)
+
+
+class _Moved(NamedTuple):
+    """What moves by itself: the numbers of a block at once, each by its reach, or as a vector of that length."""
+
+    blocks: tuple[Indices, ...]
+    reach: Array
+    ball: bool
+
+
+def _blocks_of(differences: Differences, size: int) -> _Moved | None:
+    reach = np.zeros(size)
+    match differences:
+        case Vectors(matrix) if np.all(np.diff(matrix.indptr) == 1):
+            np.maximum.at(reach, matrix.indices, np.abs(matrix.data))
+            return _Moved(tuple(np.array([i]) for i in np.flatnonzero(reach)), reach, ball=False)
+        case Boxes(blocks, own):
+            return _Moved(blocks, own, ball=False)
+        case Balls(blocks, radius):
+            for block in blocks:
+                reach[block] = radius
+            return _Moved(blocks, reach, ball=True)
+    return None
+
+
+def _dominant(moved: list[_Moved | None]) -> list[_Moved | None]:
+    """Without the blocks of those that others of the same blocks move as far as, or farther."""
+    found = list(moved)
+    for i, one in enumerate(found):
+        for other in found[:i] + found[i + 1 :]:
+            if one is None or other is None or not one.blocks or one.ball != other.ball:
+                continue
+            same = [block.tolist() for block in one.blocks] == [block.tolist() for block in other.blocks]
+            if same and np.all(one.reach <= other.reach):
+                found[i] = _Moved((), one.reach, one.ball)
+                break
+    return found
+
+
+# --- answers of a party's own -----------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Alone:
     """What a party does alone: `inverse` (n, k) gives its numbers back from its `strategy` (k, n).
 
-    `dual`: the differences and weights behind the bound of its loss, `nuclear` the norm, `mass` the sum of weights.
+    `differences` and `weights` are those behind the bound of its loss, by the view that they are of; `nuclear` is the
+    norm, `mass` the sum of weights.
     """
 
     strategy: Array
     inverse: Array
-    dual: DualPoint
+    differences: dict[int, sparse.csc_array]
+    weights: dict[int, Array]
     nuclear: float
     mass: float
+    solution: GaussianSolution
 
 
 def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | None:
@@ -75,10 +214,14 @@ def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Non
     known: dict[bytes, Alone] = {}
     alone, system = list[Alone](), problem.system
     for own in parties:
-        moved = [_within(view, own) for view in problem.views(budgets)]
-        if not moved or any(view is None for view in moved):
+        try:
+            moved = {i: _within(view, own) for i, view in enumerate(problem.views(budgets))}
+        except _JoinedError:
             return None
-        alone.append(_solved(problem, own, tuple(view for view in moved if view is not None), known))
+        seen = {i: view for i, view in moved.items() if view is not None}
+        if not seen:
+            return None
+        alone.append(_solved(problem, own, seen, known))
     strategy = np.zeros((sum(len(one.strategy) for one in alone), system.inputs_count))
     strategy[:, np.concatenate(parties)] = block_diag(*(one.strategy for one in alone))
     outputs = np.hstack([system.target[:, own] @ one.inverse for own, one in zip(parties, alone, strict=True)])
@@ -89,49 +232,58 @@ def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Non
     owner = np.empty(system.inputs_count, dtype=np.intp)
     for number, own in enumerate(parties):
         owner[own] = number
-    point = _together(parties, alone, system.inputs_count)
+    point = _together(parties, alone, system.inputs_count, len(system.views))
     copies = system.lowered.layout.copies
     bound = sum(copies[own[0]] * one.nuclear**2 / one.mass for own, one in zip(parties, alone, strict=True))
-    whole = solved(problem, correlated_program(problem, budgets))
     dual = Dual(point, budgets, "parties", owners=owner)
-    return offered(problem, rule, whole, release, dual, words, bound=bound * (1 - 1e-9))
+    return offered(problem, rule, alone[0].solution, release, dual, words, bound=bound * (1 - 1e-9))
 
 
-def _together(parties: list[Indices], alone: list[Alone], size: int) -> DualPoint:
+def _together(parties: list[Indices], alone: list[Alone], size: int, views: int) -> DualPoint:
     """The dual points of all parties as one: each weighs as much as makes the sum of their bounds the bound."""
-    views = range(len(alone[0].dual.differences))
     differences, weights = [], []
-    for view in views:
-        blocks = []
+    for view in range(views):
+        blocks, shares = [sparse.csc_array((size, 0))], [np.zeros(0)]
         for own, one in zip(parties, alone, strict=True):
-            part = sparse.coo_array(one.dual.differences[view])
+            if view not in one.differences:
+                continue
+            part = sparse.coo_array(one.differences[view])
             shape = (size, part.shape[1])
             blocks.append(sparse.csc_array((part.data, (own[part.row], part.col)), shape=shape))
+            shares.append(one.weights[view] * (one.nuclear / one.mass) ** 2)
         differences.append(sparse.csc_array(sparse.hstack(blocks)))
-        weights.append(np.concatenate([one.dual.weights[view] * (one.nuclear / one.mass) ** 2 for one in alone]))
+        weights.append(np.concatenate(shares))
     return DualPoint(tuple(differences), tuple(weights), None)
 
 
-def _solved(problem: Problem, own: Indices, views: tuple[View, ...], known: dict[bytes, Alone]) -> Alone:
-    """The best noise of a party; parties who are alike have the same."""
+def _solved(problem: Problem, own: Indices, views: dict[int, View], known: dict[bytes, Alone]) -> Alone:
+    """The best noise of a party under the views that it is moved in; parties who are alike have the same."""
     errors = problem.errors[:, own]
     if errors.shape[0] > errors.shape[1]:
         errors = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
-    key = errors.tobytes() + b"".join(map(_bytes, views))
+    key = errors.tobytes() + b"".join(str(i).encode() + _bytes(view) for i, view in views.items())
     if key not in known:
-        program = GaussianProgram(errors, ExpectedLoss(np.eye(len(errors))), views)
+        program = GaussianProgram(errors, ExpectedLoss(np.eye(len(errors))), tuple(views.values()))
         solution = solved(problem, program)
         dual, inverse = solution.dual, np.asarray(np.linalg.pinv(solution.strategy), dtype=np.float64)
         pairs = zip(dual.differences, dual.weights, strict=True)
         image = np.hstack([errors @ (part @ sparse.diags_array(np.sqrt(w))).toarray() for part, w in pairs])
         nuclear = float(np.linalg.svd(image, compute_uv=False).sum())
         mass = float(sum(w.sum() for w in dual.weights))
-        known[key] = Alone(solution.strategy, inverse, dual, nuclear, mass)
+        parts, weights = (dict(zip(views, some, strict=True)) for some in (dual.differences, dual.weights))
+        known[key] = Alone(solution.strategy, inverse, parts, weights, nuclear, mass, solution)
     return known[key]
 
 
+class _JoinedError(Exception):
+    """What one party holds moves together with what others hold."""
+
+
 def _within(view: View, own: Indices) -> View | None:
-    """What moves in the numbers of one party; None where it moves with those of others, or nothing does."""
+    """What moves in the numbers of one party; None where nothing does.
+
+    Raises: _JoinedError.
+    """
     found = _differences(view.differences, own)
     return None if found is None else replace(view, rows=None, differences=found)
 
@@ -140,11 +292,10 @@ def _differences(differences: Differences, own: Indices) -> Differences | None:
     match differences:
         case Vectors(matrix):
             part = sparse.csc_array(sparse.csr_array(matrix)[own])
-            moved = np.diff(part.indptr) > 0
-            whole = np.diff(matrix.indptr)
-            if not moved.any() or np.any(np.diff(part.indptr)[moved] != whole[moved]):
-                return None
-            return Vectors(sparse.csc_array(part[:, moved]))
+            moved, whole = np.diff(part.indptr), np.diff(matrix.indptr)
+            if np.any((moved > 0) & (moved != whole)):
+                raise _JoinedError
+            return Vectors(sparse.csc_array(part[:, moved > 0])) if moved.any() else None
         case Balls(blocks, radius):
             some = _blocks(blocks, own)
             return Balls(some, radius) if some else None
@@ -152,18 +303,18 @@ def _differences(differences: Differences, own: Indices) -> Differences | None:
             some = _blocks(blocks, own)
             return Boxes(some, reach[own]) if some else None
         case Pairs() | Streams():
-            return None
+            raise _JoinedError
 
 
 def _blocks(blocks: tuple[Indices, ...], own: Indices) -> tuple[Indices, ...]:
-    """The blocks that lie within some coordinates, by their places there; none if one lies half outside."""
+    """The blocks that lie within some coordinates, by their places there."""
     found = []
     for block in blocks:
         inside = np.isin(block, own)
         if inside.all():
             found.append(np.searchsorted(own, block))
         elif inside.any():
-            return ()
+            raise _JoinedError
     return tuple(found)
 
 
