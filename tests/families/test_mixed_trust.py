@@ -250,7 +250,7 @@ def a_part_of_parts(document: Document) -> None:
         (of_the_whole, "about other data, or other trust"),
         (swapped(1, "secure_sum", 0), "honest"),
         (swapped(1, "curator"), "."),
-        (swapped(2, "nobody"), "sends a message that depends on the numbers of more than one party"),
+        (swapped(2, "nobody"), "is not a mechanism for this trust"),
         (swapped(2, "secure_sum"), "."),
         (swapped(0, "nobody", 1), "collude about no shares"),
         (swapped(1, "secure_sum", -1), "not a whole number in its range"),

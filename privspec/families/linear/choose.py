@@ -118,18 +118,10 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
 
 
 def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
-    budgets, together = gaussian_budgets(problem), None
+    budgets = gaussian_budgets(problem)
     if problem.local and budgets is not None:
-        from privspec.families.linear.local import own_answers  # few specs are of parties
-
-        together = sized(problem, lambda own: own_answers(own, budgets))
-    try:
-        yield from gaussian_candidates(problem)
-    except NotSpecialError:
-        if together is None:
-            raise
-        # noise on each number of all parties is only compared with the best that each party can do
-    yield from () if together is None else (together,)
+        yield from _alone(problem, budgets)
+    yield from gaussian_candidates(problem)
     if problem.system.outputs_count == 1:
         from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
 
@@ -147,6 +139,31 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
             if not gaussian:
                 raise
             # Gaussian noise was found, and pure noise is only compared with it
+
+
+def _alone(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
+    """Gaussian noise that parties draw alone: on each number, and on answers of their own."""
+    from privspec.families.linear.local import own_answers, own_numbers  # few specs are of parties
+
+    together, rule = sized(problem, lambda own: own_answers(own, budgets)), problem.family_verdict("gaussian")
+    try:
+        found = sized(problem, lambda own: own_numbers(own, budgets, rule))
+    except NotSpecialError:
+        if together is None:
+            raise
+        # noise on each number of all parties is only compared with the best that each party can do
+        yield together
+        return
+    yield from (found,) if together is None else (_as_good(found, together), together)
+
+
+def _as_good(candidate: Candidate, best: Candidate) -> Candidate:
+    """With the bound of the best, which is about more mechanisms, where it shows that the candidate is as good."""
+    known = best.lower_bound is not None and best.lower_bound >= candidate.loss * (1 - OPTIMAL)
+    if not known or candidate.mechanism is None or best.mechanism is None:
+        return candidate
+    mechanism = replace(candidate.mechanism, dual=best.mechanism.dual)
+    return replace(candidate, lower_bound=best.lower_bound, among=best.among, mechanism=mechanism)
 
 
 def best_loss(model: Model, settings: Settings) -> float | None:

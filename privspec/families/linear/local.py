@@ -270,7 +270,7 @@ def _solved(problem: Problem, own: Indices, views: dict[int, View], known: dict[
         image = np.hstack([errors @ (part @ sparse.diags_array(np.sqrt(w))).toarray() for part, w in pairs])
         nuclear = float(np.linalg.svd(image, compute_uv=False).sum())
         mass = float(sum(w.sum() for w in dual.weights))
-        parts, weights = (dict(zip(views, some, strict=True)) for some in (dual.differences, dual.weights))
+        parts, weights = dict(zip(views, dual.differences, strict=True)), dict(zip(views, dual.weights, strict=True))
         known[key] = Alone(solution.strategy, inverse, parts, weights, nuclear, mass, solution)
     return known[key]
 

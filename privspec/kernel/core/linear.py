@@ -328,6 +328,8 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     scales = tuple(one.exact() for one in each)
     of_inputs = of.one_of("inputs", "outputs") == "inputs"
     round_outputs = rounding.one_of("strategy", "outputs") == "outputs"
+    if known in ("knorm-l2", "stepped") and sum(n for _, n in set(owner)) > 1:
+        raise family.wrong("is not a mechanism for this trust")
     answers = read_matrix(strategy, rows, problem.inputs)
     found = Release(
         problem,
@@ -347,8 +349,6 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
         raise family.wrong("is not a mechanism for vectors whose numbers are treated alike")
     if round_outputs and (of_inputs or frame.trust.means.public or known != "gaussian"):
         raise rounding.wrong("is for Gaussian noise on outputs at a curator")
-    if known in ("knorm-l2", "stepped") and sum(n for _, n in set(owner)) > 1:
-        raise family.wrong("is not a mechanism for this trust")
     return found
 
 
