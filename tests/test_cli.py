@@ -369,8 +369,8 @@ def test_templates_are_listed_and_shown(call: Call) -> None:
 
 def test_a_spec_is_a_file_a_template_or_piped(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A template's name is enough, its parts and files too; what is piped writes its plan here."""
-    assert call("solve", "two_studies", "-q").code == 0
-    assert Plan.read(tmp_path / "two_studies.plan.json").name == "two_studies"
+    assert call("solve", "yearly_releases", "-q").code == 0
+    assert Plan.read(tmp_path / "yearly_releases.plan.json").name == "yearly_releases"
     (tmp_path / "counting_query").write_text("variables:\n  input x\n", "utf-8")
     assert call("check", "counting_query").code == 3  # a file goes before a template
     missing = call("check", "linear_querys")
@@ -382,7 +382,7 @@ def test_a_spec_is_a_file_a_template_or_piped(call: Call, tmp_path: Path, monkey
     solved = call("solve", "-", "-o", "-")
     assert solved.code == 0
     assert json.loads(solved.out)["spec"]["source"] == text
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["counting_query", "two_studies.plan.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["counting_query", "yearly_releases.plan.json"]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(solved.out.encode())))
     assert call("verify", "-", "-q").code == 0
     changed = solved.out.replace('"curator"', '"nobody"', 1)

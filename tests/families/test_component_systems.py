@@ -8,9 +8,11 @@ import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from math import exp
 from pathlib import Path
 from statistics import NormalDist, mean, stdev
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -73,6 +75,13 @@ def three(folder: Path, line: str, loss: str, part: tuple[str, str], given: str 
 PURE, GAUSSIAN = ("epsilon", "DP"), ("rho", "zCDP")
 
 
+@cache
+def three_solved(line: str, loss: str, part: tuple[str, str], given: str = "") -> Plan:
+    """Solved once for all tests; the plan needs none of the files."""
+    with TemporaryDirectory() as folder:
+        return load(three(Path(folder), line, loss, part, given)).solve()
+
+
 @pytest.mark.parametrize(
     ("line", "loss", "part", "given", "value"),
     [
@@ -83,11 +92,9 @@ PURE, GAUSSIAN = ("epsilon", "DP"), ("rho", "zCDP")
         pytest.param("(1, 1e-5)-DP", GAUSS, GAUSSIAN, "", 501.034, marks=pytest.mark.slow),
     ],
 )
-def test_the_reference_values(
-    tmp_path: Path, line: str, loss: str, part: tuple[str, str], given: str, value: float
-) -> None:
+def test_the_reference_values(line: str, loss: str, part: tuple[str, str], given: str, value: float) -> None:
     """Losses of staircases, and c / mu^2 with c = 1, 4, 9, under one budget."""
-    plan = load(three(tmp_path, line, loss, part, given)).solve()
+    plan = three_solved(line, loss, part, given)
     if part == PURE:
         found = minimize(lambda e: stairs_of([*e, 1 - sum(e)]), [0.25, 0.35], method="Nelder-Mead", tol=1e-10)
         assert plan.loss.value == pytest.approx(found.fun, rel=3e-4)  # as near as a grid of stairs is to the best
@@ -106,8 +113,8 @@ def test_the_reference_values(
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return load(three(tmp_path_factory.mktemp("spec"), "1-DP", STAIRS, PURE)).solve()
+def plan() -> Plan:
+    return three_solved("1-DP", STAIRS, PURE)
 
 
 def test_a_plan_with_its_parts_stands_by_itself(plan: Plan) -> None:
