@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +16,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "crowd"
 DATA = FOLDER.parents[2] / "shared" / "data" / "kidney_indecision_study2_strict_d3.csv.gz"
 needs_decisions = pytest.mark.skipif(not DATA.is_file(), reason=f"the kidney decisions are not at {DATA}")
+Call = Callable[..., subprocess.CompletedProcess[str]]
 MODULES = ("crowds", "figures", "kidney", "plots", "readings", "run_crowd")
 
 
@@ -29,14 +29,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
         sys.modules.pop(name, None)
 
 
-def run(out: Path, *options: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command, as the README has it."""
-    command = [sys.executable, str(FOLDER / "run_crowd.py"), str(out), *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-
-
-def test_without_the_data_it_says_so_and_does_the_rest(tmp_path: Path) -> None:
-    done = run(tmp_path, "--crowds", "2", "--only", "4", "8", "--data", tmp_path / "nothing.csv")
+def test_without_the_data_it_says_so_and_does_the_rest(tmp_path: Path, call: Call) -> None:
+    missing = tmp_path / "nothing.csv"
+    done = call(FOLDER / "run_crowd.py", tmp_path, "--crowds", "2", "--only", "4", "8", "--data", missing)
     assert done.returncode == 0, done.stderr
     assert "figures 8 and 9, and half of 10, are skipped" in done.stderr
     assert (tmp_path / "figure_4.png").stat().st_size > 1000

@@ -3,17 +3,15 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+Done = subprocess.CompletedProcess[str]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "voting" / "drones.py"
 
 
-def drones(out: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, EXAMPLE, out], capture_output=True, text=True, check=False)
-
-
-def test_rounds_until_the_budget_is_used_up(tmp_path: Path) -> None:
-    done = drones(tmp_path)
+def test_rounds_until_the_budget_is_used_up(tmp_path: Path, call: Callable[..., Done]) -> None:
+    done = subprocess.run([sys.executable, EXAMPLE, tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     text = done.stdout
     assert "11 rounds fit a budget of 2, each spends 2/11" in text
@@ -21,6 +19,6 @@ def test_rounds_until_the_budget_is_used_up(tmp_path: Path) -> None:
     assert "this would be round 12 of 11" in text
     # votes are invented from a seed; winners are not
     assert "323 of 400 drones have taken part in 11 rounds; no drone in more than 11" in text
-    again = drones(tmp_path)
+    again = call(EXAMPLE, tmp_path)
     assert again.returncode != 0
     assert "ledger of another journey" in again.stderr

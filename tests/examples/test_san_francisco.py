@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+Call = Callable[..., subprocess.CompletedProcess[str]]
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "san_francisco"
+SCRIPT = FOLDER / "run_san_francisco.py"
 DATA = FOLDER.parents[2] / "shared" / "data" / "gowalla_san_francisco.csv.gz"
 needs_check_ins = pytest.mark.skipif(not DATA.is_file(), reason=f"the check-ins are not at {DATA}")
 
@@ -43,7 +45,7 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: str | Path, script: Path = FOLDER / "run_san_francisco.py") -> subprocess.CompletedProcess[str]:
+def run(*arguments: str | Path, script: Path = SCRIPT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(script), *[str(a) for a in arguments]],
         capture_output=True,
@@ -53,9 +55,9 @@ def run(*arguments: str | Path, script: Path = FOLDER / "run_san_francisco.py") 
     )
 
 
-def test_one_command(rows: Path, tmp_path: Path) -> None:
+def test_one_command(rows: Path, tmp_path: Path, call: Call) -> None:
     out = tmp_path / "out"
-    done = run(out, "--data", rows, "--side", 3, "--epsilon", "1.5", "--repetitions", 3)
+    done = call(SCRIPT, out, "--data", rows, "--side", 3, "--epsilon", "1.5", "--repetitions", 3)
     assert done.returncode == 0, done.stderr
     assert "claims verified" in done.stderr
     table = pl.read_csv(out / "san_francisco.csv")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import log
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "voting"
 DATA = FOLDER.parents[2] / "shared" / "data"
+Call = Callable[..., subprocess.CompletedProcess[str]]
 MODULES = ("curves", "elections", "welfare")
 
 
@@ -74,10 +74,8 @@ def test_elections(example: dict[str, ModuleType], number: int, tmp_path: Path) 
     assert (tmp_path / f"{election.spec}_public.html").stat().st_size > 1000
 
 
-def test_without_the_ballots_it_says_so(tmp_path: Path) -> None:
-    command = [sys.executable, str(FOLDER / "run_voting.py"), str(tmp_path), "--data", str(tmp_path / "nowhere")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+def test_without_the_ballots_it_says_so(tmp_path: Path, call: Call) -> None:
+    done = call(FOLDER / "run_voting.py", tmp_path, "--data", tmp_path / "nowhere")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("is skipped: there is no") == 2
     assert all((tmp_path / f"figure_{i}.png").stat().st_size > 1000 for i in (1, 2, 3))
