@@ -1,6 +1,6 @@
 """Noise for running totals of a long row: few sizes of it, one for each stretch, on a banded root of the totals.
 
-With C the first `band` coefficients of (1 - x)^(-1/2), noise of variance 1 / v_i on each number of C x costs
+With C the first `band` coefficients of (1 - x)^(-1/2), raised along a ramp, noise of variance 1 / v_i on each number of C x costs
 sum L_i / v_i, L_i the sum of the first squared coefficients of 1 / ((1 - x) C(x)); a unit that changes a class of
 numbers moves sum over the class of C_2' v, C_2 the squares. Stretches grow with the distance from either end, as L does
 and as classes meet the end: convex in v, its dual smooth in the masses of classes (notes/streams.md).
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array
-from scipy import fft
+from scipy import fft, optimize
 
 STRETCHES = 32
 """Of growing length, from the end of the row."""
@@ -19,15 +19,18 @@ PIECES = 32
 """Of equal length, in all that a unit changes of a row."""
 CLASSES = 200
 """Of which the moves are looked at."""
+SHORT, SHORT_CLASS = 4096, 64
+"""Numbers of a row, and between two that one unit changes, for which the ramp is looked for."""
 NEAR = 1e-4
 """Share of the loss up to which it is made less."""
 
 
-def root(size: int, band: int) -> Array:
-    """The first coefficients of (1 - x)^(-1/2), up to the band."""
-    places = np.arange(1, band)
+def root(size: int, ramp: float, band: int) -> Array:
+    """The first coefficients of (1 - x)^(-1/2), each times 1 + ramp m / band, up to the band."""
+    places = np.arange(band)
     found = np.zeros(size)
-    found[:band] = np.cumprod(np.concatenate(([1.0], (2 * places - 1) / (2 * places))))
+    found[:band] = np.cumprod(np.concatenate(([1.0], (2 * places[1:] - 1) / (2 * places[1:]))))
+    found[:band] *= 1 + ramp * places / band
     return found
 
 
@@ -37,9 +40,9 @@ def convolved(one: Array, other: Array, size: int) -> Array:
     return np.asarray(fft.irfft(fft.rfft(one, length) * fft.rfft(other, length), length)[..., :size])
 
 
-def summed_inverse(size: int, band: int) -> Array:
+def summed_inverse(size: int, ramp: float, band: int) -> Array:
     """The first coefficients of 1 / ((1 - x) C(x)): what noise in a number adds to later totals."""
-    whole, found, at = root(size, band), np.ones(1), 1
+    whole, found, at = root(size, ramp, band), np.ones(1), 1
     while at < size:
         at = min(2 * at, size)
         left = -convolved(whole[:at], found, at)
@@ -57,16 +60,29 @@ def stretches(size: int, times: int, apart: int) -> NDArray[np.int64]:
     return np.diff(edges)
 
 
-def deviations(size: int, times: int, apart: int, band: int) -> tuple[NDArray[np.int64], Array]:
-    """Lengths of stretches, and the deviation of noise in each: near the least loss where classes move at most 1.
+def ramp_of(size: int, times: int, apart: int, band: int) -> float:
+    """The ramp with the least loss, near enough: that of a shorter row."""
+    if times == 1:
+        return 0.0
+    less = max(min(size // SHORT, apart // SHORT_CLASS), 1)
+
+    def loss(ramp: float) -> float:
+        return deviations(size // less, times, apart // less, ramp, band // less)[2]
+
+    found = optimize.minimize_scalar(loss, bounds=(0.0, 16.0), method="bounded", options={"xatol": 1e-2})
+    return float(found.x)
+
+
+def deviations(size: int, times: int, apart: int, ramp: float, band: int) -> tuple[NDArray[np.int64], Array, float]:
+    """Lengths of stretches, the deviation of noise in each, and the loss: near the least where classes move at most 1.
 
     Args: times, apart: a unit changes so many numbers, so far apart; band at most that where there are several.
     """
     lengths = stretches(size, times, apart)
     edges = np.concatenate(([0], np.cumsum(lengths)))
-    costs = np.cumsum(summed_inverse(size, band) ** 2)[::-1]
+    costs = np.cumsum(summed_inverse(size, ramp, band) ** 2)[::-1]
     each = np.add.reduceat(costs, edges[:-1])
-    squares = np.concatenate(([0.0], np.cumsum(root(band, band) ** 2)))
+    squares = np.concatenate(([0.0], np.cumsum(root(band, ramp, band) ** 2)))
     late = apart - np.geomspace(1, apart, CLASSES).astype(np.int64)
     starts = np.unique(np.concatenate((np.linspace(0, apart - 1, CLASSES).astype(np.int64), late, edges % apart)))
     moves = np.zeros((len(starts), len(lengths)))
@@ -74,7 +90,8 @@ def deviations(size: int, times: int, apart: int, band: int) -> tuple[NDArray[np
         places = starts[starts < size - turn] + turn
         moves[: len(places)] += np.diff(squares[np.clip(edges[None, :] - places[:, None], 0, band)], axis=1)
     rates = _least(each / each.sum(), moves)
-    return lengths, np.sqrt(float((moves @ rates).max()) / rates)
+    rates /= float((moves @ rates).max())
+    return lengths, 1 / np.sqrt(rates), float((each / rates).sum())
 
 
 def _least(costs: Array, moves: Array) -> Array:

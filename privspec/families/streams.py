@@ -35,11 +35,11 @@ from privspec.noise.samplers import Randomness
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document
 from privspec.problem.streams import block_of
-from privspec.solvers.totals import convolved, summed_inverse
+from privspec.solvers.totals import convolved, ramp_of, summed_inverse
 from privspec.solvers.totals import deviations as sizes_of
 
-DIGITS = 30
-"""Binary digits of a deviation."""
+DIGITS, RAMP_BITS = 30, 10
+"""Binary digits of a deviation, and of the ramp."""
 SPARE = Fraction(1, 2**28)
 """By so much of itself a deviation is larger than it has to be."""
 GRID_BITS, OUTPUT_STEPS = 30, 14
@@ -82,8 +82,10 @@ class LongRows:
         started = perf_counter()
         block, pattern = system.block, system.pattern
         band = min(pattern.apart, block.steps)
-        lengths, sizes = sizes_of(block.steps, pattern.times, pattern.apart, band)
-        executed, mu = _executed(system, band, lengths.tolist(), sizes.tolist())
+        row = block.steps, pattern.times, pattern.apart
+        ramp = Fraction(round(ramp_of(*row, band) * 2**RAMP_BITS), 2**RAMP_BITS)
+        lengths, sizes, _ = sizes_of(*row, float(ramp), band)
+        executed, mu = _executed(system, ramp, band, lengths.tolist(), sizes.tolist())
         others = tuple(_alternatives(system)) if settings.alternatives else ()
         return Decided(system, executed, mu, others, perf_counter() - started)
 
@@ -92,13 +94,15 @@ class LongRows:
         return 1
 
 
-def _executed(system: System, band: int, lengths: list[int], sizes: list[float]) -> tuple[Banded, Fraction]:
+def _executed(
+    system: System, ramp: Fraction, band: int, lengths: list[int], sizes: list[float]
+) -> tuple[Banded, Fraction]:
     """The noise with the line met exactly, and the mu that it reaches."""
     block = system.block
     allowed = system.model.requirements[0].measure.gaussian_mu_down() or Fraction(0)
     shares = tuple(Fraction(round(size / min(sizes) * 2**DIGITS), 2**DIGITS) for size in sizes)
     input_grid = Fraction(1, 2 ** (INPUT_BITS + block.steps.bit_length()))
-    bare = Banded(block, band, tuple(lengths), shares, input_grid, Fraction(1), Fraction(1))
+    bare = Banded(block, ramp, band, tuple(lengths), shares, input_grid, Fraction(1), Fraction(1))
     reached = sqrt_up(bare.mu_squared(system.pattern), 100)
     unit = _short(reached / allowed * (1 + SPARE))
     least_size = floor(log2(unit * min(shares)))
@@ -183,6 +187,7 @@ class Decided:
                 "alternatives": list(self.considered),
                 "mechanism": {
                     "family": "stream",
+                    "ramp": str(executed.ramp),
                     "band": executed.band,
                     "lengths": list(executed.lengths),
                     "deviations": [str(size) for size in executed.deviations],
@@ -249,8 +254,13 @@ class StreamMechanism(BlockMechanism[Banded, ExactVector]):
         if draws * self.grid.size > 2**24:
             return {}
         noise = generator.standard_normal((draws, block.each, block.steps)) * self.sizes
-        totals = convolved(noise, summed_inverse(block.steps, self.executed.band), block.steps)
+        totals = convolved(noise, self.inverse, block.steps)
         return {block.released.name: totals.swapaxes(1, 2).reshape(draws, *block.released.shape)}
+
+    @property
+    def inverse(self) -> Array:
+        """What noise in a number adds to later totals."""
+        return summed_inverse(self.executed.block.steps, float(self.executed.ramp), self.executed.band)
 
     @property
     def sizes(self) -> Array:
@@ -278,7 +288,7 @@ class StreamSecret(BlockSecret[StreamMechanism, ExactVector]):
     def numbers(self, randomness: Randomness) -> Array:
         """The released totals: exact until the noisy answers are written as doubles."""
         executed, each = self.mechanism.executed, self.mechanism.executed.block.each
-        strategy, grid = fmpz_poly(roots(executed.band)), executed.grid
+        strategy, grid = fmpz_poly(roots(executed.ramp, executed.band)), executed.grid
         noisy = np.empty((each, executed.block.steps))
         for i in range(each):
             row = fmpz_poly(self.content.numerators[i::each].tolist())
@@ -303,8 +313,7 @@ class StreamSecret(BlockSecret[StreamMechanism, ExactVector]):
         return np.stack(found)
 
     def deviations(self) -> Mapping[str, Array]:
-        block, executed = self.mechanism.executed.block, self.mechanism.executed
-        squares = summed_inverse(block.steps, executed.band) ** 2
+        block, squares = self.mechanism.executed.block, self.mechanism.inverse**2
         spread = np.sqrt(convolved(self.mechanism.sizes**2, squares, block.steps))
         each = np.array([float(f"{value:.6g}") for value in spread.tolist()])
         return {block.released.name: np.repeat(each, block.each).reshape(block.released.shape)}
@@ -314,9 +323,7 @@ class StreamSecret(BlockSecret[StreamMechanism, ExactVector]):
 
     def _summed(self, noisy: Array) -> Array:
         """Totals of what noisy answers (d, n) say, (n d,)."""
-        executed = self.mechanism.executed
-        inverse = summed_inverse(executed.block.steps, executed.band)
-        return np.asarray(convolved(noisy, inverse, executed.block.steps).T.reshape(-1))
+        return np.asarray(convolved(noisy, self.mechanism.inverse, noisy.shape[1]).T.reshape(-1))
 
     def _on_grid(self, values: Array) -> Array:
         step = float(self.mechanism.executed.output_grid)

@@ -1,13 +1,13 @@
 """Running totals of a long series: noise of a few sizes on a banded root of the totals, and a bound in closed form.
 
-n numbers (or vectors of d numbers) stand in a row, one unit changes up to k of them, b apart, each by at most a. With A
-the running totals, A = C C for C with the coefficients c_m of (1 - x)^(-1/2); what is drawn is C_w x + s_i N(0, 1), c_m
-cut to whole numbers of 2^-40 and to the first w of them, w <= b where k > 1, and totals are A C_w^-1 of that. Nothing
-of size n is in a plan, nothing of size n^2 is computed. Columns of C_w that move at once are orthogonal
-(noise/notes/streams.md, "Long series"):
+n numbers (or vectors of d numbers) stand in a row, one unit changes up to k of them, b apart, each by at most a. A are
+the running totals, A = R R for R with the coefficients r_m of (1 - x)^(-1/2), C is banded with c_m = r_m (1 + e m / w),
+m < w, cut to whole numbers of 2^-40, w <= b where k > 1; what is drawn is C x + s_i N(0, 1), and totals are A C^-1 of that. Nothing of size
+n is in a plan, nothing of size n^2 is computed. Columns of C that move at once are orthogonal (noise/notes/streams.md,
+"Long series"):
 
     mu^2 = a^2 max over what one unit changes of sum_j u_j,      u_j = sum_m c_m^2 / s_(j+m)^2
-    loss = d sum_i s_i^2 sum_(m <= n-i) g_m^2,                   g = 1 / ((1 - x) C_w(x))
+    loss = d sum_i s_i^2 sum_(m <= n-i) g_m^2,                   g = 1 / ((1 - x) C(x))
 
 and no Gaussian noise has a loss below d a^2 / mu^2 times the sum over classes of entries b apart of
 k (X^2 / (k - 1) + Y^2), X = T - S / k, Y = S / k, T and S the trace and the sum of the class in (A'A)^(1/2).
@@ -34,6 +34,8 @@ AMONG = "Gaussian noise of any covariance, unbiased"
 NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "streams")
 MOST_STEPS, MOST_TIMES, MOST_SIZES = 2**22, 1024, 4096
 """Numbers in a row, how many of them one unit changes, and different sizes of noise."""
+MOST_RAMP = 2**10
+"""Share by which the last coefficient of a band may be larger than that of the root."""
 BITS, INNER = 40, 62
 """Binary digits of the strategy, and of the recurrence that gives it."""
 FINE = 56
@@ -131,24 +133,25 @@ def _fitting(unit: Unit, steps: int) -> Pattern:
     return Pattern(times, apart if times > 1 else steps, unit.exactly or times == 1)
 
 
-def roots(width: int) -> list[int]:
-    """The strategy: c_m in units of 2^-BITS, positive and falling."""
-    value, found = 1 << INNER, []
-    for m in range(1, width + 1):
-        found.append(value >> (INNER - BITS))
-        value = value * (2 * m - 1) // (2 * m)
+def roots(ramp: Fraction, width: int) -> list[int]:
+    """The strategy: c_m in units of 2^-BITS, not negative."""
+    value, found, over, below = 1 << INNER, [], ramp.numerator, ramp.denominator * width
+    for m in range(width):
+        found.append(value * (below + over * m) // below >> (INNER - BITS))
+        value = value * (2 * m + 1) // (2 * m + 2)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Banded:
-    """What is executed: `band` coefficients of the root, and for `lengths` numbers in turn the deviation of the noise.
+    """What is executed: `band` coefficients with a `ramp`, and for `lengths` numbers in turn the deviation of noise.
 
     Inputs are put on a grid of `input_grid` (a share of their width), noisy answers on `grid`, what is released on
     `output_grid`.
     """
 
     block: Stream
+    ramp: Fraction
     band: int
     lengths: tuple[int, ...]
     deviations: tuple[Fraction, ...]
@@ -167,13 +170,13 @@ class Banded:
         unit = min(self.deviations)
         shares = [-(-(2**BITS) * unit**2 // size**2) for size in self.deviations]
         rows = [share for share, count in zip(shares, self.lengths, strict=True) for _ in range(count)]
-        squares = [(value * value >> BITS) + 1 for value in roots(self.band)]
+        squares = [(value * value >> BITS) + 1 for value in roots(self.ramp, self.band)]
         moved = _low(fmpz_poly(squares), fmpz_poly(rows[::-1]), self.block.steps)[::-1]
         return self.block.amount**2 * Fraction(_most(moved, pattern), 4**BITS) / unit**2
 
     def loss(self) -> tuple[Fraction, Fraction]:
         """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""
-        spread, added = inverse_up(self.band, self.block.steps)
+        spread, added = inverse_up(self.ramp, self.band, self.block.steps)
         below, at, found = _sums([value * value for value in spread]), self.block.steps, Fraction(0)
         del spread
         for count, size in zip(self.lengths, self.deviations, strict=True):
@@ -221,14 +224,12 @@ def _most(moved: list[int], pattern: Pattern) -> int:
     return reached[-1]
 
 
-def inverse_up(band: int, size: int) -> tuple[list[int], Fraction]:
+def inverse_up(ramp: Fraction, band: int, size: int) -> tuple[list[int], Fraction]:
     """At least |g_m|, in units of 2^-FINE; and their sum: Newton's steps, and what is left over, exactly."""
-    root, one = fmpz_poly(roots(band)), 1 << FINE
-    value, known = one, [one]
-    for m in range(1, band):
-        value = -(-value * (2 * m - 3) // (2 * m))
-        known.append(value)
-    found, at, scale = fmpz_poly(known), band, fmpz(1 << BITS)
+    root, one, known = fmpz_poly(roots(ramp, band)), 1 << FINE, [1 << FINE]
+    for m in range(1, 1 if ramp else band):
+        known.append(-(-known[-1] * (2 * m - 3) // (2 * m)))
+    found, at, scale = fmpz_poly(known), len(known), fmpz(1 << BITS)
     while at < size:
         at = min(2 * at, size)
         left = fmpz_poly([one]) - root.mul_low(found, at) // scale
@@ -249,8 +250,8 @@ def read_banded(block: Item, mechanism: Item) -> Banded:
     """What a plan executes."""
     known = read(Stream, block)
     assert isinstance(known, Stream)
-    names = ("band", "lengths", "deviations", "input_grid", "grid", "output_grid")
-    band, lengths, deviations, *grids = mechanism.stating({"family": "stream"}, *names)
+    names = ("ramp", "band", "lengths", "deviations", "input_grid", "grid", "output_grid")
+    ramp, band, lengths, deviations, *grids = mechanism.stating({"family": "stream"}, *names)
     counts = tuple(one.integer(1) for one in lengths.items())
     sizes = tuple(one.exact() for one in deviations.items(len(counts)))
     steps = [one.exact() for one in grids]
@@ -258,7 +259,9 @@ def read_banded(block: Item, mechanism: Item) -> Banded:
         raise lengths.wrong("do not add up to the numbers in the row, or are too many")
     if min(sizes) <= 0 or min(steps) <= 0 or (known.families and "gaussian" not in known.families):
         raise mechanism.wrong("has a size that is not positive, or is of a family that the problem does not allow")
-    return Banded(known, band.integer(1, known.steps), counts, sizes, *steps)
+    if ramp.exact(0) > MOST_RAMP:
+        raise ramp.wrong("is steeper than is looked at")
+    return Banded(known, ramp.exact(0), band.integer(1, known.steps), counts, sizes, *steps)
 
 
 # --- the bound ------------------------------------------------------------------------------------------
