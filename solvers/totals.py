@@ -1,9 +1,9 @@
 """Noise for running totals of a long row: few sizes of it, one for each stretch, on a banded root of the totals.
 
-With C the first `band` coefficients of (1 - x)^(-1/2), raised along a ramp, noise of variance 1 / v_i on each number of C x costs
-sum L_i / v_i, L_i the sum of the first squared coefficients of 1 / ((1 - x) C(x)); a unit that changes a class of
-numbers moves sum over the class of C_2' v, C_2 the squares. Stretches grow with the distance from either end, as L does
-and as classes meet the end: convex in v, its dual smooth in the masses of classes (notes/streams.md).
+With C the first `band` coefficients of (1 - x)^(-1/2), raised along a ramp, noise of variance 1 / v_i on each number
+of C x costs sum L_i / v_i, L_i the sum of the first squared coefficients of 1 / ((1 - x) C(x)); a unit that changes a
+class of numbers moves sum over the class of C_2' v, C_2 the squares: convex in v. Stretches grow with the distance from
+the end, as L does (notes/streams.md).
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class StreamNoise(AdditiveNoise):
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         how = (
             f"An answer is the sum of the last {count(self.done.band)} numbers, each times a coefficient of "
-            "(1 - x)^(-1/2), raised along a ramp; totals are computed from the noisy answers by the inverse of these coefficients."
+            "(1 - x)^(-1/2), raised along a ramp; totals are computed from the noisy answers by the inverse of these."
         )
         return [*MechanismFact.engineer_points(self, facts), proved(how, _NOTE)]
 

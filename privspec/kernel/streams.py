@@ -1,16 +1,16 @@
 """Running totals of a long series: noise of a few sizes on a banded root of the totals, and a bound in closed form.
 
 n numbers (or vectors of d numbers) stand in a row, one unit changes up to k of them, b apart, each by at most a. A are
-the running totals, A = R R for R with the coefficients r_m of (1 - x)^(-1/2), C is banded with c_m = r_m (1 + e m / w),
-m < w, cut to whole numbers of 2^-40, w <= b where k > 1; what is drawn is C x + s_i N(0, 1), and totals are A C^-1 of that. Nothing of size
-n is in a plan, nothing of size n^2 is computed. Columns of C that move at once are orthogonal (noise/notes/streams.md,
-"Long series"):
+the running totals, A = R R for R with the coefficients r_m of (1 - x)^(-1/2), and C is banded with c_m = r_m (1 + e m /
+w), m < w, cut to whole numbers of 2^-40, w <= b where k > 1. What is drawn is C x + s_i N(0, 1), and totals are A C^-1
+of that. Nothing of size n is in a plan, nothing of size n^2 is computed. Columns of C that move at once are orthogonal
+(noise/notes/streams.md, "Long series"):
 
     mu^2 = a^2 max over what one unit changes of sum_j u_j,      u_j = sum_m c_m^2 / s_(j+m)^2
     loss = d sum_i s_i^2 sum_(m <= n-i) g_m^2,                   g = 1 / ((1 - x) C(x))
 
-and no Gaussian noise has a loss below d a^2 / mu^2 times the sum over classes of entries b apart of
-k (X^2 / (k - 1) + Y^2), X = T - S / k, Y = S / k, T and S the trace and the sum of the class in (A'A)^(1/2).
+and no Gaussian noise has a loss below d a^2 / mu^2 times the sum over classes of entries b apart of tr(H F)^2, H the
+class in (A'A)^(1/2), F unit vectors whose products are those of vectors of d numbers, or means of products of signs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ FINE = 56
 GROUP = 64
 """Numbers in a row of which the one that moves most stands for all, where changes need not be evenly spaced."""
 NEAR = 1000
-"""Classes are looked at together whose last is no more than a thousandth farther from the start than the first."""
+"""Classes are looked at together whose last is no more than a thousandth farther from the start than the first, or a
+little more where each has many numbers."""
+MOST_ALIGNED = 32
+"""Numbers that one unit changes up to which each has a direction of its own in the bound."""
 ROUNDED = Fraction(1, 10**4)
 """Share of its deviation by which rounding may move a number."""
 
@@ -300,52 +303,122 @@ class Totals:
             self.known[place] = (self.half - total + place % 2) / self.width
         return self.known[place]
 
-    def of_class(self, places: range) -> tuple[arb, arb]:
-        """The trace and the sum of the entries of a class of evenly spaced places."""
-        first, apart, count = places[0], places.step, len(places)
-        trace = sum((self.kernel(2 * place - 1) for place in places), count * self.kernel(0))
-        whole = count * self.kernel(0)
-        for lag in range(1, count):
-            whole += 2 * (count - lag) * self.kernel(lag * apart)
-        for total in range(2 * count - 1):
-            ways = min(total, 2 * count - 2 - total) + 1
-            whole += ways * self.kernel(2 * first + total * apart - 1)
-        return trace, whole
+    def entry(self, lag: int, total: int) -> arb:
+        """Of places so far apart, that add up to a total."""
+        return self.kernel(lag) + self.kernel(total - 1)
+
+
+class Directions:
+    """For the units of a class that starts at a place, a unit vector each, with entries of 0 or more.
+
+    Their products are those of unit vectors of no more than `each` numbers, or means of products of signs. `lags` and
+    `sums`: what vectors have in entries of equal difference, or equal sum, of their places.
+    """
+
+    def __init__(self, totals: Totals, first: int, apart: int, count: int, each: int) -> None:
+        self.totals, self.first, self.apart, self.count = totals, first, apart, count
+        rows = self._rows() if 1 < count <= MOST_ALIGNED else []
+        if rows and (each >= count or _of_signs(rows)):
+            self.lags, self.sums = [arb(0)] * count, [arb(0)] * (2 * count - 1)
+            for i, row in enumerate(rows):
+                for j, value in enumerate(row):
+                    self.lags[abs(i - j)] += value
+                    self.sums[i + j] += value
+        else:
+            self.lags, self.sums = self._equal()
+        self.known = sum((w * totals.kernel(lag * apart) for lag, w in enumerate(self.lags)), arb(0))
+
+    def _rows(self) -> list[list[arb]]:
+        """Along the rows of the class in (A'A)^(1/2)."""
+        found = []
+        for i in range(self.count):
+            entries = [self.totals.entry(abs(i - j) * self.apart, self._sum(i + j)) for j in range(self.count)]
+            row = [entry.mid() if entry > 0 else arb(0) for entry in entries]
+            length = sum((value * value for value in row), arb(0)).sqrt()
+            found.append([value / length for value in row])
+        return found
+
+    def _equal(self) -> tuple[list[arb], list[arb]]:
+        """Those of which every two have the same product, the best of them."""
+        count, kernel = self.count, self.totals.kernel
+        ways = [min(total, 2 * count - 2 - total) + 1 for total in range(2 * count - 1)]
+        late = [kernel(self._sum(total) - 1) for total in range(2 * count - 1)]
+        trace = sum(late[::2], count * kernel(0))
+        whole = sum((2 * (count - lag) * kernel(lag * self.apart) for lag in range(1, count)), count * kernel(0))
+        whole += sum((way * value for way, value in zip(ways, late, strict=True)), arb(0))
+        own, other = arb(1), arb(0)
+        same, apart = whole / count, trace - whole / count
+        if count > 1 and apart > 0 and same > apart / (count - 1):
+            scale = (count / (apart * apart / (count - 1) + same * same)).sqrt()
+            own, other = apart / (count - 1) * scale, (same - apart / (count - 1)) * scale / count
+        lags = [count * (own + other), *(2 * (count - lag) * other for lag in range(1, count))]
+        return lags, [way * other + (own if total % 2 == 0 else 0) for total, way in enumerate(ways)]
+
+    def _sum(self, turns: int, first: int | None = None) -> int:
+        return 2 * (first or self.first) + turns * self.apart
+
+    def along(self, first: int) -> arb:
+        """The products of these vectors with the rows of a class that starts elsewhere, added up."""
+        late = (w * self.totals.kernel(self._sum(turns, first) - 1) for turns, w in enumerate(self.sums))
+        return sum(late, self.known)
+
+
+def _of_signs(rows: list[list[arb]]) -> bool:
+    """Whether products of unit vectors are surely means of products of signs: sin(pi / 2 E) is positive definite."""
+    size, right = len(rows), arb.pi() / 2
+    products = [[sum((a * b for a, b in zip(one, other, strict=True)), arb(0)) for other in rows] for one in rows]
+    sines = [[arb(1) if i == j else (right * products[i][j]).sin() for j in range(size)] for i in range(size)]
+    for k in range(size):
+        if not sines[k][k] > 0:
+            return False
+        for i in range(k + 1, size):
+            share = sines[i][k] / sines[k][k]
+            sines[i] = [a - share * b if j > k else a for j, (a, b) in enumerate(zip(sines[i], sines[k], strict=True))]
+    return True
 
 
 def bound(block: Stream, pattern: Pattern, largest: Fraction) -> Fraction:
     """At most the loss of all Gaussian noise whose mu^2 is at most `largest`."""
     with ctx.workprec(128):
-        found = classes(block.steps, pattern) * ball(block.weight * block.each * block.amount**2 / largest)
+        found = classes(block.steps, pattern, block.each) * ball(block.weight * block.each * block.amount**2 / largest)
         return max(end(found.lower()), Fraction(0))
 
 
-def classes(size: int, pattern: Pattern) -> arb:
-    """The sum over classes of k (X^2 / (k - 1) + Y^2), each no more than that of the last of a few in a row.
+def classes(size: int, pattern: Pattern, each: int) -> arb:
+    """The sum over classes of tr(H F)^2, each no more than that of the last of a few in a row.
 
-    Entries of (A'A)^(1/2) fall with their places, and so does what each class adds.
+    Entries of H = (A'A)^(1/2) fall with their places, and so does what each class adds.
     """
-    times, apart = pattern.times, pattern.apart
-    totals, found = Totals(size), arb(0)
-    for start in range(0, size, times * apart):
-        row, at = min(size - start, times * apart), 1
-        while at <= min(apart, row):
-            count = (row - at) // apart + 1
-            last = min(at + (start + at) // NEAR, apart, row - (count - 1) * apart)
-            trace, whole = totals.of_class(range(start + last, start + last + count * apart, apart))
-            found += (last - at + 1) * _of_class(trace, whole, count)
-            at = last + 1
+    totals, found, known = Totals(size), arb(0), None
+    for number, first, count in _groups(size, pattern):
+        if known is None or known.count != count or 2 * first > 3 * known.first:
+            known = Directions(totals, first, pattern.apart, count, each)
+        value = known.along(first)
+        found += number * value * value if value > 0 else 0
     return found
 
 
-def _of_class(trace: arb, whole: arb, count: int) -> arb:
-    """What a class adds: correlations from 0 to 1 are those of some signs."""
-    if count == 1:
-        return trace * trace if trace > 0 else arb(0)
-    same, other = whole / count, trace - whole / count
-    if other > 0 and same > other / (count - 1):
-        return count * (other * other / (count - 1) + same * same)
-    return trace * trace if trace > 0 else arb(0)
+def _groups(size: int, pattern: Pattern) -> list[tuple[int, int, int]]:
+    """Classes that follow on each other: how many, where the last starts, from 1, and how many numbers each has."""
+    times, apart, at = pattern.times, pattern.apart, 0
+    turn, near = times * apart, max(min(NEAR, 16 * NEAR // times), NEAR // 20)
+    whole, found = size // turn * turn, list[tuple[int, int, int]]()
+
+    def starts(place: int) -> int:
+        return place // turn * apart + min(place % turn, apart)
+
+    while at < whole:
+        last = min(at + max(at // near, 1), whole)
+        if starts(last) > starts(at):
+            first = (last - 1) // turn * turn + min((last - 1) % turn + 1, apart)
+            found.append((starts(last) - starts(at), first, times))
+        at = last
+    while at < min(whole + apart, size):
+        count = (size - at - 1) // apart + 1
+        last = min(at + max(at // near, 1), whole + apart, size - (count - 1) * apart)
+        found.append((last - at, last, count))
+        at = last
+    return found
 
 
 # --- the rules ------------------------------------------------------------------------------------------
