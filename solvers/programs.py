@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -457,6 +458,22 @@ def sees_all(view: View, m: int) -> bool:
 def same_rows(program: GaussianProgram) -> bool:
     """Whether every view sees every output row."""
     return all(sees_all(view, len(program.target)) for view in program.views)
+
+
+TALL = 4
+"""Rows, in multiples of the columns, from which on a matrix is replaced by its products, where these are as good."""
+WELL = 1e6
+"""Condition number of the products up to which that costs no more than the last digits."""
+
+
+def shorter(matrix: Array) -> Array:
+    """R (r, n) of no more rows than columns, with R'R = M'M."""
+    if len(matrix) > TALL * matrix.shape[1]:
+        with suppress(np.linalg.LinAlgError):
+            root = np.linalg.cholesky(matrix.T @ matrix).T
+            if np.linalg.cond(root) ** 2 <= WELL:
+                return np.asarray(root)
+    return np.asarray(np.linalg.qr(matrix, mode="r"), dtype=np.float64)
 
 
 NORM_VERTICES = 14

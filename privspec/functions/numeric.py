@@ -97,9 +97,13 @@ def _size(argument: Argument, position: int, what: str) -> int:
 def _range_sums(values: Array) -> Array:
     """Totals of every range lo..hi of axis 0, ordered by lo then hi, (k, *batch) -> (k (k + 1) / 2, *batch)."""
     array = as_float(values)
+    k = array.shape[0]
     before = np.concatenate([np.zeros((1, *array.shape[1:])), np.cumsum(array, axis=0)])
-    low, high = np.triu_indices(array.shape[0])
-    totals: Array = before[high + 1] - before[low]
+    totals: Array = np.empty((k * (k + 1) // 2, *array.shape[1:]))
+    at = 0
+    for low in range(k):
+        np.subtract(before[low + 1 :], before[low], out=totals[at : at + k - low])
+        at += k - low
     return totals
 
 

@@ -191,7 +191,8 @@ def lowered_by(model: Model, layout: Layout, reader: type[Interpreter], width: i
     opened = [node for node in model.constants if node.definition is None and node.name not in model.values]
     widths = {constant_symbol(node.name): int(np.prod(node.type.shape, dtype=int)) for node in opened}
     aims, offset = inverse.targets(rows, computed, {INPUTS: width, **widths})
-    _check_consistent(model, error_map, rows, aims, offset)
+    if computed or not inverse.paired:
+        _check_consistent(model, error_map, rows, aims, offset)
     return Lowered(
         outputs=tuple(outputs),
         target=aims[INPUTS],
@@ -379,6 +380,12 @@ class _Solver:
                 part = "" if not touched[out.start : out.stop].any() else " some entries of"
                 raise _unpriced(self.model, out.name, part)
 
+    @property
+    def paired(self) -> bool:
+        """Whether each error term is about one output, and each output in one: any values can be aimed at then."""
+        alone, m = bool(np.all(np.diff(self.map.indptr) == 1)), self.map.shape[1]
+        return alone and len(self.columns) == m and np.array_equal(np.sort(self.map.indices), np.arange(m))
+
     def targets(
         self, rows: Affine, computed: list[tuple[OutputSlice, Affine]], widths: Mapping[str, int]
     ) -> tuple[dict[str, Array], Array]:
@@ -411,8 +418,10 @@ class _Solver:
             entry = block.indptr[single]
             first = np.full(len(self.columns), -1)
             first[block.indices[entry][::-1]] = np.arange(len(single))[::-1]
-            rows = single[first]
-            out[self.columns] = right[rows] / block.data[entry][first][:, None]
+            rows, factors = single[first], block.data[entry][first]
+            if np.all(factors == 1.0) and all(np.array_equal(some, range(len(out))) for some in (rows, self.columns)):
+                return right
+            out[self.columns] = right[rows] / factors[:, None]
             return out
         if block.shape[0] * block.shape[1] > DENSE_LIMIT:
             span = self.model.loss.span if self.model.loss else self.model.spec.span

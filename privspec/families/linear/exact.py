@@ -252,7 +252,7 @@ def bound_witness(
         names = problem.model.noise_at or ()
         maps = np.hstack([site.map for site in site_maps(problem.model, system, tuple(names))])
     guide = dual.guide
-    if guide is None:
+    if guide is None and not (dual.scope == "full" and system.seen_whole):
         inputs = mechanism.release.inputs_matrix
         messages = dual.scope == "messages" and inputs is not None
         # what a party sends has its own noise only

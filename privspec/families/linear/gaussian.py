@@ -52,6 +52,7 @@ from privspec.solvers.programs import (
     Unprotectable,
     Vectors,
     largest_norm,
+    shorter,
 )
 
 PAPER = ", the paper's calibration"
@@ -126,16 +127,19 @@ def offered(
         default every output with the covariance of all; bound, a lower bound, by default the solution's own.
     """
     name, reason, among = words
-    root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
-    variance = np.sum(root**2, axis=1)
+    system, diagonal = problem.system, _diagonal(problem.system.error_map)
+    variance = release.output_variances(system.target)
+    if diagonal is None:
+        loss = problem.loss_of_output_noise(release.output_map(system.target) * np.sqrt(release.row_variances()))
+    else:
+        loss = problem.total(diagonal**2 * variance)
     full = (
-        {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()}
-        for o in problem.system.outputs
+        {"at": o.name, "covariance": "full", "variance": variance[o.start : o.stop].tolist()} for o in system.outputs
     )
     return Candidate(
         name,
         "gaussian",
-        problem.loss_of_output_noise(root),
+        loss,
         rule.reason or reason,
         rule.admissible,
         problem.proved(solution.lower_bound if bound is None else bound),
@@ -180,7 +184,7 @@ def correlated_program(problem: Problem, budgets: tuple[float, ...]) -> Gaussian
         return GaussianProgram(system.target, problem.loss(system.error_map.toarray()), views)
     errors = problem.errors
     if errors.shape[0] > errors.shape[1] and not system.worst:
-        errors = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
+        errors = shorter(errors)
     return GaussianProgram(errors, problem.loss(np.eye(errors.shape[0])), views)
 
 
@@ -215,7 +219,7 @@ def exact_release(
     """
     system = problem.system
     found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views)
-    deviations = np.linalg.norm(found.output_map(system.target), axis=1)
+    deviations = np.sqrt(found.output_variances(system.target))
     added_up = not system.lowered.layout.plain
     if added_up or deviations.min(initial=1.0) < UNEVEN * deviations.max(initial=1.0):
         found = exact_gaussian(solution.strategy, outputs, inputs, solution.blocks, system.views, FINE_BITS)

@@ -146,6 +146,8 @@ class LinearSystem:
         return all(view.rows is None for view in self.views)
 
 
+SOME = 1024
+"""Rows that are looked at together."""
 LARGEST_NUMBER = 1e100
 """Size up to which the squares and cubes of a number and of its inverse are doubles."""
 
@@ -221,7 +223,7 @@ def moves(view: ProtectedView, target: Array) -> bool:
     seen = target if view.rows is None else target[view.rows]
     match view.differences:
         case programs.Vectors(matrix):
-            return bool(np.any(seen @ matrix))
+            return any(np.any(seen[i : i + SOME] @ matrix) for i in range(0, len(seen), SOME))
         case programs.Pairs(coordinates, _):
             return bool(np.any(seen[:, coordinates] != seen[:, coordinates[:1]]))
         case programs.Balls(blocks, radius):

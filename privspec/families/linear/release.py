@@ -16,7 +16,7 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
-from privspec.families.linear.program import ProtectedView, amounts
+from privspec.families.linear.program import SOME, ProtectedView, amounts
 from privspec.kernel.quality.linear import COUNT
 from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
@@ -98,6 +98,14 @@ class LinearRelease:
         if self.inputs_matrix is None:
             raise InternalError("a release without reconstruction")
         return np.asarray(target @ self.inputs_matrix.to_float())
+
+    def output_variances(self, target: Array) -> Array:
+        """The variance (m,) of the noise in each output."""
+        deviations = np.sqrt(self.row_variances())
+        if self.outputs_matrix is not None:
+            return np.asarray(np.sum((self.output_map(target) * deviations) ** 2, axis=1))
+        parts = (target[start : start + SOME] for start in range(0, len(target), SOME))
+        return np.concatenate([np.sum((self.output_map(part) * deviations) ** 2, axis=1) for part in parts])
 
 
 def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> Fraction:
@@ -204,9 +212,9 @@ def input_grid_bits(problem: Problem, release: LinearRelease) -> int:
             at, share = layout.places[block.name]
             widths[at : at + share.width] = 1.0 if low is None or high is None else float(high - low)
     widths *= layout.copies
-    deviations = np.linalg.norm(release.output_map(system.target) * np.sqrt(release.row_variances()), axis=1)
+    deviations = np.sqrt(release.output_variances(system.target))
     noisy = deviations > 0
-    moved = np.abs(system.target[noisy]) @ widths
+    moved = (np.abs(system.target) @ widths)[noisy] if widths.any() else np.zeros(int(noisy.sum()))
     for block in problem.model.blocks:
         if block.schema is not None and not block.whole:
             # each record's shares of two cells, for each column that is added up

@@ -19,6 +19,7 @@ from scipy import sparse
 from privspec.core.records import dataclass, replace
 from privspec.problem.form import Numbers, document
 from privspec.problem.linear import Sparse
+from privspec.solvers.programs import shorter
 
 Array = NDArray[np.float64]
 
@@ -156,8 +157,8 @@ def _vectors(
         return scene.scope, _matrix_json(np.hstack(_guided(scene.guide, scene.target, views, parts, None))), None
     roots = np.sqrt(scene.weights)
     errors = np.asarray(sparse.diags_array(roots) @ scene.rows @ scene.target)
-    image = np.asarray((columns.T @ errors.T).T)
     if scene.owners is not None:
+        image = np.asarray((columns.T @ errors.T).T)
         whose = scene.owners[np.array([columns.indices[start] for start in columns.indptr[:-1]], dtype=np.intp)]
         found = np.zeros(image.shape)
         for party in np.unique(whose):
@@ -174,10 +175,10 @@ def _vectors(
         largest = float(values[-1]) * (1 + 1e-13)
         missing = np.sqrt(np.maximum(1 - values / largest, 0.0))
         return "errors", _polar_json(spread / np.sqrt(largest)), _slack_json(vectors * missing, missing > 1e-12)
-    if len(errors) <= TALL * image.shape[1] + 16:
-        left, _, right = np.linalg.svd(image, full_matrices=False)
+    if len(errors) <= TALL * columns.shape[1] + 16:
+        left, _, right = np.linalg.svd(np.asarray((columns.T @ errors.T).T), full_matrices=False)
         return "errors", _polar_json(left @ right), None
-    small = np.asarray(np.linalg.qr(errors, mode="r"), dtype=np.float64)
+    small = shorter(errors)
     left, values, right = np.linalg.svd(np.asarray((columns.T @ small.T).T), full_matrices=False)
     kept = values > TINY * values[0]
     inner = np.asarray(columns @ (right[kept].T / values[kept])) @ right[kept]
