@@ -135,12 +135,12 @@ def scaled_l1_sensitivity(
         raise InternalError("an l1 sensitivity over balls")
     B, times, worst = strategy.integers, differences.moved, Fraction(0)
     own = Fraction(0) if mixed else step * times
-    inverse = np.array([float(strategy.unit / b) for b in scales])
-    steps = np.array([float(own / b) for b in scales])
     # in whole numbers over one: of differences that scales were fitted to, nearly all come near the worst
-    rates, extras = [strategy.unit / b for b in scales], [own / b for b in scales]
-    below = lcm(*(rate.denominator for rate in (*rates, *extras)))
-    rated, added = ([int(one * below) for one in some] for some in (rates, extras))
+    rates = {b: (strategy.unit / b, own / b) for b in set(scales)}
+    below = lcm(*(one.denominator for pair in rates.values() for one in pair))
+    whole = {b: (int(rate * below), int(extra * below)) for b, (rate, extra) in rates.items()}
+    rated, added = [whole[b][0] for b in scales], [whole[b][1] for b in scales]
+    inverse, steps = (np.array([float(rates[b][i]) for b in scales]) for i in (0, 1))
     if isinstance(differences, PairDifferences) and max(2 ** len(rated), MANY) <= len(differences.coordinates):
         columns = [tuple(map(mul, rated, column)) for column in B[:, differences.coordinates].T.tolist()]
         return (Fraction(differences.scale) * widest(columns, len(rated)) + sum(added)) / below

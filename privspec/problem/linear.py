@@ -153,11 +153,11 @@ def matrix_of(found: Any) -> Matrix:
 def rows_of(found: Any) -> Matrix | Intervals:
     """The same, but of many rows of ones in a row, such as all ranges, the ends of each."""
     m, n = map(int, found.shape)
-    if m > TALL * n and isinstance(found, np.ndarray) and np.all((found == 0) | (found == 1)):
-        rises = np.diff(found, axis=1, prepend=0.0, append=0.0)
-        if np.all(np.count_nonzero(rises, axis=1) == 2):
-            starts, ends = ((rises == step).argmax(axis=1).tolist() for step in (1.0, -1.0))
-            return Intervals((m, n), _wholes(starts), _wholes(ends))
+    if m > TALL * n and isinstance(found, np.ndarray):
+        starts, lengths, columns = found.argmax(axis=1), np.count_nonzero(found, axis=1), np.arange(n)
+        inside = (columns >= starts[:, None]) & (columns < (starts + lengths)[:, None])
+        if lengths.all() and np.array_equal(found, inside):
+            return Intervals((m, n), _wholes(starts.tolist()), _wholes((starts + lengths).tolist()))
     return matrix_of(found)
 
 

@@ -419,7 +419,7 @@ class _Solver:
             first = np.full(len(self.columns), -1)
             first[block.indices[entry][::-1]] = np.arange(len(single))[::-1]
             rows, factors = single[first], block.data[entry][first]
-            if np.all(factors == 1.0) and all(np.array_equal(some, range(len(out))) for some in (rows, self.columns)):
+            if self.paired and np.array_equal(block.indices, self.columns) and np.all(factors == 1.0):
                 return right
             out[self.columns] = right[rows] / factors[:, None]
             return out

@@ -331,9 +331,10 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     scales = np.where(scales > 0, scales, quiet)
     counts = all(block.whole for block in problem.model.blocks)
     whole = counts and dyadic.unit.denominator == 1
+    exact = {b: _fraction_up(b) for b in set(scales.tolist())}
     release = LinearRelease(
         dyadic,
-        LaplaceNoise(tuple(_fraction_up(b) for b in scales)),
+        LaplaceNoise(tuple(map(exact.__getitem__, scales.tolist()))),
         # what each party sends is seen itself: the noisy inputs, from which outputs are computed
         None if place.messages else rounded_reconstruction(place.outputs),
         rounded_reconstruction(place.strategy) if place.messages else None,
@@ -403,7 +404,8 @@ def _fit(problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...
     scaled: NoiseLaw
     if isinstance(noise, LaplaceNoise):
         factor = excess if abs(excess - 1) < Fraction(1, 10**6) or excess > 1 else Fraction(1)
-        scaled = LaplaceNoise(tuple(_short_up(b * factor) for b in noise.scales))
+        larger = {b: _short_up(b * factor) for b in set(noise.scales)}
+        scaled = LaplaceNoise(tuple(map(larger.__getitem__, noise.scales)))
     elif isinstance(noise, KNormL2Noise):
         scaled = KNormL2Noise(_short_up(noise.scale * excess))
     else:

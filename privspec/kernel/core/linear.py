@@ -145,7 +145,7 @@ class Measured:
 
     def __post_init__(self) -> None:
         terms = len(self.weights) if self.rows is None else self.rows.nrows()
-        if len(self.weights) != terms or min(self.weights, default=1) <= 0:
+        if len(self.weights) != terms or not all(one.numerator > 0 for one in self.weights):
             raise Refused("has weights that are not positive, or not one for each term")
 
     def of(self, outputs: Rows) -> Rows:

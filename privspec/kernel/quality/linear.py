@@ -319,8 +319,9 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     columns = stacked([Matrix(0, block.inputs), *parts])
     found = read_matrix(vectors, len(needs), columns.nrows())
     for o, span in spans.items():
-        visible, rows = set(block.rows_of(frame.obligations[o].seen)), zip(found.tolist(), needs, strict=True)
-        if any(any(row[span.start : span.stop]) for row, need in rows if not need <= visible):
+        visible, rows = set(block.rows_of(frame.obligations[o].seen)), zip(found.tolist(), map(id, needs), strict=True)
+        hidden = {key for key, need in dict(zip(map(id, needs), needs, strict=True)).items() if not need <= visible}
+        if any(any(row[span.start : span.stop]) for row, key in rows if key in hidden):
             raise vectors.wrong("uses what an observer does not see")
     through, times = asked.sizes and scope.value == "inputs", sent(scope.value, frame, block, columns, found)
     left, right = (weighed(weights, image) * found, image) if through else (found, moved)
