@@ -102,8 +102,8 @@ class TableNoise(AdditiveNoise):
             rest = f"; the other {count(others)} are added up from these" if others > 1 else ""
             rest = "; the other one is added up from these" if others == 1 else rest
             answers = count(sum(int(one.numbers.value) for one in self.parts))
-            tables = f"{count(noisy)} tables" if noisy > 1 else "one table"
-            drawn = f"Laplace noise on each of {answers} answers of {tables}"
+            noised = f"{count(noisy)} tables" if noisy > 1 else "one table"
+            drawn = f"Laplace noise on each of {answers} answers of {noised}"
             return f"{drawn}{facts.context.place}{rest}"
         parts = sum(int(one.tables.value) for one in self.parts)
         tables = sum(int(one.tables.value) for one in self.asked)

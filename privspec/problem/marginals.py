@@ -29,7 +29,7 @@ from privspec.model.targets import environment
 from privspec.problem.linear import Column, _column
 from privspec.problem.terms import public, public_number
 
-FROM = 1000
+FROM = 500
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
 MOST_CELLS = 2**26
 """Most counts of one table that is asked for."""

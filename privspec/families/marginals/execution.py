@@ -28,6 +28,8 @@ from privspec.noise.samplers import Randomness
 Array = NDArray[np.float64]
 Counts = Mapping[Subset, NDArray[np.int64]]
 """The records by each set of columns, in the shape of their sizes."""
+DRAWN = 2**24
+"""Numbers of all draws up to which what is computed from them is predicted."""
 ROOM = 2**62
 """Whole numbers below it are computed with in 64 bits."""
 
@@ -71,6 +73,15 @@ class TableMechanism(BlockMechanism[Residuals | Separate | Strategies, Counts]):
         columns = [(*own, *block.ordered) for own in shapes]
         found = counted(grid_of(block, self.source), columns, data, circumstances)
         return {own: one.reshape(shape) for (own, shape), one in zip(shapes.items(), found, strict=True)}
+
+    def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
+        """What is released of an empty table, with floating-point noise."""
+        generator, empty = np.random.default_rng(seed), self.secret(self.nothing, strict=False)
+        block = self.executed.block
+        if draws * sum(prod(one.shape) for one in block.released) > DRAWN:
+            return {}
+        drawn = [split(block, empty.noisy(generator)) for _ in range(draws)]
+        return {one.name: np.stack([each[one.name] for each in drawn]) for one in block.released}
 
     def secret(self, content: Counts, strict: bool) -> TableSecret:
         kinds: dict[type, Callable[..., TableSecret]]
