@@ -99,7 +99,7 @@ def _has_parts(model: Model) -> bool:
 
 
 def _tallies_parties(model: Model) -> bool:
-    asked = (model.loss, *(n.definition for n in model.nodes.values()))
+    asked = (model.loss, *(line.target for line in model.accuracy), *(n.definition for n in model.nodes.values()))
     calls = (node for expr in asked if expr is not None for node in walk(expr) if isinstance(node, syntax.Call))
     return any(node.index for node in model.inputs) and any(call.function == "histogram" for call in calls)
 

@@ -222,9 +222,8 @@ def _frequencies(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     text = f"The number of reports is public, and every {party} sends one; whoever sends another than the plan says "
     text += "moves the estimates."
     yield _said(text, "assumed", note=note)
-    if plan["loss"]["lower_bound"] is not None:
-        text = "The optimum is among unbiased estimates from one report of each, none of which depends on another."
-        yield _said(text, "proved", claim="bound")
+    text = "Estimates are unbiased, from one report of each, none of which depends on another; bounds are among such."
+    yield _said(text, "proved", note=note)
 
 
 def _keys(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:

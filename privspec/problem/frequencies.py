@@ -60,7 +60,8 @@ class FrequencyBlock(judged.FrequencyBlock):
 
 def reads(model: Model) -> bool:
     """Whether a spec asks how many parties hold each value of an input of theirs."""
-    asked = (model.loss, *(node.definition for node in model.nodes.values()))
+    lines = (line.target for line in model.accuracy)
+    asked = (model.loss, *lines, *(node.definition for node in model.nodes.values()))
     calls = (node for expr in asked if expr is not None for node in walk(expr))
     return any(_histogram_of(model, node) is not None for node in calls)
 
@@ -90,7 +91,10 @@ def block_of(model: Model) -> FrequencyBlock:
 
 def _block(model: Model) -> FrequencyBlock:
     if model.loss is None:
-        raise Failure("PS0504", model.spec.span, "there is no loss to minimise", help="add a loss: section")
+        hint = (
+            "write the error of the counts as the loss; `privspec sweep SPEC --over epsilon=0.5:4` tells it by epsilon"
+        )
+        raise Failure("PS0504", model.spec.span, "there is no error of counts to minimise", help=hint)
     (source,), (output,) = model.inputs, model.outputs
     reader = ErrorReader(model, source, output)
     loss, domain = reader.read(model.loss), source.domain

@@ -351,3 +351,17 @@ def test_what_to_write_instead(text, hint):
     assert any(hint in str(one.help) for one in caught.value.diagnostics), [
         one.help for one in caught.value.diagnostics
     ]
+
+
+def test_choices_beside_histograms():
+    """A design that is no histogram of reports is left out; an amount that is to be picked is refused by its line."""
+    text = spec(loss="E[ ||O - histogram(word)||^2 ] + cost(way, nobody = 1, curator = 2)", trust="way",
+                inner="  choose way in {nobody, curator}\n", line="O is 1-DP wrt word, replacing one p")  # fmt: skip
+    plan = Problem(text).solve()
+    assert plan.verify().ok
+    assert plan.document["loss"]["value"] == pytest.approx(k_rr(20, 4, 1) + 1)
+    text = spec(loss="e", inner="  choose e in [0.1, 10]\n", line="O is e-LDP wrt word",
+                more="accuracy:\n  E[ ||O - histogram(word)||^2 ] <= 400\n")  # fmt: skip
+    with pytest.raises(PrivspecError, match="solve cannot pick e") as caught:
+        Problem(text).solve()
+    assert "sweep" in str(caught.value.diagnostics[0].help)
