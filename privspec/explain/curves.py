@@ -157,8 +157,8 @@ class RenyiCurve:
         """Whether an outcome may have these chances in two neighbouring worlds (k,)."""
         orders = ORDERS if self.order is None else np.array([self.order])
         most = self.amount * orders if self.order is None else self.amount
-        there, back = _divergences(orders, hits, alarms), _divergences(orders, alarms, hits)
-        return np.asarray(((there <= most) & (back <= most)).all(axis=1))
+        both = np.concatenate([hits, alarms]), np.concatenate([alarms, hits])
+        return np.asarray((_divergences(orders, *both) <= most).all(axis=1).reshape(2, -1).all(axis=0))
 
     def misses(self, false_alarms: float) -> float:
         return self.least_misses([false_alarms])[0]

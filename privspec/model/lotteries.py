@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 from typing import ClassVar, TypeAlias
 
 from privspec.core.records import dataclass, fields
@@ -164,8 +165,7 @@ class Exponential(Lottery):
 
     def law(self, scores: Sequence[Fraction]) -> Law:
         weights = accepted(self.base, scores)
-        total = sum(weights, Fraction(0))
-        return tuple(weight / total for weight in weights)
+        return tuple(Fraction(weight, sum(weights)) for weight in weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +186,19 @@ class PermuteAndFlip(Lottery):
         must then have been passed over.
         """
         chances = accepted(self.base, scores)
-        law = []
+        whole, parts, law = max(chances), lcm(*range(1, len(chances) + 1)), list[Fraction]()  # y = chance / whole
         for a, chance in enumerate(chances):
-            polynomial = [Fraction(1)]
-            for b, other in enumerate(chances):
-                if b != a:
-                    shifted = [Fraction(0), *(-other * c for c in polynomial)]
-                    polynomial = [c + s for c, s in zip([*polynomial, Fraction(0)], shifted, strict=True)]
-            law.append(chance * sum((c / (k + 1) for k, c in enumerate(polynomial)), Fraction(0)))
+            polynomial = [1]
+            for other in (*chances[:a], *chances[a + 1 :]):
+                pairs = zip([*polynomial, 0], [0, *polynomial], strict=True)
+                polynomial = [whole * c - other * before for c, before in pairs]
+            integral = sum(c * (parts // (k + 1)) for k, c in enumerate(polynomial))
+            law.append(Fraction(chance * integral, parts * whole ** len(chances)))
         return tuple(law)
 
 
-def accepted(base: Fraction, scores: Sequence[Fraction]) -> Law:
-    """base^(score - largest score), exactly.
+def accepted(base: Fraction, scores: Sequence[Fraction]) -> tuple[int, ...]:
+    """Whole numbers that are to the largest of them as base^(score - largest score) is to 1.
 
     Raises: ValueError where a difference of scores is no whole number: the power would not be rational.
     """
@@ -206,7 +206,8 @@ def accepted(base: Fraction, scores: Sequence[Fraction]) -> Law:
     gaps = [most - score for score in scores]
     if any(gap.denominator != 1 for gap in gaps):
         raise ValueError("powers are exact for whole numbers of points only")
-    return tuple(Fraction(1) / base ** int(gap) for gap in gaps)
+    up, down = base.as_integer_ratio()
+    return tuple(up ** int(max(gaps) - gap) * down ** int(gap) for gap in gaps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,12 +98,12 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     text = source.text() if base is None or not source.absent else _text_at(base / path.text(), path)
     if hashlib.sha256(text.encode("utf-8")).hexdigest() != sha256.text():
         raise spec.wrong("does not hold the source that was solved (sha256 differs)")
-    values = {key: _constant(item) for key, item in constants.entries()}
+    written, values = Source(path.text(), text), {key: _constant(item) for key, item in constants.entries()}
     texts = None if base is not None else _texts(components)
     if texts is not None:
-        _refuse_other_files(text, texts, set(values), spec)
+        _refuse_other_files(written, texts, set(values), spec)
     model = load_model(
-        Source(path.text(), text),
+        written,
         parameters={key: _parameter(item) for key, item in parameters.entries()},
         constants={key: value for key, value in values.items() if ":" not in key},
         files={key: value for key, value in values.items() if ":" in key},
@@ -140,14 +140,13 @@ QUOTED = re.compile(r'"[^"\n]*"')
 """A text of the language."""
 
 
-def _refuse_other_files(text: str, texts: Mapping[str, str], known: set[str], spec: Item) -> None:
+def _refuse_other_files(source: Source, texts: Mapping[str, str], known: set[str], spec: Item) -> None:
     """Every file that the spec names is inside the plan: nothing is read from this machine's disk."""
     from privspec.language import syntax
     from privspec.language.parser import parse
     from privspec.language.walk import walk
     from privspec.model.components import assembled
 
-    source = Source("spec", text)
     for node in walk(assembled(parse(source), source, None, texts).spec):
         match node:
             case syntax.Call(function="csv" | "npy" as kind, arguments=(syntax.String(value=name), *_)):

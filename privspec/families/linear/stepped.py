@@ -157,6 +157,7 @@ def _bound(problem: Problem) -> tuple[float | None, str]:
     return None if value is None else float_down(value), words[0]
 
 
+@lru_cache
 def law_of(
     epsilon: Fraction, delta: Fraction, power: int, whole: int | None, together: Fraction = NONE
 ) -> tuple[Stepped, int]:
