@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import lcm, prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -367,7 +367,11 @@ def _norm(grid: Grid, expr: syntax.Norm) -> Grid:
 
 def _squared_norm(grid: Grid, expr: syntax.Norm) -> Grid:
     entries = _numbers(grid, expr.span)
-    return Grid(np.asarray((entries * entries).sum(axis=tuple(range(2, entries.ndim))), dtype=object))
+    # whole numbers over one denominator: sums of fractions reduce each
+    unit = lcm(*{one.denominator for one in entries.ravel().tolist()})
+    whole = np.frompyfunc(lambda one: one.numerator * (unit // one.denominator), 1, 1)(entries)
+    squares = (whole * whole).sum(axis=tuple(range(2, entries.ndim)))
+    return Grid(np.asarray(np.frompyfunc(lambda one: Fraction(one, unit * unit), 1, 1)(squares), dtype=object))
 
 
 RowLaws: TypeAlias = tuple[Mapping[Symbol, Fraction], ...]

@@ -48,14 +48,12 @@ def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> F
 
     The sum over the answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (PROBLEM.md, composition).
     """
-    found = Fraction(0)
     with ctx.workprec(256):
         answers = [(Fraction(0), ball(Fraction(1)))]
         for q in pure:
             answers = [(log + one, chance / (1 + ball(-one).exp())) for log, chance in answers for one in (q, -q)]
-        for log, chance in answers:
-            found += end(chance.upper()) * gaussian_delta_up(epsilon - log, mu_squared)
-    return found
+        parts = (end(chance.upper()) * gaussian_delta_up(epsilon - log, mu_squared) for log, chance in answers)
+        return sum(parts, Fraction(0))
 
 
 def pure_mu_up(epsilon: Fraction) -> Fraction:

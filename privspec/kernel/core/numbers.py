@@ -47,10 +47,9 @@ def _exp(q: Fraction) -> tuple[Fraction, Fraction]:
     if q not in _KNOWN:
         if abs(q) > LARGEST_LOG:
             raise ValueError("an exponent out of range")
-        with ctx.workprec(BITS + 2 * LARGEST_LOG):
+        with ctx.workprec(3 * BITS + 2 * max(0, ceil(q))):  # e^q is below 2^(2 q)
             scaled = ball(q).exp() * arb(2) ** BITS
-            low, high = floor(end(scaled.lower())), ceil(end(scaled.upper()))
-        _KNOWN[q] = Fraction(low, 1 << BITS), Fraction(high, 1 << BITS)
+            _KNOWN[q] = Fraction(floor(end(scaled.lower())), 1 << BITS), Fraction(ceil(end(scaled.upper())), 1 << BITS)
     return _KNOWN[q]
 
 

@@ -199,7 +199,10 @@ class Item:
         if size > ENTRIES or step <= 0:
             raise self.wrong("is too large, or has a unit that is not positive")
         if not packed:
-            return Grid(shape, step, tuple(entry.integer(-(10**DIGITS), 10**DIGITS) for entry in body.items(size)))
+            whole, most = body.value, 10**DIGITS
+            if isinstance(whole, list) and len(whole) == size and all(type(n) is int and abs(n) <= most for n in whole):
+                return Grid(shape, step, tuple(whole))
+            return Grid(shape, step, tuple(entry.integer(-most, most) for entry in body.items(size)))  # tells which
         text = body.text()
         if len(text) != 4 * -(-8 * size // 3):
             raise body.wrong("is not of the length that its shape says")
