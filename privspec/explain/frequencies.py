@@ -60,7 +60,9 @@ class FrequencyFact(MechanismFact):
     @property
     def reports(self) -> str:
         """What one report is."""
-        sizes, k = sorted({kind.subset for kind in self.found.kinds}), self.found.block.values
+        sizes, k = sorted({kind.subset for kind in self.found.kinds}), self.found.block.told
+        if self.found.block.group is not None:
+            return "whether the value is one that is counted"
         if sizes == [1]:
             return "one value"
         size = " to ".join(dict.fromkeys(str(count(size)) for size in (sizes[0], sizes[-1])))
@@ -84,13 +86,16 @@ class FrequencyFact(MechanismFact):
         name = "subset selection" if max(kind.subset for kind in found.kinds) > 1 else "k-randomised response"
         own = self.between(lambda kind: kind.chance, 4)
         which = "" if len(found.kinds) == 1 else f", by its own epsilon ({count(len(found.kinds))} of them)"
+        truth = "truly" if found.block.group is not None else "the own one among them"
+        name = "randomised response" if found.block.told == 2 else name
         return (
-            f"each {found.block.party} reports {self.reports}{which}, the own one among them with a chance of {own} "
+            f"each {found.block.party} reports {self.reports}{which}, {truth} with a chance of {own} "
             f"({name}){facts.context.place}"
         )
 
     def error(self, facts: Facts) -> tuple[str, str]:
-        return "Expected error per count", f"± {self.error_size}  (root mean square, whatever people hold)"
+        label = "Expected error per count" if self.found.block.group is None else "Expected error"
+        return label, f"± {self.error_size}  (root mean square, whatever people hold)"
 
     # --- the pages
 
@@ -98,13 +103,15 @@ class FrequencyFact(MechanismFact):
         found, because = self.found, (facts.context.loss_because, Judged("loss"))
         block = found.block
         unit = facts.unit(block.output, self.error_size.text)
-        said = [proved(f"A published count is typically off by {self.error_size}{unit}.", *because)]
+        what = "A published count" if block.group is None else "The published count"
+        said = [proved(f"{what} is typically off by {self.error_size}{unit}.", *because)]
         if block.count >= MANY:
             far = rounded(self.error_size.value * NORMAL, 2, UP)
             text = f"So differences below about {far}{facts.unit(block.output)} mean little."
             said.append(proved(text, *because))
-        text = "Counts are estimated from all reports: one may come out below 0. They add up to the"
-        said.append(proved(f"{text} {count(block.count)} reports.", _NOTE))
+        if block.group is None:
+            text = "Counts are estimated from all reports: one may come out below 0. They add up to the"
+            said.append(proved(f"{text} {count(block.count)} reports.", _NOTE))
         return tuple(said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
@@ -113,6 +120,8 @@ class FrequencyFact(MechanismFact):
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         found = self.found
         block, others = found.block, self.between(lambda kind: kind.others, 3)
+        if block.group is not None:
+            return self._of_group()
         own = self.between(lambda kind: kind.chance, 3)
         mixed = ", by its own epsilon" if len(found.kinds) > 1 else ""
         return (
@@ -133,6 +142,23 @@ class FrequencyFact(MechanismFact):
                 _NOTE,
             ),
             proved("No other reports, and no other unbiased estimate, have a smaller sum of squared errors.", _NOTE),
+            *randomness(_NOTE),
+        )
+
+    def _of_group(self) -> tuple[Sentence, ...]:
+        block, own = self.found.block, self.between(lambda kind: kind.chance, 3)
+        some = "the value" if len(block.group or ()) == 1 else f"any of {count(len(block.group or ()))} values"
+        return (
+            proved(
+                f"Each {block.party} sends yes or no: whether {block.source} is {some} that is counted. It is the "
+                f"truth with a chance of {own}.",
+                Judged("law"),
+            ),
+            proved(
+                f"A report is at most {self.largest} times as likely at one value as at another.", Judged("privacy")
+            ),
+            proved("The estimate is computed from all reports, and right on average, whatever people hold.", _NOTE),
+            proved("No other reports, and no other unbiased estimate, have a smaller squared error.", _NOTE),
             *randomness(_NOTE),
         )
 
@@ -180,7 +206,8 @@ def frequency_fact(plan: Stated, context: Context) -> FrequencyFact:
     """
     found = plan.executed_as(read_frequencies)
     block = found.block
-    each = (plan.loss.value if plan.loss else 0.0) / float(block.weight) / block.values
+    each = (plan.loss.value if plan.loss else 0.0) / float(block.weight)
+    each /= block.values if block.group is None else 1
     return FrequencyFact(
         family=plan.mechanism.family,
         released=frozenset(found.outputs),

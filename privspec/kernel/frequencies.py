@@ -43,7 +43,8 @@ class FrequencyBlock(Held):
     """As the problem states it: the values that each of `count` parties may hold, and what errors of counts cost.
 
     Values are `listed`, or the numbers from `lower` on, each `step` above the one before. The output is `scale` times
-    the counts; the loss is `weight` times the sum of its squared errors.
+    the counts; the loss is `weight` times the sum of its squared errors. With a `group` of values, by their places, the
+    output is how many hold one of these, and all that a report is about is whether the value is one.
     """
 
     FORM = "frequencies"
@@ -56,6 +57,7 @@ class FrequencyBlock(Held):
     listed: tuple[str, ...]
     lower: Fraction | None
     step: Fraction | None
+    group: tuple[int, ...] | None
     scale: Size
     weight: Size
     expression: str
@@ -68,8 +70,23 @@ class FrequencyBlock(Held):
             raise Refused("has values that are neither words nor numbers")
         if not 2 <= self.values <= MOST_VALUES or self.count > MOST_PARTIES:
             raise Refused("has one value only, or too many values or parties")
+        group = (0,) if self.group is None else self.group
+        if list(group) != sorted(set(group)) or not 0 < len(group) < self.values or group[-1] >= self.values:
+            raise Refused("counts no values together, or all of them")
         if not self.scale or not self.weight or not all(one.weight for one in self.accuracy):
             raise Refused("weighs errors by nothing")
+
+    @property
+    def told(self) -> int:
+        """How many values reports tell apart."""
+        return self.values if self.group is None else 2
+
+    def summed(self, each: Fraction) -> Fraction:
+        """The loss, where the counts of all values told apart have this sum of squared errors of one report each.
+
+        Those of a group and of the rest add up to all, so that they err alike.
+        """
+        return self.weight * self.scale**2 * self.count * each / (1 if self.group is None else 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +100,12 @@ class Sets:
     @property
     def others(self) -> Fraction:
         """The chance that a set holds one given value other than the own."""
-        return (self.subset - self.chance) / (self.block.values - 1)
+        return (self.subset - self.chance) / (self.block.told - 1)
 
     @property
     def ratio(self) -> Fraction:
         """By how much a set is likelier at a value that it holds than at one that it does not."""
-        return self.chance / (1 - self.chance) * Fraction(self.block.values - self.subset, self.subset)
+        return self.chance / (1 - self.chance) * Fraction(self.block.told - self.subset, self.subset)
 
     def variances(self) -> tuple[Fraction, Fraction]:
         """Of the estimate of one person's share in a count: that of the own value, and that of any other."""
@@ -98,7 +115,7 @@ class Sets:
     def error(self, weight: Fraction) -> Fraction:
         """The expected sum of the squared errors of what is released, times a weight; whatever people hold."""
         own, other = self.variances()
-        return weight * self.block.scale**2 * self.block.count * (own + (self.block.values - 1) * other)
+        return replace(self.block, weight=weight).summed(own + (self.block.told - 1) * other)
 
     def epsilon(self) -> Fraction:
         """The logarithm of the ratio, rounded up."""
@@ -152,8 +169,8 @@ def read_frequencies(block: Item, mechanism: Item) -> Frequencies:
 
 def _law(block: FrequencyBlock, kind: Item) -> tuple[int, Fraction]:
     subset, chance = kind.fields("subset", "chance")
-    size, own = subset.integer(1, block.values - 1), chance.exact(0)
-    if not Fraction(size, block.values) < own < 1:
+    size, own = subset.integer(1, block.told - 1), chance.exact(0)
+    if not Fraction(size, block.told) < own < 1:
         raise chance.wrong("is no chance, or none that tells the own value from any other")
     return size, own
 
@@ -181,11 +198,11 @@ def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
     """At most the loss of any unbiased estimate from reports, each epsilon-DP and drawn by one party alone."""
     if epsilon > LARGEST_LOG:
         return Fraction(0)
-    k, ratio = block.values, exp_up(epsilon)
+    k, ratio = block.told, exp_up(epsilon)
     if ratio <= 1:
         raise Refused("asks for reports that tell nothing")
     each = Fraction((k - 1) ** 2) / information(k, best_subset(k, ratio), ratio) - Fraction(k - 1, k)
-    return max(block.weight * block.scale**2 * block.count * each, Fraction(0))
+    return max(block.summed(each), Fraction(0))
 
 
 def _limits(one: Guarantee) -> list[Fraction]:
@@ -210,7 +227,7 @@ class FrequencyRules(Rules):
             raise case.block.wrong("is about other data, or other trust, than the problem")
         case.says("view", True, f"each report is of one {block.party} alone, and all may see it")
         for kind in found.kinds:
-            law = f"sets of {kind.subset} of {block.values} values: the own one with chance {float(kind.chance):.8g}"
+            law = f"sets of {kind.subset} of {block.told} values: the own one with chance {float(kind.chance):.8g}"
             case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
         guarantees = guarantees_of(case, block, PURE, block.count)
         for one in guarantees:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
@@ -17,15 +20,21 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
+from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
 from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.reports import Failure, computable, listing
 from privspec.model.requirements import Requirement
+from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.points import PURE, as_weak, besides, other_unit
 from privspec.problem.terms import Term, public, public_number, terms
 
 LARGEST_EPSILON = 40
+LISTED = 6
+"""Values of a group that are named."""
+Group: TypeAlias = "tuple[int, ...] | None"
+Asked: TypeAlias = "tuple[Fraction, Group]"
 COUNTED = (FiniteSet, IntegerRange, Grid)
 """Domains whose values a histogram counts."""
 
@@ -46,12 +55,18 @@ class FrequencyBlock(judged.FrequencyBlock):
             ends = show(self.lower), show(self.lower + (self.values - 1) * self.step)
         else:
             ends = self.listed[0], self.listed[-1]
+        if self.group is not None:
+            listed = labels(self)
+            some = listing([listed[place] for place in self.group[:LISTED]], "or") + ", .." * (len(self.group) > LISTED)
+            counted = f"how many hold {some}"
+        else:
+            counted = "how many hold each value"
         times = f"{show(self.scale)} times " if self.scale != 1 else ""
         weight = f"{show(self.weight)} times " if self.weight != 1 else ""
         return (
             f"{self.source} of each {self.party} is one of {self.values:,} values, from {ends[0]} to {ends[1]}; there "
             f"are {self.count:,} of them.",
-            f"{self.output} is {times}how many hold each value, estimated without bias from one report of each, which "
+            f"{self.output} is {times}{counted}, estimated without bias from one report of each, which "
             "depends on that one's value alone.",
             f"The loss is {weight}the expected sum of the squared errors of {self.output}: `{self.expression}`.",
             *(f"Line {one.line}: {one.text}." for one in self.accuracy),
@@ -103,7 +118,7 @@ def _block(model: Model) -> FrequencyBlock:
     accuracy = []
     for one in model.accuracy:
         found = reader.read(one.target.left)
-        if found.scale != loss.scale:
+        if (found.scale, found.group) != (loss.scale, loss.group):
             raise Failure("PS0502", one.target.span, "this compares the output with something else than the loss does")
         accuracy.append(Accuracy(found.weight, public_number(one.target.right, model), one.line, one.text))
     return FrequencyBlock(
@@ -115,6 +130,7 @@ def _block(model: Model) -> FrequencyBlock:
         listed=listed,
         lower=lower,
         step=step,
+        group=loss.group,
         scale=loss.scale,
         weight=loss.weight,
         expression=spell(model.loss),
@@ -138,10 +154,14 @@ def _values(domain: Domain) -> tuple[tuple[str, ...], Fraction | None, Fraction 
 
 @dataclass(frozen=True, slots=True)
 class SquaredError:
-    """`weight` times the sum of the squared differences of the output and `scale` times the counts."""
+    """`weight` times the sum of the squared differences of the output and `scale` times the counts.
+
+    `group`: the places of values that are counted together, None where each is by itself.
+    """
 
     weight: Fraction
     scale: Fraction
+    group: Group
     kind: str
 
 
@@ -159,19 +179,22 @@ class ErrorReader:
             case [Term(weight=weight, operator=operator, body=body)] if weight > 0:
                 found = self._body(body)
                 if found is not None:
-                    times, scale = found
-                    return SquaredError(weight * times, scale, "worst" if operator == "worst" else "expected")
+                    times, (scale, group) = found
+                    return SquaredError(weight * times, scale, group, "worst" if operator == "worst" else "expected")
         name, of = self.output.name, f"histogram({self.source.name})"
         message = f"solve takes the squared error of all counts, {name} - {of}, as the loss of reports by people"
-        hint = f"E[ ||{name} - {of}||^2 ], or E[ mean(({name} - {of})^2) ]; parts of a release are free to take"
+        hint = f"E[ ||{name} - {of}||^2 ], E[ mean(({name} - {of})^2) ], or of one count E[ ({name} - {of}[3])^2 ]"
         raise Failure("PS0502", expr.span, message, help=hint)
 
-    def _body(self, body: syntax.Expr) -> tuple[Fraction, Fraction] | None:
-        """Weight and scale."""
+    def _body(self, body: syntax.Expr) -> tuple[Fraction, Asked] | None:
+        """Weight, and what the output is compared with."""
         every = Fraction(1)
         match body:
             case syntax.Binary(op="^", left=syntax.Norm(operand=error, order="2"), right=power) if _two(power):
                 pass
+            case syntax.Binary(op="^", left=error, right=power) if _two(power) and not self.output.type.shape:
+                if isinstance(error, syntax.Absolute):
+                    error = error.operand
             case syntax.Call(function="sum" | "mean" as function, arguments=(inner,)):
                 every = Fraction(1, self.output.type.size) if function == "mean" else every
                 letter = None
@@ -187,7 +210,7 @@ class ErrorReader:
                 return None
         return self._error(error, every)
 
-    def _each(self, error: syntax.Expr, letter: str, every: Fraction) -> tuple[Fraction, Fraction] | None:
+    def _each(self, error: syntax.Expr, letter: str, every: Fraction) -> tuple[Fraction, Asked] | None:
         """Of (O[j] - h[j])^2 for all j: every entry once."""
         match error:
             case syntax.Binary(
@@ -198,32 +221,54 @@ class ErrorReader:
                 return self._error(syntax.Binary("-", left, right, span=error.span), every)
         return None
 
-    def _error(self, error: syntax.Expr, every: Fraction) -> tuple[Fraction, Fraction] | None:
+    def _error(self, error: syntax.Expr, every: Fraction) -> tuple[Fraction, Asked] | None:
         match error:
             case syntax.Binary(op="-", left=left, right=right):
                 for mine, other in ((left, right), (right, left)):
-                    scale = self.scale_of(other)
-                    if isinstance(mine, syntax.Name) and mine.id == self.output.name and scale is not None:
-                        return every, scale
+                    asked = self.asked(other)
+                    if isinstance(mine, syntax.Name) and mine.id == self.output.name and asked is not None:
+                        return every, asked
         return None
 
-    def scale_of(self, expr: syntax.Expr) -> Fraction | None:
-        """The s > 0 of s times the histogram, through names for it; None for anything else."""
+    def asked(self, expr: syntax.Expr) -> Asked | None:
+        """The s > 0 of s times the histogram, or of a sum of some of its counts; through names, None for else."""
         if _histogram_of(self.model, expr) is self.source:
-            return Fraction(1)
-        found = None
+            return Fraction(1), None
+        found, factor = None, Fraction(1)
         match expr:
             case syntax.Name(id=name) if name in self.model.nodes:
                 definition = self.model.nodes[name].definition
-                return None if definition is None else self.scale_of(definition)
+                return None if definition is None else self.asked(definition)
+            case syntax.Index(base=base, indices=(place,)) if self.asked(base) == (1, None):
+                at = public_number(place, self.model)
+                whole = (
+                    at.denominator == 1 and 1 <= at <= (self.source.domain.size or 0) if self.source.domain else False
+                )
+                return (Fraction(1), (int(at) - 1,)) if whole else None
+            case syntax.Binary(op="@", left=left, right=right) if self.asked(right) == (1, None):
+                return self._group(left)
             case syntax.Binary(op="*" | "/" as op, left=left, right=right) if public(right, self.model):
-                found, factor = self.scale_of(left), public_number(right, self.model)
-                if found is not None and factor > 0:
-                    found = found * factor if op == "*" else found / factor
+                found, factor = self.asked(left), public_number(right, self.model)
+                factor = 1 / factor if op == "/" and factor else factor
             case syntax.Binary(op="*", left=left, right=right) if public(left, self.model):
-                found, factor = self.scale_of(right), public_number(left, self.model)
-                found = None if found is None else found * factor
-        return found if found is not None and found > 0 else None
+                found, factor = self.asked(right), public_number(left, self.model)
+        return None if found is None or factor <= 0 else (found[0] * factor, found[1])
+
+    def _group(self, weights: syntax.Expr) -> Asked | None:
+        """The values that a public vector of 0 and 1 adds up, where it is neither all of them nor none."""
+        if not public(weights, self.model):
+            return None
+        given = np.asarray(evaluate(weights, environment(self.model)))
+        if given.ndim != 1 or not np.isin(given.astype(float), (0, 1)).all() or len(set(given.tolist())) < 2:
+            return None
+        return Fraction(1), tuple(np.flatnonzero(given.astype(float)).tolist())
+
+
+def labels(block: judged.FrequencyBlock) -> list[str]:
+    """The values as they are written."""
+    if block.lower is None or block.step is None:
+        return list(block.listed)
+    return [show(block.lower + i * block.step) for i in range(block.values)]
 
 
 def _two(power: syntax.Expr) -> bool:

@@ -71,6 +71,9 @@ NAMED = {"inner": "  intermediate h\n", "background": "background:\n  h = histog
         (spec(values="{1, 5, 10}"), k_rr(20, 3, 1)),
         (spec(values="1..100", line="O is 6-LDP wrt word"), k_rr(20, 100, 6)),
         (spec(options="  noise family table\n"), k_rr(20, 4, 1)),
+        (spec(loss="E[ (O - histogram(word)[2])^2 ]"), k_rr(20, 2, 1) / 2),
+        (spec(loss="worst[ (O - h[2] / 20)^2 ]", **NAMED), k_rr(20, 2, 1) / 800),
+        (spec(loss="3 * E[ |[0, 1, 1, 0] @ h - O|^2 ]", **NAMED), 3 * k_rr(20, 2, 1) / 2),
         (spec(options="  noise at word\n"), k_rr(20, 4, 1)),
     ],
 )
@@ -103,6 +106,8 @@ REFUSED = [
     (spec(trust="secure_sum", line="O is 1-DP wrt word, replacing one p"), "PS0501", "under `trust secure_sum`"),
     (spec(loss="E[ ||O - histogram(word)||_1 ]"), "PS0502", "the squared error of all counts"),
     (spec(loss="worst[ (O[1] - h[1])^2 ]", **NAMED), "PS0502", "the squared error of all counts"),
+    (spec(loss="E[ (O - [0, 1, 2, 0] @ h)^2 ]", **NAMED), "PS0502", "the squared error of all counts"),
+    (spec(loss="E[ (O - [1, 1, 1, 1] @ h)^2 ]", **NAMED), "PS0502", "the squared error of all counts"),
     (spec(loss="E[ ||O - 0 * histogram(word)||^2 ]"), "PS0502", "the squared error of all counts"),
     (spec(options="  noise family laplace\n"), "PS0501", "noise family laplace"),
     (spec(values="{car}"), "PS0501", "from 2 to"),
@@ -138,7 +143,7 @@ def test_accuracy_that_cannot_be_met_is_told():
 
 def frequencies(values, subset, chance, count=1):
     one = Fraction(1)
-    block = FrequencyBlock("x", "O", "p", count, values, (), one, one, one, one, "O", "worst", ())
+    block = FrequencyBlock("x", "O", "p", count, values, (), one, one, None, one, one, "O", "worst", ())
     return Sets(block, subset, chance)
 
 
@@ -250,6 +255,27 @@ def test_each_may_have_an_epsilon_of_its_own():
     with pytest.raises(PrivspecError):  # a set of another size than that party sends
         combine(plan, [other, *messages[2:], messages[0]])
     assert "by its own epsilon (3 of them)" in Plan(plan).explain("auditor", "md")
+
+
+def test_one_count_is_a_yes_or_no():
+    """Binary randomised response of whether the value is counted: the law, the messages and the pages."""
+    plan = solved_text(spec(loss="E[ (O - [0, 1, 1, 0] @ histogram(word))^2 ]", count=50))
+    held = ["car"] * 20 + ["bus"] * 15 + ["train"] * 10 + ["foot"] * 5
+    drawn = simulate(plan, 3000, 4, base={"word": held}, approximate=True)
+    assert drawn.shape == (3000, 1)
+    off = drawn[:, 0] - 25
+    assert abs(off.mean()) < 5.5 * off.std() / np.sqrt(3000)
+    assert off.var() == pytest.approx(plan["loss"]["value"], rel=0.15)
+    release = run(plan, {"word": held}, randomness=SimulationRandomness(1))
+    assert release.values["O"].shape == release.deviations["O"].shape == ()
+    assert release.deviations["O"] == pytest.approx(np.sqrt(plan["loss"]["value"]), rel=1e-6)
+    messages = [
+        run(plan, {"word": [held[p]]}, party=str(p + 1), randomness=SimulationRandomness(p)).to_json()
+        for p in range(50)
+    ]
+    assert combine(plan, messages).values["O"].shape == ()
+    for reader, words in (("public", "The published count is typically off by"), ("auditor", "sends yes or no")):
+        assert words in Plan(plan).explain(reader, "md")
 
 
 def test_two_questions_share_a_line(tmp_path, capsys):

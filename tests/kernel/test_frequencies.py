@@ -40,7 +40,7 @@ def text(count=7, values="1..5", loss="E[ ||O - histogram(word)||^2 ]", more="",
 
 def block(values, count=1):
     one = Fraction(1)
-    return FrequencyBlock("x", "O", "p", count, values, (), one, one, one, one, "O", "worst", ())
+    return FrequencyBlock("x", "O", "p", count, values, (), one, one, None, one, one, "O", "worst", ())
 
 
 def with_ratio(values, subset, ratio):
@@ -169,6 +169,11 @@ def test_forged_plans_are_refused():
         ((*at, "scale"), "0", "weighs errors by nothing"),
         ((*at, "listed"), ["a", "b", "c", "d", "e"], "neither words nor numbers"),
         ((*at, "step"), "-1", "neither words nor numbers"),
+        ((*at, "group"), [0], ""),
+        ((*at, "group"), [], "counts no values together"),
+        ((*at, "group"), [1, 1], "counts no values together"),
+        ((*at, "group"), [0, 1, 2, 3, 4], "counts no values together"),
+        ((*at, "group"), [0, 7], "counts no values together"),
         ((*at, "source"), "other", "about other data"),
         (asked, "1", "is not what the problem"),
         (("problem", "trust", "kind"), "curator", "other trust"),

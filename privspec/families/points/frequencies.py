@@ -111,12 +111,12 @@ def best_of_all(system: System, limits: tuple[Fraction, ...] | None = None) -> F
 def best(block: FrequencyBlock, epsilon: Fraction) -> Sets:
     """The sets that tell most at an epsilon; the chance of the own value is rounded down."""
     ratio = exp_down(epsilon)
-    return reports(block, best_subset(block.values, ratio), ratio)
+    return reports(block, best_subset(block.told, ratio), ratio)
 
 
 def reports(block: FrequencyBlock, subset: int, ratio: Fraction) -> Sets:
     """Sets of a size that are at most `ratio` times as likely at a value that they hold as at another."""
-    exact = subset * ratio / (subset * ratio + block.values - subset)
+    exact = subset * ratio / (subset * ratio + block.told - subset)
     return Sets(block, subset, Fraction(int(exact * 2**BITS), 2**BITS))
 
 
@@ -141,7 +141,7 @@ def _alternatives(system: System, found: Frequencies) -> Iterator[dict[str, Any]
         yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
         return
     block, epsilon = system.block, float(system.epsilon)
-    k, whole = block.values, float(block.weight * block.scale**2 * block.count)
+    k = block.told
     reached: list[tuple[str, float]] = []
     if found.kinds[0].subset > 1:
         single = reports(block, 1, exp_down(system.epsilon))
@@ -153,9 +153,11 @@ def _alternatives(system: System, found: Frequencies) -> Iterator[dict[str, Any]
         ("unary encoding, every bit flipped alike (RAPPOR)", half, 1 - half),
     ):
         if p > q:
-            reached.append((name, whole * (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2))
-    # 0 and 1 for each value: two of them change by one; the sum of all is known
-    reached.append(("Laplace noise on every person's counts", whole * (k - 1) * 8 / epsilon**2))
+            each = (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2
+            reached.append((name, float(block.summed(Fraction(each)))))
+    # 0 and 1 for each value: two of them change by one, or one tells the other; the sum of all is known
+    noise = Fraction(8 * (k - 1) if k > 2 else 4) / system.epsilon**2
+    reached.append(("Laplace noise on every person's counts", float(block.summed(noise))))
     for name, loss in reached:
         lines = all(one.bound * block.weight >= Fraction(loss) * one.weight for one in block.accuracy)
         reason = "meets every line of the spec" if lines else "misses a line of accuracy"
@@ -225,7 +227,7 @@ def _promised(line: Requirement, number: int, epsilon: Fraction) -> dict[str, An
 
 def name_of(found: Sets) -> str:
     """The mechanism in the field's words."""
-    k, size = found.block.values, found.subset
+    k, size = found.block.told, found.subset
     if size == 1:
         return "randomised response" if k == 2 else "k-randomised response"
     return f"subset selection, {size} of {k} values"

@@ -122,7 +122,7 @@ def _least(many: int, size: int, count: int, words: DrawWords) -> Places:
 
 def supports(found: Sets, places: Places, words: DrawWords, randomness: Randomness | None) -> Places:
     """How many sets hold each value (k,), of one set of each person."""
-    k = found.block.values
+    k = found.block.told
     kept = own_kept(found, len(places), words, randomness)
     total: Places = np.bincount(places[kept], minlength=k)
     for with_own in (True, False):
@@ -148,12 +148,16 @@ def estimates(found: Sets, total: Places) -> NDArray[np.float64]:
 def released(found: Frequencies, values: NDArray[np.float64]) -> Drawn:
     """The estimates with the value that each is of, and its standard error at these estimates themselves."""
     block, name = found.block, found.block.output
+    if block.group is not None:
+        values = values[:1]
     share = np.clip(values / float(block.scale * block.count), 0, 1)
-    variance = np.zeros(block.values)
+    variance = np.zeros(len(values))
     for kind in found.kinds:
         own, other = map(float, kind.variances())
         variance += kind.block.count * (share * own + (1 - share) * other)
     errors = float(block.scale) * np.sqrt(variance)
+    if block.group is not None:
+        return Drawn({name: values[0]}, deviations={name: errors[0]})
     return Drawn({name: values}, labels={name: {block.source: labels(block)}}, deviations={name: errors})
 
 
@@ -179,7 +183,10 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> Places:
         source = located(block.source, given_for(block.source, data))
         declared = Declared(block.source, (block.count,), block.party)
-        return read_places(atom_of(block), declared, source, circumstances).astype(np.int64)
+        places = read_places(atom_of(block), declared, source, circumstances)
+        if block.group is None:
+            return places.astype(np.int64)
+        return (~np.isin(places, block.group)).astype(np.int64)  # those of the group first
 
     @property
     def nothing(self) -> Places:
@@ -202,7 +209,7 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     @property
     def _packed(self) -> bool:
         block, (kind,) = self.executed.block, self.executed.kinds
-        return 2 * -(-block.values // 8) < kind.subset * (len(str(block.values)) + 1)
+        return 2 * -(-block.told // 8) < kind.subset * (len(str(block.told)) + 1)
 
     def said(self, own: Any, randomness: Randomness) -> NDArray[Any]:
         held = supports(self.executed.kinds[0], own.content, randomness.words, randomness)
@@ -212,7 +219,7 @@ class HistogramMechanism(Reports[Frequencies, Places]):
 
     def heard(self, said: Sequence[Any]) -> Places:
         """The places of a set, from 0."""
-        values = self.executed.block.values
+        values = self.executed.block.told
         if not self._packed:
             return np.array([int(str(one)) - 1 for one in said], dtype=np.int64)
         (text,) = said
@@ -224,11 +231,11 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     def possible(self, report: Places) -> bool:
         """Whether these are the places of a set of the size of all."""
         fits = len(set(report.tolist())) == len(report) == self.executed.kinds[0].subset
-        return bool(fits and report.min() >= 0 and report.max() < self.executed.block.values)
+        return bool(fits and report.min() >= 0 and report.max() < self.executed.block.told)
 
     def combined(self, reports: Sequence[Places]) -> Drawn:
         found = self.executed
-        totals = np.zeros((len(found.kinds), found.block.values), dtype=np.int64)
+        totals = np.zeros((len(found.kinds), found.block.told), dtype=np.int64)
         for kind, report in zip(found.of or (0,) * len(reports), reports, strict=True):
             totals[kind, report] += 1
         values = sum(estimates(kind, total) for kind, total in zip(found.kinds, totals, strict=True))
@@ -244,16 +251,19 @@ class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
     def size(self) -> int:
         """In draws of single noise numbers, which take a thousand times as long as a place of many sets."""
         block = self.mechanism.executed.block
-        return max(block.values, block.values * len(self.content) // 1000)
+        return max(block.told, block.told * len(self.content) // 1000)
 
     def numbers(self, randomness: Randomness) -> NDArray[np.float64]:
         """The estimates of one release."""
-        return self._estimated(randomness.words, randomness)
+        return self._shown(self._estimated(randomness.words, randomness))
+
+    def _shown(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values if self.mechanism.executed.block.group is None else values[:1]
 
     def _estimated(self, words: DrawWords, randomness: Randomness | None) -> NDArray[np.float64]:
         found = self.mechanism.executed
         of = None if found.of is None else np.array(found.of)
-        values = np.zeros(found.block.values)
+        values = np.zeros(found.block.told)
         for number, kind in enumerate(found.kinds):
             places = self.content if of is None else self.content[of == number]
             values += estimates(kind, supports(kind, places, words, randomness))
@@ -265,10 +275,10 @@ class HistogramSecret(BlockSecret[HistogramMechanism, Places]):
         def words(count: int) -> NDArray[np.uint64]:
             return generator.integers(0, WORD, count, dtype=np.uint64, endpoint=False)
 
-        return np.array([self._estimated(words, None) for _ in range(asked.repetitions)])
+        return np.array([self._shown(self._estimated(words, None)) for _ in range(asked.repetitions)])
 
     def draw(self, randomness: Randomness) -> Drawn:
-        return released(self.mechanism.executed, self.numbers(randomness))
+        return released(self.mechanism.executed, self._estimated(randomness.words, randomness))
 
 
 HistogramMechanism.SECRET = HistogramSecret
