@@ -35,6 +35,8 @@ LISTED = 6
 """Values of a group that are named."""
 Group: TypeAlias = "tuple[int, ...] | None"
 Asked: TypeAlias = "tuple[Fraction, Group]"
+PLAIN: Asked = (Fraction(1), None)
+"""The histogram itself."""
 COUNTED = (FiniteSet, IntegerRange, Grid)
 """Domains whose values a histogram counts."""
 
@@ -239,13 +241,13 @@ class ErrorReader:
             case syntax.Name(id=name) if name in self.model.nodes:
                 definition = self.model.nodes[name].definition
                 return None if definition is None else self.asked(definition)
-            case syntax.Index(base=base, indices=(place,)) if self.asked(base) == (1, None):
+            case syntax.Index(base=base, indices=(place,)) if self.asked(base) == PLAIN:
                 at = public_number(place, self.model)
                 whole = (
                     at.denominator == 1 and 1 <= at <= (self.source.domain.size or 0) if self.source.domain else False
                 )
                 return (Fraction(1), (int(at) - 1,)) if whole else None
-            case syntax.Binary(op="@", left=left, right=right) if self.asked(right) == (1, None):
+            case syntax.Binary(op="@", left=left, right=right) if self.asked(right) == PLAIN:
                 return self._group(left)
             case syntax.Binary(op="*" | "/" as op, left=left, right=right) if public(right, self.model):
                 found, factor = self.asked(left), public_number(right, self.model)
