@@ -31,6 +31,8 @@ WIDE = Fraction(1, 2**18)
 """Share of its scale up to which the step of a lattice moves no figure by more than 2^-37 of it."""
 MOST, STEPS, PRECISION = 64, 64, 2**16
 """Noises in one error, steps of the lattice that one of them is multiplied by, and binary digits of partial sums."""
+NEAR_NORMAL, TRIED = Fraction(14, 25), 32
+"""The constant of Berry and Esseen for noises of any laws (Shevtsova 2010); Chernoff's bounds that are tried."""
 APART = Fraction(1, 2**70)
 """Shares by which equal scales are set apart."""
 Noises = list[tuple[Fraction, Fraction]]
@@ -200,15 +202,33 @@ def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction,
 
 
 def laplace_tail(own: Noises, grid: Fraction, tail: Fraction) -> Fraction:
-    """At least the size beyond which a sum of Laplace noises lies with so small a probability.
-
-    Raises: Refused where none is known.
-    """
+    """At least the size beyond which a sum of Laplace noises lies with so small a probability."""
     if len(own) < 2:
         return max((c * grid * _steps(grid / b, tail) for c, b in own), default=NONE)
-    if any(grid > WIDE * b for _, b in own):
-        raise Refused("no tail is known of several Laplace noises on a coarse lattice")
+    if len(own) > MOST or any(grid > WIDE * b for _, b in own):
+        return _of_many(own, grid, tail)
     return _tail([c * b for c, b in own], tail)
+
+
+def _of_many(own: Noises, grid: Fraction, tail: Fraction) -> Fraction:
+    """The same by moments, the less of two: Berry and Esseen's (a distance to the normal law), and Chernoff's."""
+    with ctx.workprec(2 * BITS):
+        parts = [(ball(c * grid), (-ball(grid / b)).exp(), many) for (c, b), many in _alike(own).items()]
+        square = sum((many * x**2 * 2 * a / (1 - a) ** 2 for x, a, many in parts), arb(0))
+        cube = sum(
+            (many * x**3 * 2 * a * (1 + 4 * a + a * a) / ((1 + a) * (1 - a) ** 3) for x, a, many in parts), arb(0)
+        )
+        found, most = [], min((-a.log() / x for x, a, _ in parts), key=float)
+        left = ball(tail) - 2 * ball(NEAR_NORMAL) * cube / square ** arb("1.5")
+        if left > 0:
+            found.append((2 * square).sqrt() * left.erfcinv())
+        log, best = (2 / ball(tail)).log(), (2 * (2 / ball(tail)).log() / square).sqrt()
+        for k in range(1, TRIED):
+            s = most * k / TRIED if best > most else best * (TRIED + k) / (2 * TRIED) * (most / best).min(arb(1))
+            waves = [((1 - a) ** 2 / ((1 - a * (x * s).exp()) * (1 - a / (x * s).exp())), many) for x, a, many in parts]
+            found.append((sum((many * wave.log() for wave, many in waves), arb(0)) + log) / s)
+        ends = [end(one.upper()) for one in found if one.is_finite()]
+    return min(ends)
 
 
 def _steps(rate: Fraction, tail: Fraction) -> int:

@@ -159,6 +159,21 @@ def _problem(plan: Document) -> Any:
     return plan["problem"]["blocks"][0]
 
 
+@pytest.mark.parametrize("grid", [Fraction(1), Fraction(1, 2**30)])
+@pytest.mark.parametrize("count", [65, 1000, 20_000])
+def test_tails_of_many_laplace_noises_are_upper_bounds(count: int, grid: Fraction) -> None:
+    """Near those of normal errors where they are many; never below what is drawn."""
+    dice = np.random.default_rng(count)
+    drawn = np.abs(10 * (dice.gamma(count, size=200_000) - dice.gamma(count, size=200_000)))
+    for tail in (Fraction(1, 20), Fraction(1, 1000)):
+        size = float(laplace_tail([(Fraction(1), Fraction(10))] * count, grid, tail))
+        assert np.mean(drawn > size) < tail
+        assert size < 1.45 * np.quantile(drawn, 1 - float(tail))
+    assert count < 20_000 or float(laplace_tail([(Fraction(1), Fraction(10))] * count, grid, Fraction(1, 20))) < (
+        1.1 * np.quantile(drawn, 0.95)
+    )
+
+
 FORGERIES: dict[str, tuple[Callable[[Document], None], str]] = {
     "less loss": (lambda p: p["loss"].update(value=p["loss"]["value"] * 0.99), "loss"),
     "a larger bound": (lambda p: p["loss"].update(lower_bound=p["loss"]["value"]), "loss"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from math import inf, sinh, sqrt
+from math import inf, isfinite, sinh, sqrt
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequenc
     """
     near = min(known, key=lambda c: _missed(problem, c))
     ratio = _missed(problem, near)
-    ways = tuple(_pure_relaxations(problem, epsilons, ratio))
+    ways = tuple(_pure_relaxations(problem, epsilons, ratio)) if isfinite(ratio) else ()
     budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
     # the bound on unbiased mechanisms is about their variances, and says nothing of sizes or tails
     squares = zip(problem.system.limits, problem.system.lowered.limits, strict=True)
@@ -134,7 +134,9 @@ def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequenc
             "no mechanism that solve knows meets the accuracy lines, and none is proved not to exist",
             tuple(spans.values()),
             notes=(
-                f"the nearest, {near.name}, has errors {ratio:.4g} times as large as allowed",
+                f"the nearest, {near.name}, has errors {ratio:.4g} times as large as allowed"
+                if isfinite(ratio)
+                else f"how large the errors of {near.name} may be is not known",
                 *(
                     (f"no unbiased mechanism has errors below {least.bound:.4g} times what is allowed",)
                     if plain
