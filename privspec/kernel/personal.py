@@ -17,6 +17,7 @@ from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, un
 from privspec.kernel.core.numbers import fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Case, Frame, Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.participation import Alike
 from privspec.kernel.quality.linear import LinearRules, listed
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rows import beside, laid_out, row_squares
@@ -163,9 +164,12 @@ def _moves_as_said(
 def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...]) -> list[Fraction]:
     """For each party what its units reach, as `reached` has it: those of one measure are bounded together.
 
-    Raises: Refused where units are not those of the parties in turn, each laid out.
+    Raises: Refused where units are not those of the parties in turn, each laid out or in a class of one figure.
     """
     units, count = units_of(difference, release.problem.places)
+    at, alike = release.problem.places[difference.parts[0].start]
+    if alike.counts != (1,):
+        return _by_class(release, seen, difference, each, (at, alike))
     (first, *more), _ = units[0]
     if first.shape == "cell" and not more and len(units) == 1:
         # a record of one party comes or goes in a cell of that party's table
@@ -177,6 +181,25 @@ def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple
     kinds = [f"{one.name} {one.amounts}" for one in each]
     for number, unit in enumerate(units):
         found.setdefault(kinds[number // own], []).append(unit)
+    figures = {kind: reached(release, seen, difference, NOTHING, (some, 1)) for kind, some in found.items()}
+    return [figures[kind] for kind in kinds]
+
+
+def _by_class(
+    release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...], place: tuple[int, Alike]
+) -> list[Fraction]:
+    """The same of parties in classes: those of a class have one figure."""
+    units, count = units_of(difference, release.problem.places)
+    (at, alike), of_class, found, number = place, dict[int, str](), dict[str, list[Unit]](), 0
+    kinds = [f"{one.name} {one.amounts}" for one in each]
+    if count != 1 or sum(alike.counts) != len(each):
+        raise Refused("has a line with figures for parties whose units are not told apart, one at a time")
+    for size, kind in zip(alike.counts, alike.classes, strict=True):
+        if {*kinds[number : number + size], of_class.setdefault(kind, kinds[number])} != {of_class[kind]}:
+            raise Refused("has a line with figures that parties of one class do not share")
+        number += size
+    for unit in units:
+        found.setdefault(of_class[(unit[0][0].at.start - at) // alike.length], []).append(unit)
     figures = {kind: reached(release, seen, difference, NOTHING, (some, 1)) for kind, some in found.items()}
     return [figures[kind] for kind in kinds]
 

@@ -64,6 +64,13 @@ class Partition:
             _, labels = np.unique(labels * len(values) + own, return_inverse=True)
         return cls.of_runs(np.ones(len(rows), dtype=np.int64), labels.astype(np.int64))
 
+    @classmethod
+    def of_labels(cls, labels: Sequence[object]) -> Partition:
+        """Units by what is said of each: equal ones are one class."""
+        known = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+        numbers = np.array([known[label] for label in labels], dtype=np.int64)
+        return cls.of_runs(np.ones(len(numbers), dtype=np.int64), numbers)
+
     @property
     def size(self) -> int:
         """The number of units."""
@@ -144,11 +151,9 @@ class Layout:
 
     @classmethod
     def of(cls, model: Model) -> Layout:
-        """Every large input of numbers in one class; laid out where each party has its figure, or is not by itself."""
+        """Every large input of numbers in one class, or one for each figure; laid out where units are told apart."""
         told_apart = any(
-            isinstance(r.measure, Personalised)
-            or isinstance(r.neighbours, Spaced)
-            or (model.trust.alone and _of_several(r, model.blocks))
+            isinstance(r.neighbours, Spaced) or (model.trust.alone and _of_several(r, model.blocks))
             for r in model.requirements
         )
         found, together = [], dict[str | None, list[InputBlock]]()
@@ -165,7 +170,9 @@ class Layout:
             length = block.size if laid_out else block.size // shape[0]
             partition = None if laid_out else Partition.single(shape[0])
             found.append(Share(block.name, block.index, block.start, block.stop, length, partition))
-        return cls(tuple(found))
+        figures = [(r.wrt, r.measure.each) for r in model.requirements if isinstance(r.measure, Personalised)]
+        wanted = [(name, Partition.of_labels(each)) for names, each in figures for name in names]
+        return cls(tuple(found)).finer(wanted)
 
     @classmethod
     def laid(cls, blocks: Sequence[InputBlock]) -> Layout:

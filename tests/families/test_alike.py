@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import linear_affine
 from privspec.problem.linear_lowering import Lowered, lowered
 from tests.families.specs import Array, model_of, spec
+from tests.plans import resign
 
 MU = "O is 1-GDP wrt x, replacing one entry"
 
@@ -336,6 +338,21 @@ def test_alike_parties_are_solved_once(name: str) -> None:
     for own, other in zip(found["guarantees"], plain["guarantees"], strict=True):
         for key, figure in own["achieved"].items():
             assert float(figure) == pytest.approx(float(other["achieved"][key]), rel=1e-4)
+
+
+@pytest.mark.parametrize("trust", ["nobody", "curator"])
+@pytest.mark.parametrize(("domain", "measure"), [("[0, 1]", "DP"), ("[0, 1]^3", "GDP"), ("[0, 1]^3", "DP")])
+def test_parties_of_one_figure_are_a_class(domain: str, measure: str, trust: str) -> None:
+    text = "parameters:\n  e[p] = [1, 2, 1, 1, 2, 2, 1, 1, 1, 2, 2, 2]\n" + alone(
+        domain, "sum(x)", f"O is e[p]-{measure} wrt x[p], replacing one p"
+    ).replace("trust nobody", f"trust {trust}")
+    found, plain = solved(text, 2), solved(text, 10**9)
+    assert classes(both(text)[0]) == [2]
+    assert found["loss"]["value"] == pytest.approx(plain["loss"]["value"], rel=1e-7)
+    forged = copy.deepcopy(found)
+    each = forged["problem"]["obligations"][0]["measure"]["each"]
+    each[1] = each[0]
+    assert not judge(json.dumps(resign(forged))).ok
 
 
 @pytest.mark.parametrize(

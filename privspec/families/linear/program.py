@@ -187,7 +187,8 @@ def _by_figure(requirement: Requirement, layout: Layout) -> Iterator[tuple[Requi
         own, chosen = np.array([one == measure for one in each]), np.zeros(layout.width, dtype=bool)
         for name in requirement.wrt:
             at, share = layout.places[name]
-            chosen[at : at + share.width] = np.repeat(own, share.width // len(each))
+            kinds = own if share.partition is None else own[share.partition.first]
+            chosen[at : at + share.width] = np.repeat(kinds, share.width // len(kinds))
         yield replace(requirement, measure=measure), chosen
 
 
