@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -99,22 +100,28 @@ def sampled(document: Document, most: int, seed: int) -> Iterator[Mutation]:
     dice = random.Random(seed)
     paths = [path for path, _ in places(trimmed(document)) if path and path[0] != "digest"]
     for path in dice.sample(paths, min(most, len(paths))):
-        some = list(mutations(document, path))
-        yield from dice.sample(some, min(2, len(some)))
+        some = mutations(document, path)
+        yield from ((done, place, text()) for done, place, text in dice.sample(some, min(2, len(some))))
 
 
-def mutations(document: Document, path: Path) -> Iterator[Mutation]:
-    """A leaf changed in several ways; a key or an entry removed, doubled, added."""
+def mutations(document: Document, path: Path) -> list[tuple[str, Path, Callable[[], str]]]:
+    """A leaf changed in several ways; a key or an entry removed, doubled, added: the texts are written when wanted."""
     value = get(document, path)
-    for other in others(value):
-        yield f"{value!r:.40} becomes {other!r:.40}", path, json.dumps(mutate(document, path, other))
-    yield "removed", path, json.dumps(without(document, path))
+    found: list[tuple[str, Path, Callable[[], str]]] = [
+        (f"{value!r:.40} becomes {other!r:.40}", path, _said(mutate, document, path, other)) for other in others(value)
+    ]
+    found.append(("removed", path, _said(without, document, path)))
     if isinstance(value, dict):
-        yield "a key more", (*path, "more"), json.dumps(mutate(document, (*path, "more"), 0))
+        found.append(("a key more", (*path, "more"), _said(mutate, document, (*path, "more"), 0)))
     if isinstance(value, list) and value:
-        yield "the last entry twice", path, json.dumps(mutate(document, path, [*value, value[-1]]))
+        found.append(("the last entry twice", path, _said(mutate, document, path, [*value, value[-1]])))
     if isinstance(path[-1], str):
-        yield "stands twice", path, twice(document, path)
+        found.append(("stands twice", path, partial(twice, document, path)))
+    return found
+
+
+def _said(change: Callable[..., Document], *how: Any) -> Callable[[], str]:
+    return lambda: json.dumps(change(*how))
 
 
 def trimmed(value: Any) -> Any:

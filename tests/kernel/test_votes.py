@@ -89,8 +89,9 @@ def _orders(ballots: Ballots) -> list[tuple[int, ...]]:
 def brute(rule: Rule, ballots: Ballots, change: Change, voters: int) -> Fraction | None:
     """The largest ratio over all lists of ballots of so many voters and all their neighbours."""
     law, worst = cache(lottery(rule).law), Fraction(1)
+    points = cache(lambda votes: summed(ballots, votes))
     for one, other in _neighbours(len(ballots.kinds()), change, voters):
-        for p, q in zip(law(summed(ballots, one)), law(summed(ballots, other)), strict=True):
+        for p, q in zip(law(points(one)), law(points(other)), strict=True):
             if p != q:
                 if not p or not q:
                     return None
@@ -98,9 +99,12 @@ def brute(rule: Rule, ballots: Ballots, change: Change, voters: int) -> Fraction
     return worst
 
 
+kinds_of = cache(Ballots.kinds)
+
+
 def summed(ballots: Ballots, votes: Profile) -> model.Law:
     """The points of ballots by their kinds."""
-    kinds = ballots.kinds()
+    kinds = kinds_of(ballots)
     return tuple(sum((kinds[i][a] for i in votes), Fraction(0)) for a in range(ballots.size))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
+import pickle
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -128,16 +128,22 @@ def get(document: Any, path: Path) -> Any:
 
 def mutate(document: Document, path: Path, value: Any) -> Document:
     """A signed copy that says something else at one place; a key that is not there is added."""
-    changed = copy.deepcopy(document)
+    changed = _copy(document)
     get(changed, path[:-1])[path[-1]] = value
     return resign(changed)
 
 
 def without(document: Document, path: Path) -> Document:
     """A signed copy without a key or an entry."""
-    changed = copy.deepcopy(document)
+    changed = _copy(document)
     del get(changed, path[:-1])[path[-1]]
     return resign(changed)
+
+
+def _copy(document: Document) -> Document:
+    """All of it anew, several times as fast as part by part."""
+    found: Document = pickle.loads(pickle.dumps(document))
+    return found
 
 
 def places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
