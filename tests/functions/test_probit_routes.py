@@ -6,29 +6,18 @@ import numpy as np
 import pytest
 
 from privspec.families.statistics.shapes import Site
-from privspec.functions import probit
 from privspec.functions.probit import CURVE, PAIR, SLOPE, kept_inside, probit_routes
 from privspec.model.domains import L1Ball, L2Ball
 from privspec.model.library import GRID, GRID_BITS, NormName, Records, Unit
+from tests.functions.estimates import each_estimate_once
 
 NORMS = {NormName.L1: 1, NormName.L2: 2, NormName.LINF: np.inf}
 EXACT = 2**GRID_BITS
 
 
 @pytest.fixture(scope="module", autouse=True)
-def each_estimate_once():
-    """Directions and signs are of the same weights: those of the same records in the same ball are estimated once."""
-    known, estimated = {}, probit.Result.weights
-
-    def weights(route, records):
-        key = route.within, records.shape, records.tobytes()
-        if key not in known:
-            known[key] = estimated(route, records)
-            known[key].flags.writeable = False
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probit.Result, "weights", weights)
+def estimates():
+    with each_estimate_once():
         yield
 
 
