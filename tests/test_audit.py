@@ -74,8 +74,8 @@ def test_what_keeps_its_promise_passes_and_shows_something(spec: str, least: flo
     (found,) = audit(plan, draws=4000, seed=1).findings
     assert not found.broken
     assert found.shown is not None and least < found.shown <= found.promised
-    again = audit(plan, draws=4000, seed=1).findings[0].shown if found.draws == 4000 else found.shown
-    assert again == found.shown
+    first, again = (audit(plan, draws=400, seed=1).findings[0] for _ in range(2))
+    assert again.shown == first.shown or again.draws != first.draws  # where time was short
 
 
 @dataclass
