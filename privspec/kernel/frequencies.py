@@ -7,7 +7,6 @@ from a report of each person has less error than the best size of set (noise/not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -186,7 +185,7 @@ def best_subset(values: int, ratio: Fraction) -> int:
     return max((near, min(near + 1, values - 1)), key=lambda size: information(values, size, ratio))
 
 
-def least_of_all(block: FrequencyBlock, limits: Iterable[Fraction]) -> Fraction:
+def least_of_all(block: FrequencyBlock, limits: list[Fraction]) -> Fraction:
     """The same where each party has an epsilon of its own."""
     counted = dict[Fraction, int]()
     for one in limits:
@@ -238,7 +237,7 @@ class FrequencyRules(Rules):
             derived = least_loss(block, min(some[0] for some in limits))
         else:
             whole = [some * block.count if len(some) == 1 else some for some in limits]
-            derived = least_of_all(block, map(min, zip(*whole, strict=True)))
+            derived = least_of_all(block, [min(own) for own in zip(*whole, strict=True)])
         words = [block.expression, units_of(block), block.kind]
         judge_loss(case, found.error(block.weight), derived, (AMONG,), "such estimate", words)
         lines = [(one.line, one.text, one.bound, found.error(one.weight)) for one in block.accuracy]

@@ -186,7 +186,7 @@ class HistogramDecision:
     def lower_bound(self) -> float:
         """No unbiased estimate from reports has less."""
         block, limits = self.system.block, self.system.limits
-        least = least_loss(block, self.system.epsilon) if limits is None else least_of_all(block, limits)
+        least = least_loss(block, self.system.epsilon) if limits is None else least_of_all(block, list(limits))
         return min(float_down(least), self.loss)
 
     def document(self) -> dict[str, Any]:
