@@ -14,6 +14,7 @@ from privspec.families.linear.choose import Choice
 from privspec.families.linear.family import Linear
 from privspec.families.linear.release import Candidate
 from privspec.manual import list_templates, template_text
+from tests.plans import solved_text
 
 from .cases import ENTRY, GAUSSIAN, LARGEST, PREFIX, PURE, SERIES, SQUARES
 from .specs import chosen, model_of, spec
@@ -131,9 +132,9 @@ ADDITIVE = [
 
 @pytest.mark.parametrize("template", ADDITIVE)
 def test_templates_choose_the_best_admissible(template: str) -> None:
-    model = model_of(template_text(template))
-    choice = chosen(template_text(template))
-    assert choice.chosen.loss <= min((c.loss for c in choice.others if c.admissible), default=np.inf) * (1 + 1e-6)
-    assert choice.chosen.lower_bound is not None
-    assert choice.chosen.lower_bound <= choice.chosen.loss
-    assert {site["at"] for site in choice.chosen.mechanism.sites} <= set(model.nodes)  # type: ignore[union-attr]
+    plan = solved_text(template_text(template))
+    value, bound = plan["loss"]["value"], plan["loss"]["lower_bound"]
+    others = [other["loss"] for other in plan["alternatives"] if other["admissible"]]
+    assert value <= min(others, default=np.inf) * (1 + 1e-6)
+    assert bound is not None and bound <= value
+    assert {site["at"] for site in plan["mechanism"]["sites"]} <= set(model_of(template_text(template)).nodes)
