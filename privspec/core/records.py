@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, FrozenInstanceError, asdict, astuple, field, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["MISSING", "asdict", "astuple", "dataclass", "field", "fields", "is_dataclass", "replace"]
@@ -88,7 +89,11 @@ def _init(cls: type, *, frozen: bool) -> Callable[..., None]:
             value = name if one.init else f"_default_{name}"
         elif not one.init:
             continue
-        body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+        if frozen and isinstance(slot := getattr(cls, name, None), MemberDescriptorType):
+            known[f"_set_{name}"] = slot.__set__  # straight to its place, in three quarters of the time
+            body.append(f"_set_{name}(self, {value})")
+        else:
+            body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
         if one.init:
             default = "_missing" if one.default_factory is not MISSING else f"_default_{name}"
             given = name if one.default is one.default_factory is MISSING else f"{name}={default}"
