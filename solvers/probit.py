@@ -136,6 +136,8 @@ PATIENCE, BOLD = 3, 1e-9
 choices are explained the loss falls like exp(-z^2/2), and steps by its curvature would be short for ever."""
 SHARES = (1.0, 0.25, 0.0625)
 """Shares of a Newton step that are tried until one lowers the loss."""
+ALIKE = max(len(GRADIENT_STEPS) - 1, PATIENCE)
+"""The first round after which rounds are alike: one that changes nothing of a voter would change nothing again."""
 CAUTION = 1.0
 """The least inverse step, in units of the largest curvature where a round starts."""
 RIDGE = 1e-11
@@ -218,9 +220,11 @@ def rounds(unit: Array, tolerance: float, ball: Ball, limit: int) -> tuple[Array
             lower = descend(data, point, curvature, ball, descents, SETTLED if number == 0 else descents)
             # Far from the start the curvature may be larger than it was there: then the next steps are shorter.
             failed = losses_of(seen_by(data, lower)) > losses_of(values)
-            caution[part] = np.where(failed, 4.0 * caution[part], np.maximum(floor, 0.3 * caution[part]))
+            before = caution[part]
+            caution[part] = np.where(failed, 4.0 * before, np.maximum(floor, 0.3 * before))
             points[part], unsolved = polish(data, np.where(failed[:, None], point, lower), ball, tolerance)
-            open_.append(part[unsolved])
+            moving = (points[part] != point).any(axis=1) | (caution[part] != before) | (number < ALIKE)
+            open_.append(part[unsolved & moving])
         left = np.concatenate(open_)
         steps += descents + NEWTON_STEPS
         number += 1
