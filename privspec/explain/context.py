@@ -1,6 +1,6 @@
 """What explanations need of the spec itself: its title, trust, inputs and the lines that say so.
 
-Also its loss as a sum of errors that have a name, and what they come to on a table.
+Also its loss as a sum of errors that have a name.
 """
 
 from __future__ import annotations
@@ -9,16 +9,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
-from typing import Any, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source
 from privspec.explain.document import Because, Note, SpecLine
-from privspec.explain.drawings import Part, ProbabilityTable
 from privspec.explain.quantities import Quantity, rounded
 from privspec.language import syntax
 from privspec.language.parser import parse
@@ -27,6 +23,7 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, walk
 from privspec.model.components import Whole, assembled
 from privspec.model.designs import bound_as_written, picked_as_written
+from privspec.model.graph import Model
 from privspec.model.library import library
 from privspec.model.reports import listing
 from privspec.stated import Stated, parse_exact
@@ -87,16 +84,17 @@ class LossTerm:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Formulas:
-    """The definitions of a spec by name, and the parameters that are one number."""
+    """The definitions of a spec by name, the parameters that are one number, and its model where the caller has it."""
 
     definitions: Mapping[str, syntax.Expr]
     parameters: Mapping[str, Fraction]
+    model: Model | None
 
     def to_json(self) -> dict[str, object]:
         return {"defined": sorted(self.definitions), "parameters": sorted(self.parameters)}
 
 
-def formulas(tree: syntax.Spec, parameters: Mapping[str, str]) -> Formulas:
+def formulas(tree: syntax.Spec, parameters: Mapping[str, str], model: Model | None) -> Formulas:
     """The definitions of a spec, with the values of its parameters as a plan states them."""
     found = {v.target.name: v.value for v in tree.variables if v.value is not None}
     for statement in tree.background:
@@ -107,7 +105,7 @@ def formulas(tree: syntax.Spec, parameters: Mapping[str, str]) -> Formulas:
     for name, value in parameters.items():
         with suppress(ValueError):
             numbers[name] = parse_exact(value)
-    return Formulas(found, numbers)
+    return Formulas(found, numbers, model)
 
 
 def loss_terms(loss: syntax.Expr | None, parameters: Mapping[str, Fraction]) -> tuple[LossTerm, ...]:
@@ -148,108 +146,6 @@ def _shape(body: syntax.Expr) -> tuple[Shape, Any, Any] | None:
             if isinstance(inner, syntax.Binary) and inner.op == "-":
                 return SQUARED, inner.left, inner.right
     return None
-
-
-Values: TypeAlias = NDArray[Any]
-"""A value for each row and column: (rows or 1, columns or 1), with one more axis for vectors; doubles or words."""
-
-_OPERATIONS: Mapping[str, Callable[[Values, Values], Values]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-    "^": np.power,
-}
-_ORDERS = {"1": 1.0, "2": 2.0, "inf": np.inf}
-
-
-class UnknownValueError(Exception):
-    """An expression that holds something else than arithmetic with the values of the table."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Scene:
-    """The values of a table by name, and what was chosen with it.
-
-    `numbers` are chosen numbers and public parameters, `laws` the masses of chosen laws by value, `formulas` the
-    definitions of the spec.
-    """
-
-    table: ProbabilityTable
-    numbers: Mapping[str, float]
-    laws: Mapping[str, Mapping[float, float]]
-    formulas: Formulas
-
-    def average(self, term: LossTerm) -> float | None:
-        """The average error of a term, or its largest average over the rows; None if it cannot be computed."""
-        try:
-            with np.errstate(all="ignore"):
-                errors = np.broadcast_to(self.value(term.body), self.table.shares.shape).astype(float)
-        except (UnknownValueError, ValueError, TypeError):
-            return None
-        rows = (self.table.shares * errors).sum(axis=1)
-        if not np.isfinite(rows).all():
-            return None
-        return float(rows.max()) if term.worst else self.table.mean(rows)
-
-    def value(self, expr: Any) -> Values:
-        """The value of an expression at every pair.
-
-        Raises: UnknownValueError.
-        """
-        match expr:
-            case syntax.Number(value=value):
-                return np.array([[float(value)]])
-            case syntax.Name(id=name):
-                return self._named(name)
-            case syntax.Negate(operand=inner):
-                return np.asarray(-self.value(inner))
-            case syntax.Binary(op=op) if op in _OPERATIONS:
-                left, right = self.value(expr.left), self.value(expr.right)
-                if left.ndim == right.ndim:
-                    return np.asarray(_OPERATIONS[op](left, right))
-            case syntax.Absolute(operand=inner):
-                return np.asarray(np.abs(self.value(inner)))
-            case syntax.Norm(operand=inner, order=order):
-                at = self.value(inner)
-                return np.asarray(np.linalg.norm(at, ord=_ORDERS[order], axis=2) if at.ndim == 3 else np.abs(at))
-            case syntax.Call(function="mismatch", arguments=(one, other)):
-                differs = self.value(one) != self.value(other)
-                return np.asarray(differs.any(axis=2) if differs.ndim == 3 else differs, dtype=float)
-            case syntax.Over(operator="E", body=body, given=None):
-                # a mean over a chosen law; means over the table itself stand outside of errors
-                named = [name for name in names_used(body) if name in self.laws]
-                if len(named) == 1:
-                    law = self.laws[named[0]].items()
-                    there = ((replace(self, numbers={**self.numbers, named[0]: v}), mass) for v, mass in law)
-                    return sum((mass * scene.value(body) for scene, mass in there), np.zeros((1, 1)))
-        raise UnknownValueError(type(expr).__name__)
-
-    def _named(self, name: str) -> Values:
-        table = self.table
-        if name in table.releases:
-            at = table.releases.index(name)
-            return _parts([column[at] for column in table.columns])[None, ...]
-        if name in table.of and name not in table.counted:
-            at = table.of.index(name)
-            return _parts([row[at] for row in table.rows])[:, None, ...]
-        if name in self.numbers:
-            return np.array([[self.numbers[name]]])
-        if name in self.formulas.definitions:
-            return self.value(self.formulas.definitions[name])
-        raise UnknownValueError(name)
-
-
-def _parts(parts: list[Part]) -> Values:
-    """Values (n,) or vectors (n, d), as doubles where all are numbers."""
-    width = {len(part) for part in parts}
-    if len(width) != 1:
-        raise UnknownValueError("values of several lengths")
-    try:
-        listed: Values = np.array([[float(parse_exact(scalar)) for scalar in part] for part in parts])
-    except ValueError:
-        listed = np.array(parts)
-    return listed[:, 0] if width == {1} else listed
 
 
 # --- the context of a plan ------------------------------------------------------------------------
@@ -354,7 +250,7 @@ class Context:
         return self.input_lines.get(name) or self.line(0)
 
 
-def context(plan: Stated, loss: syntax.Expr | None = None) -> Context:
+def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None = None) -> Context:
     """The context of a plan, from the syntax tree of the source that the plan carries; `loss` that of a part of it.
 
     A source that does not parse (a plan that was tampered with) gives a context without lines.
@@ -374,7 +270,7 @@ def context(plan: Stated, loss: syntax.Expr | None = None) -> Context:
     def option(kind: type[Any]) -> Any:
         return next((o for o in tree.options if isinstance(o, kind)), None)
 
-    known, trust, sites = formulas(tree, plan.spec.parameters), option(syntax.Trust), option(syntax.NoiseAt)
+    known, trust, sites = formulas(tree, plan.spec.parameters, model), option(syntax.Trust), option(syntax.NoiseAt)
     local = any(g.measure.endswith("LDP") for g in plan.guarantees)
     because: Because = at(trust) if trust else Note("trust-by-default")
     inputs, chosen = (

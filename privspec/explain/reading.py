@@ -86,7 +86,7 @@ def facts(
     design = design_of(document)
     document = inside(document)
     plan = Stated.of(document)
-    spec, solver, where = plan.spec, plan.remarks.solver, context(plan, of_part)
+    spec, solver, where = plan.spec, plan.remarks.solver, context(plan, of_part, model)
     form = block_of(document)["form"] if plan.problem.blocks else ""
     module, name = _READERS.get(form, ("additive", "additive_noise"))
     reader = getattr(import_module(f"privspec.explain.{module}"), name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privspec.core.records import dataclass, field, replace
-from privspec.explain.context import LossTerm, Scene, Shape
+from privspec.explain.context import LossTerm, Shape
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
     Block,
@@ -26,6 +26,8 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.drawings import (
+    Label,
+    Part,
     ProbabilityTable,
     RowFact,
     bound_of,
@@ -50,7 +52,10 @@ from privspec.explain.facts import (
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
 from privspec.explain.rule_comparison import comparison, rounds_fact
-from privspec.model.reports import listing
+from privspec.model.graph import Model
+from privspec.model.pointwise import Grid, Pointwise
+from privspec.model.reports import Failure, listing
+from privspec.model.values import Value, exact_array
 from privspec.stated import Mechanism, Named, Stated, parse_exact
 
 if TYPE_CHECKING:
@@ -453,10 +458,21 @@ def _errors(plan: Stated, table: ProbabilityTable, context: Context) -> Sequence
     terms, loss = context.loss_terms, plan.loss
     if len(terms) == 1 and terms[0].weight > 0 and loss is not None:
         return (_term(terms[0], loss.value / float(terms[0].weight)),)
-    scene = _scene(plan.mechanism, table, context)
-    found = [(term, scene.average(term)) for term in terms]
+    if context.formulas.model is None:
+        return ()
+    scene = _scene(context.formulas.model, plan.mechanism, table)
+    try:
+        found = [(term, _average(scene.grid(term.body), table, worst=term.worst)) for term in terms]
+    except Failure:
+        return ()
     averages = tuple(_term(term, average) for term, average in found if average is not None)
     return averages if len(averages) == len(found) else ()
+
+
+def _average(errors: Grid, table: ProbabilityTable, *, worst: bool) -> float | None:
+    """The average of errors, or their largest average over the rows; None where rows have no law."""
+    rows = (table.shares * errors.spread(*table.shares.shape).astype(float)).sum(axis=1)
+    return float(rows.max()) if worst else table.mean(rows)
 
 
 def _term(term: LossTerm, average: float) -> ErrorTerm:
@@ -465,9 +481,27 @@ def _term(term: LossTerm, average: float) -> ErrorTerm:
     return ErrorTerm(term.left, term.right, shape, term.worst, *figures)
 
 
-def _scene(mechanism: Mechanism, table: ProbabilityTable, context: Context) -> Scene:
-    """The values that errors are computed from."""
+def _scene(model: Model, mechanism: Mechanism, table: ProbabilityTable) -> Pointwise:
+    """The values that errors are computed from; those that are held as counts have none."""
+
+    def values(names: Sequence[str], labels: Sequence[Label]) -> dict[str, Sequence[Value]]:
+        return {n: [_value(one[i]) for one in labels] for i, n in enumerate(names) if n not in table.counted}
+
     chosen = {name: parse_exact(value) for name, value in mechanism.scalars.items()}
-    numbers = {name: float(value) for name, value in {**context.formulas.parameters, **chosen}.items()}
-    laws = {name: {float(v): float(p) for v, p in _numeric(law).items()} for name, law in mechanism.laws.items()}
-    return Scene(table, numbers, laws, context.formulas)
+    laws = {name: {_scalar(value): mass for value, mass in law.items()} for name, law in mechanism.laws.items()}
+    return Pointwise(model, values(table.of, table.rows), values(table.releases, table.columns), chosen, laws)
+
+
+def _value(part: Part) -> Value:
+    scalars = [_scalar(text) for text in part]
+    if len(scalars) == 1:
+        return scalars[0]
+    numbers = [one for one in scalars if isinstance(one, Fraction)]
+    return exact_array(numbers, (len(numbers),)) if len(numbers) == len(scalars) else tuple(scalars)
+
+
+def _scalar(text: str) -> Fraction | str:
+    try:
+        return parse_exact(text)
+    except ValueError:
+        return text

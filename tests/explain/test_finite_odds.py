@@ -348,7 +348,9 @@ def test_errors_are_those_of_the_table() -> None:
     document = plan("two_counts")
     rows = laws(document)
     columns = [tuple(int(v) for v in label) for label in document["mechanism"]["outputs"]]
-    for position, term in enumerate(facts(document).mechanism.errors):  # type: ignore[attr-defined]
+    errors = facts(document).mechanism.errors  # type: ignore[attr-defined]
+    assert len(errors) == 2
+    for position, term in enumerate(errors):
         exact = (
             sum(p * abs(c[position] - i) for i, row in enumerate(rows) for p, c in zip(row, columns, strict=True)) / 5
         )
