@@ -19,23 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
+from privspec.execute import sources
 from privspec.execute.data import SUFFIXES, located
 from privspec.execute.family import Roll
 from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
 from privspec.execute.reading import Coded
-from privspec.execute.sources import (
-    cell_text,
-    collect,
-    column_names,
-    is_frame,
-    is_text,
-    load_array,
-    load_frame,
-    load_json,
-    opened,
-    readable,
-    rows_of_text,
-)
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
 
@@ -191,7 +179,7 @@ def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
 
 
 def _lines(form: Form, path: Path) -> list[str]:
-    with opened(form.name, path, "an election of PrefLib") as file:
+    with sources.opened(form.name, path, "an election of PrefLib") as file:
         text = file.read().decode("utf-8-sig", errors="replace")
     return [line for raw in text.splitlines() if (line := raw.strip())]
 
@@ -269,22 +257,22 @@ def _opened(form: Form, found: Any, *, header: bool) -> pl.LazyFrame:
     if isinstance(found, Path):
         lower = found.name.lower()
         if lower.endswith(".npy"):
-            return _listed(form, load_array(form.name, found))
+            return _listed(form, sources.load_array(form.name, found))
         if not lower.endswith(".json"):
-            return _columns(form, load_frame(form.name, found, None if header else _headerless(form, found)))
-        found = load_json(form.name, found)
+            return _columns(form, sources.load_frame(form.name, found, None if header else _headerless(form, found)))
+        found = sources.load_json(form.name, found)
     if isinstance(found, Mapping) and form.name in found and not _sized_alike(found):
         found = found[form.name]
-    if is_frame(found):
-        return _columns(form, load_frame(form.name, found))
+    if sources.is_frame(found):
+        return _columns(form, sources.load_frame(form.name, found))
     return _listed(form, found)
 
 
 def _headerless(form: Form, path: Path) -> tuple[str, ...] | None:
     """The columns of a text file without a header: ballots, and counts if its first line has another cell."""
-    if not is_text(path):
+    if not sources.is_text(path):
         return None
-    first = next(rows_of_text(form.name, path), [])
+    first = next(sources.rows_of_text(form.name, path), [])
     return (GENERIC[form.most > 1], COUNT) if len(first) == 2 else (GENERIC[form.most > 1],)
 
 
@@ -297,9 +285,9 @@ def holds_ballots(form: Form, source: Any) -> bool:
             return True
         if lower.endswith((".npy", ".json")):
             return False
-        names = column_names(form.name, load_frame(form.name, found))
-    elif is_frame(found):
-        names = column_names(form.name, load_frame(form.name, found))
+        names = sources.column_names(form.name, sources.load_frame(form.name, found))
+    elif sources.is_frame(found):
+        names = sources.column_names(form.name, sources.load_frame(form.name, found))
     else:
         return False
     return any(name in GENERIC and name != form.name for name in names) or {form.name, COUNT} <= set(names)
@@ -315,7 +303,7 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
     """The columns of a table that matter, under the names used here."""
     import polars as pl
 
-    schema = dict(zip(column_names(form.name, frame), frame.collect_schema().dtypes(), strict=True))
+    schema = dict(zip(sources.column_names(form.name, frame), frame.collect_schema().dtypes(), strict=True))
     stripped = {name.strip(): name for name in schema}
     wanted = (form.name, *(GENERIC if form.most == 1 else reversed(GENERIC)))
     title = next((name for name in wanted if name in stripped and name not in (COUNT, form.party)), None)
@@ -332,9 +320,9 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
     kind = schema[column]
     listed = isinstance(kind, pl.List | pl.Array)
     if isinstance(kind, pl.List | pl.Array):
-        readable(form.name, pl.LazyFrame(schema={column: kind.inner}), [column])
+        sources.readable(form.name, pl.LazyFrame(schema={column: kind.inner}), [column])
     # a column of another kind holds no ballots, whatever is in it
-    readable(form.name, frame, plain if listed else [column, *plain])
+    sources.readable(form.name, frame, plain if listed else [column, *plain])
     if COUNT in stripped:
         chosen.append(pl.col(stripped[COUNT]).alias(COUNT))
     if form.party is not None and form.party in stripped:
@@ -368,10 +356,12 @@ def _listed(form: Form, found: Any) -> pl.LazyFrame:
     names = list(dict.fromkeys(key for row in rows if isinstance(row, Mapping) for key in row))
     titles = [name for name in (form.name, *GENERIC) if name in names]
     if rows and titles and all(isinstance(row, Mapping) for row in rows):
-        return _columns(form, load_frame(form.name, {str(key): [row.get(key) for row in rows] for key in names}))
+        return _columns(
+            form, sources.load_frame(form.name, {str(key): [row.get(key) for row in rows] for key in names})
+        )
     if rows and not titles and all(isinstance(row, Mapping) for row in rows):
-        return _columns(form, load_frame(form.name, {str(key): [] for key in names}))
-    texts = [cell_text(row.get(titles[0]) if titles and isinstance(row, Mapping) else row) for row in rows]
+        return _columns(form, sources.load_frame(form.name, {str(key): [] for key in names}))
+    texts = [sources.cell_text(row.get(titles[0]) if titles and isinstance(row, Mapping) else row) for row in rows]
     return pl.DataFrame({BALLOT: texts}, schema={BALLOT: pl.String}).lazy()
 
 
@@ -428,7 +418,7 @@ def read_ballots(
 
     keeper = keeper or Keeper()
     frame, find = open_ballots(form, source, header=header)
-    names = column_names(form.name, frame)
+    names = sources.column_names(form.name, frame)
     frame = frame.with_row_index(_ROW)
     if roll is not None and PARTY not in names:
         _refuse_unnamed(form)
@@ -442,7 +432,7 @@ def read_ballots(
     if roll is not None:
         frame, names = _counted(form, frame, roll, counts=COUNT in names), [*names, COUNT]
     many = pl.col(COUNT).sum() if COUNT in names else pl.len().cast(pl.Int64)
-    grouped = collect(
+    grouped = sources.collect(
         form.name, frame.group_by(BALLOT).agg(many.alias(COUNT), pl.col(_ROW).min(), pl.len().alias(_ROWS))
     )
     counts = grouped[COUNT].to_numpy().astype(np.int64)
@@ -474,7 +464,7 @@ def _counted(form: Form, frame: pl.LazyFrame, roll: Roll, *, counts: bool) -> pl
     """With a count of 0 for the ballots of those who may not take part."""
     import polars as pl
 
-    rows = collect(form.name, frame)
+    rows = sources.collect(form.name, frame)
     count = pl.col(COUNT) if counts else pl.lit(1, dtype=pl.Int64)
     return rows.with_columns(pl.when(roll(rows[PARTY])).then(count).otherwise(0).alias(COUNT)).lazy()
 
@@ -498,7 +488,7 @@ def _with_counts(form: Form, frame: pl.LazyFrame, keeper: Keeper, *, least_one: 
     number = plain.cast(pl.Float64, strict=False)
     most = 1 if least_one else MOST_OF_A_KIND
     whole = ((number >= 0) & (number <= MOST_OF_A_KIND) & (number == number.floor())).fill_null(value=False)
-    wrong, rows = collect(form.name, frame.select((~whole).sum().alias(COUNT), pl.len())).row(0)
+    wrong, rows = sources.collect(form.name, frame.select((~whole).sum().alias(COUNT), pl.len())).row(0)
     if wrong:
         keeper.remark(form.name, f"{wrong:,} of {rows:,} counts are no whole numbers from 0, and count as 0")
     held = pl.when(whole).then(number).otherwise(0.0).cast(pl.Int64).clip(0, most)
@@ -509,7 +499,7 @@ def _one_each(form: Form, frame: pl.LazyFrame, keeper: Keeper) -> pl.LazyFrame:
     """The first row of each voter: privacy is about one ballot of each."""
     import polars as pl
 
-    different, rows = collect(form.name, frame.select(pl.col(PARTY).n_unique(), pl.len().alias(_ROW))).row(0)
+    different, rows = sources.collect(form.name, frame.select(pl.col(PARTY).n_unique(), pl.len().alias(_ROW))).row(0)
     if different == rows:
         return frame
     keeper.remark(

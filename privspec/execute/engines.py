@@ -18,20 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
+from privspec.execute import warehouse
 from privspec.execute.keeper import refuse_unreadable
 from privspec.execute.sources import Folder, is_text, load_frame
 from privspec.execute.statistic import BATCH, Groups, Statistic, Told, groups_of_frame
-from privspec.execute.warehouse import (
-    OfFrame,
-    OfParquet,
-    OfTable,
-    Records,
-    RowsNeededError,
-    Select,
-    Table,
-    groups_of_rows,
-    in_spark,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +48,7 @@ def whereabouts(frame: DataFrame) -> str:
 
 
 @dataclass(frozen=True)
-class OfSpark(Records):
+class OfSpark(warehouse.Records):
     """A frame of Spark."""
 
     name: str
@@ -80,7 +70,7 @@ class OfSpark(Records):
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
         try:
             text = self._text(asked)
-        except RowsNeededError:
+        except warehouse.RowsNeededError:
             for part in self._rows(asked.columns):
                 yield from groups_of_frame(asked, load_frame(self.name, part), told)
             return
@@ -88,12 +78,12 @@ class OfSpark(Records):
             found = self.frame.sparkSession.sql(text, **{VIEW: self.frame})
             rows = found.toLocalIterator()
             while batch := list(islice(rows, BATCH)):
-                yield groups_of_rows(asked, found.columns, batch, told)
+                yield warehouse.groups_of_rows(asked, found.columns, batch, told)
 
     def _text(self, asked: Statistic) -> str:
         import sqlglot
 
-        plain = Select.of(asked, self.kinds, _HERE).on(VIEW)
+        plain = warehouse.Select.of(asked, self.kinds, _HERE).on(VIEW)
         text = str(sqlglot.transpile(plain, "duckdb", "spark")[0])
         return text.replace(f"`{VIEW}`", f"{{{VIEW}}}")
 
@@ -105,7 +95,7 @@ class OfSpark(Records):
             while batch := list(islice(rows, BATCH)):
                 yield {name: [row[i] for row in batch] for i, name in enumerate(names)}
 
-    def select(self, asked: Statistic) -> list[Select]:
+    def select(self, asked: Statistic) -> list[warehouse.Select]:
         raise UsageError.of("PS0721", "what Spark is asked is printed for a table of a database: --sql --dialect spark")
 
 
@@ -124,21 +114,23 @@ def _said(name: str) -> Iterator[None]:
         refuse_unreadable(name, "a table of columns")
 
 
-def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> Records:
+def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> warehouse.Records:
     """The records of a path, a table of a database, a folder or a frame.
 
     Args: columns, the names of a text file that has no header, in their order.
     Raises: DataError (PS0803).
     """
-    if isinstance(source, Table):
-        return OfTable(name, source)
-    if in_spark(source):
+    if isinstance(source, warehouse.Table):
+        return warehouse.OfTable(name, source)
+    if warehouse.in_spark(source):
         return OfSpark(name, source)
     if isinstance(source, Path) and source.suffix.lower() == ".parquet":
         source = Folder((source,), source.parent)
     if isinstance(source, Folder):
-        return OfParquet(name, source)
-    return OfFrame(name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source))
+        return warehouse.OfParquet(name, source)
+    return warehouse.OfFrame(
+        name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source)
+    )
 
 
 @contextmanager

@@ -23,18 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError, VerificationError
 from privspec.core.records import dataclass
-from privspec.execute.budget import (
-    EpsilonLimit,
-    Limit,
-    MixedError,
-    Spend,
-    Unit,
-    limit_from_json,
-    names_of,
-    own_limit,
-    parse_limit,
-    spend_of_guarantee,
-)
+from privspec.execute import budget
 from privspec.execute.family import exposure_of
 from privspec.execute.receipts import (
     AlteredError,
@@ -101,9 +90,9 @@ MARK_DIGITS = 32
 class Account:
     """A unit of privacy with its limit (None: none set) and what was spent on it, in order."""
 
-    unit: Unit
-    limit: Limit | None
-    spends: tuple[Spend, ...]
+    unit: budget.Unit
+    limit: budget.Limit | None
+    spends: tuple[budget.Spend, ...]
 
     def describe(self) -> str:
         """In one line: "wrt x, replacing one entry: spent mu=0.24 of mu=0.24 in 1 release"."""
@@ -112,7 +101,7 @@ class Account:
             return f"{self.unit.describe()}: no limit set, {count}"
         try:
             spent = self.limit.spent(self.spends) if self.spends else "nothing"
-        except MixedError:
+        except budget.MixedError:
             spent = "amounts of different kinds"
         return f"{self.unit.describe()}: spent {spent} of {self.limit.describe()} in {count}"
 
@@ -122,7 +111,7 @@ class LedgerState:
     """What the events add up to. `head`, the last digest: a copy kept elsewhere shows a cut-off end."""
 
     accounts: tuple[Account, ...]
-    waiting: Limit | None
+    waiting: budget.Limit | None
     events: tuple[Event, ...]
 
     @property
@@ -178,7 +167,7 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
     Args: limits, as `parse_limit` reads them.
     Raises: UsageError (PS1002 not a budget, PS1007 the ledger exists), VerificationError (PS1005).
     """
-    parsed = [parse_limit(text) for text in limits]
+    parsed = [budget.parse_limit(text) for text in limits]
     if not parsed:
         raise UsageError.of("PS1002", "a ledger needs a budget", help="give --limit 'epsilon=2 delta=1e-6'")
     if change and look(path) is None:
@@ -286,12 +275,12 @@ def debit(
         (PS1005).
     """
     spends, rounds = spends_of_plan(plan, model), exposure_of(plan).rounds
-    budgets = {unit: own_limit(spend) for unit, spend in spends.items()}
+    budgets = {unit: budget.own_limit(spend) for unit, spend in spends.items()}
     if rounds is not None:
-        budgets = dict.fromkeys(spends, EpsilonLimit(rounds.budget))
+        budgets = dict.fromkeys(spends, budget.EpsilonLimit(rounds.budget))
         share = rounds.each if counted is None else rounds.budget
         # a rule may spend a little less than its share: what is promised is the share
-        spends = {unit: Spend(pure=max(share, spend.pure or share)) for unit, spend in spends.items()}
+        spends = {unit: budget.Spend(pure=max(share, spend.pure or share)) for unit, spend in spends.items()}
     if not new and look(path) is None:
         raise no_budget(path)
     with _transaction(path) as database:
@@ -354,7 +343,9 @@ def _bounded_by_nothing(path: Path) -> BudgetError:
     )
 
 
-def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: Mapping[str, Any] | None) -> None:
+def _check(
+    state: LedgerState, spends: Mapping[budget.Unit, budget.Spend], path: Path, plan: Mapping[str, Any] | None
+) -> None:
     """Every unit of the last debit stays within its limit."""
     accounts = {a.unit: a for a in state.accounts}
     for unit in spends:
@@ -363,7 +354,7 @@ def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: M
             raise BudgetError(_uncovered(state, unit, path))
         try:
             allowed = account.limit.allows(account.spends)
-        except MixedError as error:
+        except budget.MixedError as error:
             raise BudgetError.of(
                 "PS1003",
                 f"the limit {account.limit.describe()} cannot account for this release",
@@ -375,7 +366,7 @@ def _check(state: LedgerState, spends: Mapping[Unit, Spend], path: Path, plan: M
             raise BudgetError(_exhausted(before, spends[unit], path, refusal_notes(state.events, plan)))
 
 
-def _uncovered(state: LedgerState, unit: Unit, path: Path) -> Diagnostic:
+def _uncovered(state: LedgerState, unit: budget.Unit, path: Path) -> Diagnostic:
     covered = "; ".join(a.unit.describe() for a in state.accounts if a.limit is not None)
     return Diagnostic(
         "PS1003",
@@ -388,14 +379,14 @@ def _uncovered(state: LedgerState, unit: Unit, path: Path) -> Diagnostic:
     )
 
 
-def _exhausted(account: Account, spend: Spend, path: Path, why: tuple[str, ...]) -> Diagnostic:
+def _exhausted(account: Account, spend: budget.Spend, path: Path, why: tuple[str, ...]) -> Diagnostic:
     assert account.limit is not None
     return Diagnostic(
         "PS1001",
         "the budget of this data set does not allow this release",
         notes=(
             account.describe(),
-            f"this release would cost {own_limit(spend).describe()}",
+            f"this release would cost {budget.own_limit(spend).describe()}",
             "nothing was drawn and nothing was spent",
             *why,
         ),
@@ -408,7 +399,7 @@ def _creation() -> dict[str, Any]:
     return {"kind": "create", "format": FORMAT, "identity": secrets.token_hex(16)}
 
 
-def _limit_event(limit: Limit, unit: Unit | None, why: str) -> dict[str, Any]:
+def _limit_event(limit: budget.Limit, unit: budget.Unit | None, why: str) -> dict[str, Any]:
     return {
         "kind": "limit",
         "unit": None if unit is None else unit.to_json(),
@@ -417,8 +408,8 @@ def _limit_event(limit: Limit, unit: Unit | None, why: str) -> dict[str, Any]:
     }
 
 
-def _spends(event: Event) -> dict[Unit, Spend]:
-    return {Unit.from_json(u["unit"]): Spend.from_json(u["spend"]) for u in event.body["units"]}
+def _spends(event: Event) -> dict[budget.Unit, budget.Spend]:
+    return {budget.Unit.from_json(u["unit"]): budget.Spend.from_json(u["spend"]) for u in event.body["units"]}
 
 
 def _state(events: Sequence[Event]) -> LedgerState:
@@ -433,15 +424,15 @@ def _state(events: Sequence[Event]) -> LedgerState:
 
 
 def _replayed(events: Sequence[Event]) -> LedgerState:
-    limits: dict[Unit, Limit] = {}
-    spends: dict[Unit, list[Spend]] = {}
-    general: Limit | None = None
-    first: tuple[Unit, ...] = ()
+    limits: dict[budget.Unit, budget.Limit] = {}
+    spends: dict[budget.Unit, list[budget.Spend]] = {}
+    general: budget.Limit | None = None
+    first: tuple[budget.Unit, ...] = ()
     for event in events:
         if event.body["kind"] == "limit":
-            limit = limit_from_json(event.body["limit"])
+            limit = budget.limit_from_json(event.body["limit"])
             if event.body["unit"] is not None:
-                limits[Unit.from_json(event.body["unit"])] = limit
+                limits[budget.Unit.from_json(event.body["unit"])] = limit
             else:
                 general = limit
         elif event.body["kind"] == "debit":
@@ -458,9 +449,9 @@ def _replayed(events: Sequence[Event]) -> LedgerState:
     return LedgerState(accounts, general, tuple(events))
 
 
-def _has_own(events: Sequence[Event], unit: Unit) -> bool:
+def _has_own(events: Sequence[Event], unit: budget.Unit) -> bool:
     return any(
-        e.body["kind"] == "limit" and e.body["unit"] is not None and Unit.from_json(e.body["unit"]) == unit
+        e.body["kind"] == "limit" and e.body["unit"] is not None and budget.Unit.from_json(e.body["unit"]) == unit
         for e in events
     )
 
@@ -542,7 +533,7 @@ def _translated(path: Path) -> Iterator[None]:
         ) from None
 
 
-def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[Unit, Spend]:
+def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[budget.Unit, budget.Spend]:
     """What one run of a plan costs each unit: that of all outputs together, whoever sees which.
 
     For each unit it takes the guarantees that hold for everything released (`Exposure.covers`); failing that,
@@ -551,14 +542,14 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
     Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
     """
     exposure = exposure_of(plan)
-    whole: dict[Unit, list[Spend]] = {}
-    units: dict[Unit, int] = {}
+    whole: dict[budget.Unit, list[budget.Spend]] = {}
+    units: dict[budget.Unit, int] = {}
     for place, guarantee in enumerate(map(exposure.charged, plan["guarantees"])):
-        unit = Unit.of_guarantee(guarantee)
+        unit = budget.Unit.of_guarantee(guarantee)
         index = int(guarantee.get("requirement", place))
         units.setdefault(unit, index)
-        if exposure.covers(index, frozenset(names_of(guarantee["outputs"]))):
-            whole.setdefault(unit, []).append(spend_of_guarantee(guarantee))
+        if exposure.covers(index, frozenset(budget.names_of(guarantee["outputs"]))):
+            whole.setdefault(unit, []).append(budget.spend_of_guarantee(guarantee))
     for unit, index in units.items():
         joint = None if unit in whole or model is None else exposure.joint_spend(model, index)
         if joint is not None:
@@ -576,12 +567,12 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
     return {unit: _strongest(found) for unit, found in whole.items()}
 
 
-def _strongest(found: Sequence[Spend]) -> Spend:
+def _strongest(found: Sequence[budget.Spend]) -> budget.Spend:
     """Several statements about one release hold at once: the least of each kind."""
 
-    def least(get: Callable[[Spend], Fraction | None]) -> Fraction | None:
+    def least(get: Callable[[budget.Spend], Fraction | None]) -> Fraction | None:
         return min((v for s in found if (v := get(s)) is not None), default=None)
 
     pairs = [s.pair for s in found if s.pair is not None]
     pair = min(pairs, default=None)
-    return Spend(least(lambda s: s.mu), least(lambda s: s.pure), least(lambda s: s.rho), pair)
+    return budget.Spend(least(lambda s: s.mu), least(lambda s: s.pure), least(lambda s: s.rho), pair)

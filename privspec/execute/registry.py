@@ -22,24 +22,11 @@ import numpy as np
 
 from privspec.core.diagnostics import BudgetError, PrivspecError, UsageError
 from privspec.core.records import dataclass
+from privspec.execute import sources
 from privspec.execute.data import located
 from privspec.execute.ledger import LedgerState, Receipt, look
 from privspec.execute.reading import Coded, Column, coded
 from privspec.execute.receipts import UnusableError, real_path, transaction
-from privspec.execute.sources import (
-    ARROW,
-    cell_text,
-    collect,
-    files_of,
-    is_frame,
-    load_array,
-    load_frame,
-    load_json,
-    numbers_at_once,
-    place_on_disk,
-    plain_text,
-    rows_of_text,
-)
 from privspec.execute.warehouse import in_spark
 
 if TYPE_CHECKING:
@@ -179,9 +166,9 @@ def digests(name: str, source: Any) -> frozenset[bytes]:
     """
     found = []
     if isinstance(source, str | Path):
-        place = place_on_disk(source)
+        place = sources.place_on_disk(source)
         if place.is_dir():
-            return frozenset(digest for file in files_of(place) for digest in digests(name, file))
+            return frozenset(digest for file in sources.files_of(place) for digest in digests(name, file))
         found.append(_of_bytes(place))
         if place != Path(source):
             found.append(hashlib.sha256(b"database" + os.fsencode(real_path(place))).digest())
@@ -224,7 +211,7 @@ def _of_column(column: Column) -> bytes:
     if not isinstance(column, np.ndarray):
         # columns hold few different words: each is looked at once
         if not isinstance(column, Coded):
-            column = Coded.of([cell if type(cell) is str else cell_text(cell) or "" for cell in column])
+            column = Coded.of([cell if type(cell) is str else sources.cell_text(cell) or "" for cell in column])
         words, places = [cell.strip() for cell in column.cells], column.places
         try:
             found = np.array([float(word or "nan") for word in words])[places]
@@ -241,26 +228,26 @@ def _tables(name: str, source: Any) -> Iterator[Sequence[Column]]:
     """The columns of a source; of a text file with its first line and without it: it may be a header."""
     kind = source.name.lower() if isinstance(source, Path) else ""
     if kind.endswith((".csv", ".csv.gz", ".tsv")):
-        frame = plain_text(name, source) if source.stat().st_size > AT_ONCE else None
-        widths = {len(row) for row in islice(rows_of_text(name, source), 2)}
+        frame = sources.plain_text(name, source) if source.stat().st_size > AT_ONCE else None
+        widths = {len(row) for row in islice(sources.rows_of_text(name, source), 2)}
         if frame is not None and widths == {frame.width}:
             cells = [coded(column.fill_null("")) for column in frame]
             yield _upright([_below(name, column) for name, column in zip(frame.columns, cells, strict=True)])
             yield _upright([_plain_numbers(*both) for both in zip(frame, cells, strict=True)])
             return
-        rows = list(rows_of_text(name, source))
+        rows = list(sources.rows_of_text(name, source))
         yield _columns(rows)
         yield _columns(rows[1:])
-    elif kind.endswith((".parquet", *ARROW)) or is_frame(source):
+    elif kind.endswith((".parquet", *sources.ARROW)) or sources.is_frame(source):
         # days and times by their numbers: some of them are beyond every calendar
-        frame = collect(name, load_frame(name, source))
+        frame = sources.collect(name, sources.load_frame(name, source))
         plain = [c.to_physical() if c.dtype.is_temporal() else c for c in frame if not c.dtype.is_nested()]
         yield _upright([c.to_numpy() if c.dtype.is_numeric() else c.to_list() for c in plain])
     else:
         if kind.endswith(".npy"):
-            source = load_array(name, source)
+            source = sources.load_array(name, source)
         elif kind.endswith(".json"):
-            found = load_json(name, source)
+            found = sources.load_json(name, source)
             source = found.get(name) if isinstance(found, dict) else found
         elif isinstance(source, Path):
             return
@@ -287,7 +274,7 @@ def _plain_numbers(column: pl.Series, cells: Column) -> Column:
         return float("nan")
 
     try:
-        return cells if isinstance(cells, Coded) else numbers_at_once(column, blank)
+        return cells if isinstance(cells, Coded) else sources.numbers_at_once(column, blank)
     except ValueError:
         return cells
 

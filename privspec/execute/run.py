@@ -16,18 +16,8 @@ import numpy as np
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
+from privspec.execute import family
 from privspec.execute.budget import names_of
-from privspec.execute.family import (
-    Circumstances,
-    Keys,
-    Mechanism,
-    Progress,
-    Secret,
-    exposure_of,
-    joint_draw_of,
-    mechanism_of,
-    silent,
-)
 from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
 from privspec.execute.ledger import Receipt, debit, look, place_of
 from privspec.execute.receipts import Participation, adds
@@ -69,9 +59,9 @@ def run(
     randomness: Randomness | None = None,
     *,
     new_ledger: bool = False,
-    progress: Progress = silent,
+    progress: family.Progress = family.silent,
     party: str | None = None,
-    keys: Keys | None = None,
+    keys: family.Keys | None = None,
     joint_draw: Path | None = None,
     participation: Path | None = None,
     mode: int = PRIVATE,
@@ -96,9 +86,9 @@ def run(
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
     refuse_unknown_constants(plan, constants or {})
-    mechanism = mechanism_of(plan) if party is None else mechanism_of(plan).of_party(party, keys)
+    mechanism = family.mechanism_of(plan) if party is None else family.mechanism_of(plan).of_party(party, keys)
     if joint_draw is not None:
-        mechanism = joint_draw_of(plan, mechanism, digest, joint_draw, private=source.private)
+        mechanism = family.joint_draw_of(plan, mechanism, digest, joint_draw, private=source.private)
     with ExitStack() as stack:
         counted = None
         if participation is not None:
@@ -106,7 +96,7 @@ def run(
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
         public = constants or {}
-        circumstances = Circumstances(model, strict, progress, roll, header, keeper or Keeper(), public, source)
+        circumstances = family.Circumstances(model, strict, progress, roll, header, keeper or Keeper(), public, source)
         secret = mechanism.read(inputs, circumstances)
         path = place_of(inputs, ledger) if source.private else None
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
@@ -154,7 +144,7 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
 
     Raises: UsageError PS0848 if the plan has none whose participants could be counted; PS0849.
     """
-    rounds = exposure_of(plan).rounds
+    rounds = family.exposure_of(plan).rounds
     one = f"adding or removing one {plan['mechanism'].get('party')}"
     why = None
     if rounds is None:
@@ -177,7 +167,7 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
 
 def round_words(plan: Mapping[str, Any], receipt: Receipt, counted: Participation | None) -> str | None:
     """Which round was paid for last: "3 of 20"; None where a plan is for one release."""
-    rounds = exposure_of(plan).rounds
+    rounds = family.exposure_of(plan).rounds
     if rounds is None:
         return None
     if counted is not None:
@@ -204,7 +194,7 @@ def _unprotected(plan: Mapping[str, Any], outputs: Sequence[str]) -> tuple[str, 
     return tuple(name for name in outputs if name in bare)
 
 
-def _prepared(release: Release, secret: Secret, data: Mapping[str, Any], strict: bool) -> Release:
+def _prepared(release: Release, secret: family.Secret, data: Mapping[str, Any], strict: bool) -> Release:
     """The same with what is known once data were read: all that can fail but the draw comes before the debit."""
     return replace(
         release,
@@ -215,7 +205,7 @@ def _prepared(release: Release, secret: Secret, data: Mapping[str, Any], strict:
     )
 
 
-def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
+def _drawn(release: Release, secret: family.Secret, randomness: Randomness) -> Release:
     """The release with what was drawn; of a simulation, without guarantees."""
     drawn = secret.draw(randomness)
     return replace(
@@ -232,7 +222,7 @@ def _drawn(release: Release, secret: Secret, randomness: Randomness) -> Release:
     )
 
 
-def with_computed(release: Release, model: Model, mechanism: Mechanism) -> Release:
+def with_computed(release: Release, model: Model, mechanism: family.Mechanism) -> Release:
     """A release with the outputs that are computed from what it gives: for those who are given all of their sources."""
     if not model.computed:
         return release
@@ -271,7 +261,7 @@ def combine(
     Raises: UsageError PS0844, DataError (PS0811, PS0842, PS0843), VerificationError.
     """
     digest = check_digest(plan)
-    mechanism = mechanism_of(plan)
+    mechanism = family.mechanism_of(plan)
     observers = observers_of(plan["guarantees"], mechanism.outputs)
     if output is not None:
         named = {f"message {place}": message for place, message in enumerate(messages, 1)}

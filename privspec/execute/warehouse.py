@@ -24,16 +24,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass
+from privspec.execute import sources
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable
-from privspec.execute.sources import (
-    IN_DATABASE,
-    Folder,
-    Unordered,
-    column_names,
-    parquet_frame,
-    refuse_kind,
-    unreadable_said,
-)
 from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_frame
 
 try:
@@ -128,7 +120,7 @@ class OfFrame(Records):
 
     @cached_property
     def names(self) -> list[str]:
-        return column_names(self.name, self.frame)
+        return sources.column_names(self.name, self.frame)
 
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
         return groups_of_frame(asked, self.frame, told)
@@ -142,7 +134,7 @@ class OfParquet(Records):
     """Files of Parquet; those whose columns are of other kinds are asked by themselves."""
 
     name: str
-    folder: Folder
+    folder: sources.Folder
 
     @cached_property
     def schemas(self) -> Mapping[Path, Mapping[str, Any]]:
@@ -151,8 +143,8 @@ class OfParquet(Records):
         with connection(self.name) as database:
             if database is not None and all(map(_asks, files)):
                 return {file: _kinds(self.name, database, _parquet([file], said(file))) for file in files}
-        with unreadable_said(self.name):
-            return {file: parquet_frame([file], said(file)).collect_schema() for file in files}
+        with sources.unreadable_said(self.name):
+            return {file: sources.parquet_frame([file], said(file)).collect_schema() for file in files}
 
     @cached_property
     def names(self) -> list[str]:
@@ -195,8 +187,8 @@ class OfParquet(Records):
                     assert database is not None
                     yield from _asked(asked, database, query.text, told)
                     continue
-                with unreadable_said(self.name):
-                    frame = parquet_frame(files, self.folder.said(files[0]))
+                with sources.unreadable_said(self.name):
+                    frame = sources.parquet_frame(files, self.folder.said(files[0]))
                 yield from groups_of_frame(asked, frame, told)
 
     def select(self, asked: Statistic) -> list[Select]:
@@ -231,7 +223,7 @@ DATABASES = (".duckdb", ".ddb")
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Unordered):
+class Table(sources.Unordered):
     """A table or view of a DuckDB database."""
 
     path: Path
@@ -259,7 +251,7 @@ class Table(Unordered):
         if table in named:
             return cls(path, *named[table])
         if not table or not table.replace("_", "").replace(".", "").replace("-", "").isalnum():
-            said = f"what stands after {IN_DATABASE} is the name of a table or view, and no query"
+            said = f"what stands after {sources.IN_DATABASE} is the name of a table or view, and no query"
             refuse("PS0802", said, help="make a view of the query in the database, and name that")
         close = get_close_matches(table, list(named), 1)
         listed = ", ".join(sorted(named)[:8])
@@ -509,7 +501,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
         raise RowsNeededError
     for one in asked.attributes:
         if not _is_text(kinds[one.name]) and _double(one.name, kinds[one.name]) is None:
-            refuse_kind(one.name, asked.name)
+            sources.refuse_kind(one.name, asked.name)
     for i, one in enumerate(asked.attributes):
         kind = kinds[one.name]
         if not one.measured:

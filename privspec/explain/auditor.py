@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from shlex import quote
 
-from privspec.explain import plots
+from privspec.explain import plots, summary
 from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.document import (
     MEANINGS,
@@ -34,15 +34,6 @@ from privspec.explain.document import (
 )
 from privspec.explain.facts import OWN_UNITS, ClaimFact, Facts
 from privspec.explain.questions import COUNTS
-from privspec.explain.summary import (
-    accuracy_tables,
-    bare_outputs,
-    bare_words,
-    computed_errors,
-    fairness_blocks,
-    overridden_words,
-    short_amounts,
-)
 from privspec.model.reports import listing
 
 _PRIVACY = Judged("privacy")
@@ -53,8 +44,8 @@ _ODDS, _LEDGER, _POST = Note("odds"), Note("ledger"), Note("post-processing")
 def auditor_page(facts: Facts) -> Document:
     """Guarantee, composition, trust, mechanism, data, assumptions, residual risk, and how to check them."""
     mechanism, judgement = facts.mechanism, facts.judgement
-    kept = tuple(proved(short_amounts(sentence), Judged("problem")) for sentence in judgement.told)
-    claims = ((name, short_amounts(text)) for name, text in judgement.claims)
+    kept = tuple(proved(summary.short_amounts(sentence), Judged("problem")) for sentence in judgement.told)
+    claims = ((name, summary.short_amounts(text)) for name, text in judgement.claims)
     derived = table(
         "Claims that were derived again for this page, without compiler and solver", "Claim | In figures", claims
     )
@@ -73,11 +64,11 @@ def auditor_page(facts: Facts) -> Document:
                 ("What no guarantee covers", exposure_blocks(facts)),
                 ("Guarantee", guarantee_blocks(facts)),
                 ("Composition over all releases", composition_blocks(facts)),
-                ("Fairness", fairness_blocks(facts)),
+                ("Fairness", summary.fairness_blocks(facts)),
                 ("Trust model", (Points(_trust(facts)),)),
                 (
                     "Mechanism and implementation",
-                    (Points(_mechanism(facts)), *mechanism.auditor_tables(facts), *accuracy_tables(facts)),
+                    (Points(_mechanism(facts)), *mechanism.auditor_tables(facts), *summary.accuracy_tables(facts)),
                 ),
                 ("Data collection and access", (Points(_data(facts)),)),
                 ("Assumptions", (Points(_assumptions(facts)),)),
@@ -101,7 +92,7 @@ def sign_blocks(facts: Facts) -> tuple[Block, ...]:
     label, error = facts.mechanism.error(facts)
     names = [f"{name} (“{words}”)" if words else name for name, words in called(facts)]
     derived = f"{len(judgement.claims)} claims: {', '.join(sorted(judgement.derived))}"
-    bare = listing(list(dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))))
+    bare = listing(list(dict.fromkeys(name for item in facts.exposures for name in summary.bare_outputs(item))))
     rows = [
         ("What is published", listing(names)),
         ("Promise", _first([fact.claim.sentence for fact in facts.claims]) or "none"),
@@ -193,7 +184,7 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
             facts.mechanism.loss_note,
             Judged("bound"),
         )
-    if words := computed_errors(facts):
+    if words := summary.computed_errors(facts):
         yield reported(f"Root mean square errors of what is computed from the noisy figures: {words}.", Note("sums"))
     if loss.standard_error is not None:
         yield tested(f"The loss was simulated; its standard error is {loss.standard_error}.", line)
@@ -253,7 +244,7 @@ def guarantee_blocks(facts: Facts) -> tuple[Block, ...]:
 
 def changed_blocks(facts: Facts) -> tuple[Block, ...]:
     """Parameters that are not as the spec's text has them; all figures are for the values given."""
-    words = overridden_words(facts)
+    words = summary.overridden_words(facts)
     said = f"Parameters were given other values than the spec's text has: {words}. All figures are for the values"
     return (Points((asserted(f"{said} given.", facts.context.trust_because),)),) if words else ()
 
@@ -264,7 +255,7 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
         return ()
     because = facts.context.trust_because
     bare = []
-    for words in dict.fromkeys(bare_words(item) for item in facts.exposures if bare_outputs(item)):
+    for words in dict.fromkeys(summary.bare_words(item) for item in facts.exposures if summary.bare_outputs(item)):
         names, _, why = words.partition(": ")
         bare.append(proved(f"Not protected: {names}. {why[:1].upper()}{why[1:]}.", because, _EXPOSURE))
     rows = (
@@ -273,7 +264,7 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
             item.fact.claim.neighbours,
             item.fact.claim.observer,
             ", ".join(item.fact.claim.outputs),
-            ", ".join(bare_outputs(item)) or "none",
+            ", ".join(summary.bare_outputs(item)) or "none",
             item.words or "none could be computed",
             *((shown.odds.pair, shown.advantage) if (shown := item.fact.shown) else ("unknown", "1")),
         )

@@ -16,43 +16,31 @@ from fractions import Fraction
 from shlex import quote
 from typing import Any
 
-from privspec.explain import plots
+from privspec.explain import document, plots
 from privspec.explain.auditor import called, changed_blocks, exposure_blocks
 from privspec.explain.claims import Claim
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
-from privspec.explain.document import (
-    Block,
-    Document,
-    Listing,
-    Picture,
-    Points,
-    Sentence,
-    assumed,
-    reported,
-    sections,
-    table,
-)
 from privspec.explain.facts import Facts, Rows
 from privspec.explain.graphs import describe_graph, graph_svg
 from privspec.explain.summary import accuracy_tables, bare_outputs, change_words, fairness_blocks
 from privspec.model.reports import listing
 
 
-def engineer_page(facts: Facts) -> Document:
+def engineer_page(facts: Facts) -> document.Document:
     """Everything one needs to judge, change and rebuild the plan."""
-    graph: tuple[Block, ...] = ()
+    graph: tuple[document.Block, ...] = ()
     if (model := facts.model) is not None:
-        picture = Picture(lambda: graph_svg(model), "The graph of the spec; the same in words below")
-        graph = picture, Listing("", describe_graph(model))
-    return Document(
+        picture = document.Picture(lambda: graph_svg(model), "The graph of the spec; the same in words below")
+        graph = picture, document.Listing("", describe_graph(model))
+    return document.Document(
         title=f"Engineering report: {facts.name}",
         subtitle=facts.title,
         reader="engineer",
         shows_basis=True,
         sections=(
-            *sections(("Result", _result(facts)), ("What no guarantee covers", exposure_blocks(facts))),
+            *document.sections(("Result", _result(facts)), ("What no guarantee covers", exposure_blocks(facts))),
             *facts.mechanism.engineer_sections(facts),
-            *sections(
+            *document.sections(
                 ("Accuracy", accuracy_tables(facts)),
                 ("Fairness", fairness_blocks(facts)),
                 ("Guarantees", _guarantees(facts)),
@@ -60,7 +48,7 @@ def engineer_page(facts: Facts) -> Document:
                 ("What binds", _binding(facts)),
                 ("Privacy against loss", (plots.frontier_plot(facts.frontier),) if facts.frontier else ()),
                 ("Execution", facts.mechanism.execution(facts)),
-                ("Assumptions", (Points(facts.assumptions),) if facts.assumptions else ()),
+                ("Assumptions", (document.Points(facts.assumptions),) if facts.assumptions else ()),
                 ("Graph", graph),
                 ("Reproduce", (_commands(facts),)),
             ),
@@ -69,7 +57,7 @@ def engineer_page(facts: Facts) -> Document:
     )
 
 
-def _result(facts: Facts) -> tuple[Block, ...]:
+def _result(facts: Facts) -> tuple[document.Block, ...]:
     loss, solver, unknown = facts.loss, facts.solver, "not stated"
     among_all = "" if facts.design is None else f" by itself; of all that could be chosen: {facts.design.verdict}"
     rows: Rows = [("Status", f"{facts.status}{among_all}"), ("Family", facts.family)]
@@ -99,12 +87,12 @@ def _result(facts: Facts) -> tuple[Block, ...]:
         ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or unknown),
         *((f"Parameter {name}", value) for name, value in facts.parameter_words),
     ]
-    gaps = tuple(assumed(gap, facts.context.trust_because) for gap in facts.gaps)
-    plan = table("The plan at a glance", "Item | Value", rows)
-    return (plan, *changed_blocks(facts), *((Points(gaps),) if gaps else ()))
+    gaps = tuple(document.assumed(gap, facts.context.trust_because) for gap in facts.gaps)
+    plan = document.table("The plan at a glance", "Item | Value", rows)
+    return (plan, *changed_blocks(facts), *((document.Points(gaps),) if gaps else ()))
 
 
-def _guarantees(facts: Facts) -> tuple[Block, ...]:
+def _guarantees(facts: Facts) -> tuple[document.Block, ...]:
     rows, found = [], []
     for number, fact in enumerate(facts.claims, start=1):
         shown, reached = fact.shown, fact.claim.achieved_parameter
@@ -119,7 +107,7 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
         for fact in facts.claims
         if (c := fact.calibration) is not None
     )
-    beside = table(
+    beside = document.table(
         "The classic calibration sqrt(2 ln(1.25/δ))/ε beside the exact one (deviations per unit of sensitivity)",
         "ε | δ | Classic | Exact | Variance ratio | δ of the classic noise | Enough",
         classic,
@@ -127,32 +115,32 @@ def _guarantees(facts: Facts) -> tuple[Block, ...]:
     )
     header = "Guarantee | Reached | Odds | Advantage at most | Spec line"
     return (
-        table("Guarantees as executed", header, rows, 3, 4),
+        document.table("Guarantees as executed", header, rows, 3, 4),
         *found,
         *(block for fact in facts.claims for block in fact.question.details()),
         *((beside,) if beside.rows else ()),
     )
 
 
-def _binding(facts: Facts) -> tuple[Block, ...]:
+def _binding(facts: Facts) -> tuple[document.Block, ...]:
     found = []
     for item in facts.binding:
         error = f" (the error by {item.error_change})" if item.error_change else ""
         verb = "lowers" if item.lowers else "raises"
         about, tail = ("about ", ", to first order") if item.about else ("", "")
         text = f"Line {item.line.number} limits the loss: {change_words(item.change)} {verb} the loss by"
-        found.append(reported(f"{text} {about}{item.loss_change}{error}{tail}.", item.line))
-    return (Points(tuple(found)),) if found else ()
+        found.append(document.reported(f"{text} {about}{item.loss_change}{error}{tail}.", item.line))
+    return (document.Points(tuple(found)),) if found else ()
 
 
-def _commands(facts: Facts) -> Listing:
+def _commands(facts: Facts) -> document.Listing:
     written = {name for name, words in facts.parameter_words if " = " in words}
     given = ((k, v) for k, v in facts.parameters if " " not in v and "[" not in v and k not in written)
     sets = "".join(f" --set {k}={quote(v)}" for k, v in given)
     spec, plan = quote(facts.spec_file), quote(facts.plan_file)
     run = "\n".join(facts.mechanism.run_commands(facts, plan))
     solve = f"privspec solve {spec}{sets} -o {plan}"
-    return Listing("", f"privspec check {spec}\n{solve}\nprivspec verify {plan}\n{run}")
+    return document.Listing("", f"privspec check {spec}\n{solve}\nprivspec verify {plan}\n{run}")
 
 
 # --- the register of deployments ------------------------------------------------------------------
@@ -231,7 +219,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     return {"url_slug": re.sub(r"[^a-z0-9]+", "_", facts.name.lower()).strip("_"), "deployment": deployment}
 
 
-def _joined(sentences: Iterable[Sentence]) -> str:
+def _joined(sentences: Iterable[document.Sentence]) -> str:
     return " ".join(sentence.text for sentence in sentences)
 
 

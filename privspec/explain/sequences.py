@@ -8,21 +8,8 @@ from math import isclose, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 from privspec.core.records import dataclass
+from privspec.explain import document
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.document import (
-    Block,
-    Judged,
-    Note,
-    Paragraph,
-    Section,
-    Sentence,
-    SpecLine,
-    asserted,
-    assumed,
-    proved,
-    sections,
-    table,
-)
 from privspec.explain.facts import AddedNoise, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
@@ -36,7 +23,7 @@ if TYPE_CHECKING:
     from privspec.explain.context import Context
     from privspec.explain.facts import Facts
 
-_NOISE, _QUILT, _WITHOUT = Note("discrete-laplace"), Note("quilt"), Judged("no model")
+_NOISE, _QUILT, _WITHOUT = document.Note("discrete-laplace"), document.Note("quilt"), document.Judged("no model")
 BY = {
     "laws": "the exact law of the answer, given each value of each entry",
     "windows": "quilts at one distance from each entry, and the exact law of the answer between them",
@@ -62,12 +49,12 @@ class SequenceFact(AddedNoise):
     steps: tuple[tuple[tuple[Quantity, ...], ...], ...]
     network: tuple[tuple[tuple[Quantity, ...], ...], ...]
     proofs: tuple[str, ...]
-    input_line: SpecLine
-    model_lines: tuple[SpecLine, ...]
+    input_line: document.SpecLine
+    model_lines: tuple[document.SpecLine, ...]
 
     exact_curve: ClassVar[str] = "the noise as executed (a bound)"
-    entry: ClassVar[Judged] = Judged("privacy")
-    loss_note: ClassVar[Note] = _QUILT
+    entry: ClassVar[document.Judged] = document.Judged("privacy")
+    loss_note: ClassVar[document.Note] = _QUILT
     compared_with: ClassVar[tuple[str, str]] = (
         "The same noise, sized in other ways",
         "Way | Loss | Meets the lines | Reason",
@@ -103,11 +90,11 @@ class SequenceFact(AddedNoise):
     # --- the pages
 
     @property
-    def _model(self) -> Sentence:
+    def _model(self) -> document.Sentence:
         text = f"This counts on a model of {self._source} that was declared and not checked"
         lines = f" ({'; '.join(line.text for line in self.model_lines)})" if self.model_lines else ""
         before = "earlier ones" if self.network else "the one before it"
-        return assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
+        return document.assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
 
     def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
         names = (one.name for one in self.sequence.released)
@@ -115,68 +102,68 @@ class SequenceFact(AddedNoise):
             (f"the published {name}", f"{self.deviation}{facts.unit(name, self.deviation.text)}") for name in names
         )
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        return (proved("The noise is what protects you.", _QUILT),)
+    def public_accuracy(self, facts: Facts) -> tuple[document.Sentence, ...]:
+        return (document.proved("The noise is what protects you.", _QUILT),)
 
-    def public_sections(self, facts: Facts) -> tuple[Section, ...]:
+    def public_sections(self, facts: Facts) -> tuple[document.Section, ...]:
         """What the odds take for granted, and what is left of them otherwise."""
         without, taking_part = self.odds_alone
         several = len(self.starts) * len(self.steps) > 1
         others = "others" if self.network else "each other one"
         law = "several laws, any of which may be the true one" if several else "one law"
         found = (
-            assumed(
+            document.assumed(
                 f"This counts on a model of the data that was declared and not checked. It states {law}: how often "
                 f"each value follows {others}. If your data do not behave like that, the odds may be worse.",
                 *self.model_lines,
             ),
-            proved(
+            document.proved(
                 f"Whatever the model: someone who knows all entries but one would wrongly accuse {without}, and "
                 f"rightly find {taking_part}. Whoever can work out one entry from others learns about it from those "
                 "too.",
                 _WITHOUT,
             ),
         )
-        return tuple(sections(("What if the model is wrong?", (Paragraph(found),))))
+        return tuple(document.sections(("What if the model is wrong?", (document.Paragraph(found),))))
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         return "the questions asked", "the model", f"how many entries there are ({count(self.length)})"
 
-    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
+    def auditor_points(self, facts: Facts) -> tuple[document.Sentence, ...]:
         step, grid = f"The answers lie on a grid of step {self.unit}", "so does the noise, and nothing is rounded"
         return (
             self._model,
             *(
-                proved(f"Line {line} is proved by {BY[by]}, for every law and pair.", _QUILT)
+                document.proved(f"Line {line} is proved by {BY[by]}, for every law and pair.", _QUILT)
                 for line, by in zip(self._lines(facts), self.proofs, strict=True)
             ),
-            proved(
+            document.proved(
                 f"Whatever the model: ε at most {self.alone} if one entry changes and no other does, at most "
                 f"{self.together} if all entries may change.",
                 _WITHOUT,
             ),
-            proved(
+            document.proved(
                 "Guarantees given a model do not add up over releases. A ledger is charged for one entry, whatever the "
                 f"model: ε {self.alone}.",
                 _QUILT,
             ),
-            proved(f"{step}; {grid}. The noise is drawn in exact arithmetic.", _NOISE),
+            document.proved(f"{step}; {grid}. The noise is drawn in exact arithmetic.", _NOISE),
             *randomness(_NOISE),
         )
 
     def _lines(self, facts: Facts) -> list[int]:
         return [fact.claim.line.number for fact in facts.claims if fact.claim.requirement in self.sequence.lines]
 
-    def in_figures(self) -> list[Block]:
+    def in_figures(self) -> list[document.Block]:
         states = self.sequence.states
-        found: list[Block] = []
+        found: list[document.Block] = []
         for number, law in enumerate(self.starts, 1):
             rows = [(state, str(chance)) for state, chance in zip(states, law, strict=True)]
-            found.append(table(f"The first entry, law {number} (assumed)", "Value | Chance", rows, 1))
+            found.append(document.table(f"The first entry, law {number} (assumed)", "Value | Chance", rows, 1))
         for number, step in enumerate(self.steps, 1):
             after = [(before, *map(str, row)) for before, row in zip(states, step, strict=True)]
             caption = f"Chances of an entry (column) after another (row), law {number} (assumed)"
-            found.append(table(caption, ("After", *states), after, *range(1, len(states) + 1)))
+            found.append(document.table(caption, ("After", *states), after, *range(1, len(states) + 1)))
         drawn = [
             (f"{place}", ", ".join(f"{p + 1} is {s}" for p, s in zip(one.parents, before, strict=True)), *map(str, row))
             for place, (one, rows) in enumerate(zip(self.sequence.network, self.network, strict=True), 1)
@@ -184,24 +171,24 @@ class SequenceFact(AddedNoise):
         ]
         if drawn:
             header = ("Entry", "If entry", *states)
-            found.append(table("Chances of an entry (assumed)", header, drawn, *range(2, len(states) + 2)))
+            found.append(document.table("Chances of an entry (assumed)", header, drawn, *range(2, len(states) + 2)))
         return found
 
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
+    def data(self, facts: Facts) -> tuple[document.Sentence, ...]:
         values = ", ".join(self.sequence.states)
         text = f"Secret input {self._source}: {count(self.length)} entries, each one of {values}."
-        return (asserted(text, self.input_line),)
+        return (document.asserted(text, self.input_line),)
 
-    def engineer_points(self, facts: Facts) -> list[Sentence]:
+    def engineer_points(self, facts: Facts) -> list[document.Sentence]:
         return [*AddedNoise.engineer_points(self, facts), self._model]
 
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
+    def execution(self, facts: Facts) -> tuple[document.Block, ...]:
         rows = [
             ("Noise", f"discrete Laplace, chance of k steps in proportion to exp(-|k| / {self.scale})"),
             ("Step", self.unit.text),
             ("Input", f"{self._source}: {count(self.length)} entries"),
         ]
-        said = proved("Whole steps are summed, whole steps of noise are added, and that is released.", _NOISE)
+        said = document.proved("Whole steps are summed, whole steps of noise are added, and that is released.", _NOISE)
         return executed(facts, rows, said)
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from privspec.core.records import dataclass, field, replace
+from privspec.explain import drawings
 from privspec.explain.context import LossTerm, Shape
 from privspec.explain.curves import EpsilonDeltaCurve, consequences, dominating
 from privspec.explain.document import (
@@ -24,21 +25,6 @@ from privspec.explain.document import (
     proved,
     reported,
     table,
-)
-from privspec.explain.drawings import (
-    Label,
-    Part,
-    ProbabilityTable,
-    RowFact,
-    bound_of,
-    common_bits,
-    curve_of,
-    neighbours,
-    reaches,
-    read_table,
-    row_facts,
-    spoken,
-    table_plots,
 )
 from privspec.explain.facts import (
     ChosenNumber,
@@ -149,7 +135,7 @@ class ErrorTerm:
 class TableFact(MechanismFact):
     """A table of probabilities; `local` is whether each person draws from it for themselves."""
 
-    table: ProbabilityTable
+    table: drawings.ProbabilityTable
     rows: Quantity
     columns: Quantity
     entries: Quantity
@@ -161,7 +147,7 @@ class TableFact(MechanismFact):
     laws: tuple[ChosenLaw, ...]
     truths: tuple[Truth, ...]
     errors: tuple[ErrorTerm, ...]
-    listed: tuple[RowFact, ...]
+    listed: tuple[drawings.RowFact, ...]
     metrics: Mapping[int, str] = field(repr=False)
     inputs: frozenset[str] = field(repr=False)
 
@@ -191,7 +177,7 @@ class TableFact(MechanismFact):
         example = [int(r) for r in pairs[-1]] if len(pairs) else [0, -1]
         if reached is not None and self._compares_rows(claim):
             bound = reached.epsilon, reached.delta
-            found = curve_of(self.table.seen(claim.outputs), pairs, bound)
+            found = drawings.curve_of(self.table.seen(claim.outputs), pairs, bound)
             example = example if found is None else [int(r) for r in pairs[found.worst]]
             claim = replace(claim, achieved=found or dominating(*bound))
         names, of = (self._named(example[0], claim), self._named(example[1], claim)), "answer"
@@ -204,8 +190,12 @@ class TableFact(MechanismFact):
     def _named(self, row: int, claim: Claim) -> str:
         """A row by the values that a claim is about: "red", or "outcome 1" where rows hold several."""
         label = self.table.rows[row]
-        parts = [(name, spoken((part,))) for name, part in zip(self.table.of, label, strict=True) if name in claim.wrt]
-        return ", ".join(map(" ".join, parts)) if len(label) > 1 and parts else spoken(label)
+        parts = [
+            (name, drawings.spoken((part,)))
+            for name, part in zip(self.table.of, label, strict=True)
+            if name in claim.wrt
+        ]
+        return ", ".join(map(" ".join, parts)) if len(label) > 1 and parts else drawings.spoken(label)
 
     def _compares_rows(self, claim: Claim) -> bool:
         """Whether a claim compares any two rows that differ in nothing but its inputs."""
@@ -214,7 +204,7 @@ class TableFact(MechanismFact):
     def _near(self, claim: Claim, rate: Fraction) -> tuple[Claim, Question]:
         """The curve is that of the least of a few distances."""
         metric = self.metrics.get(claim.line.number, "")
-        found = reaches(self.table.seen(claim.outputs), claim.wrt, metric, rate)
+        found = drawings.reaches(self.table.seen(claim.outputs), claim.wrt, metric, rate)
         steps = tuple(Step(exact(far), rounded(epsilon, 4, UP), consequences(curve)) for far, epsilon, curve in found)
         at = self.table.row_points
         plane = at is not None and at.shape[1] == 2 and len(self.table.of) == 1
@@ -222,8 +212,8 @@ class TableFact(MechanismFact):
 
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         local = self._compares_rows(claim)
-        pairs = self.table.pairs(claim.wrt) if local else neighbours(self.table, claim, unit, model)
-        return None if pairs is None else bound_of(self.table.seen(tuple(outputs)), pairs)
+        pairs = self.table.pairs(claim.wrt) if local else drawings.neighbours(self.table, claim, unit, model)
+        return None if pairs is None else drawings.bound_of(self.table.seen(tuple(outputs)), pairs)
 
     # --- the short table
 
@@ -361,7 +351,7 @@ class TableFact(MechanismFact):
         return [drawn, *self._known_as("It"), *(number.sentence() for number in self.numbers)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
-        return [*(law.table() for law in self.laws), *table_plots(self.table), *self._rounds()]
+        return [*(law.table() for law in self.laws), *drawings.table_plots(self.table), *self._rounds()]
 
     def execution(self, facts: Facts) -> tuple[Block, ...]:
         items = [
@@ -395,7 +385,7 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
     Raises: ValueError if it is not of that form.
     """
     mechanism = plan.mechanism
-    table, rounds = read_table(mechanism), mechanism.rounds
+    table, rounds = drawings.read_table(mechanism), mechanism.rounds
     return TableFact(
         family=mechanism.family,
         released=frozenset(table.releases),
@@ -406,14 +396,14 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         columns=count(len(table.columns)),
         entries=count(table.shares.size),
         zeros=count(int(np.count_nonzero(table.shares == 0))),
-        bits=count(common_bits(mechanism)),
+        bits=count(drawings.common_bits(mechanism)),
         local=context.trust == "nobody",
         recognised=plan.remarks.recognised,
         numbers=chosen_numbers(plan, context),
         laws=tuple(_law(name, masses, context) for name, masses in mechanism.laws.items()),
         truths=tuple(_truths(table, context)),
         errors=tuple(_errors(plan, table, context)),
-        listed=row_facts(table),
+        listed=drawings.row_facts(table),
         metrics=context.distances,
         inputs=frozenset(context.input_domains),
     )
@@ -439,7 +429,7 @@ def _numeric(masses: Mapping[str, Fraction]) -> dict[Fraction, Fraction]:
         return {}
 
 
-def _truths(table: ProbabilityTable, context: Context) -> Sequence[Truth]:
+def _truths(table: drawings.ProbabilityTable, context: Context) -> Sequence[Truth]:
     """For each output and the value that the loss compares it with; without such a loss, where there is but one."""
     pairs = dict.fromkeys((t.left, t.right) for t in context.loss_terms)
     if not pairs and len(table.releases) == len(table.of) == 1:
@@ -453,7 +443,7 @@ def _truths(table: ProbabilityTable, context: Context) -> Sequence[Truth]:
     return found
 
 
-def _errors(plan: Stated, table: ProbabilityTable, context: Context) -> Sequence[ErrorTerm]:
+def _errors(plan: Stated, table: drawings.ProbabilityTable, context: Context) -> Sequence[ErrorTerm]:
     """Each error of the loss with its average; none where one of them cannot be computed."""
     terms, loss = context.loss_terms, plan.loss
     if len(terms) == 1 and terms[0].weight > 0 and loss is not None:
@@ -469,7 +459,7 @@ def _errors(plan: Stated, table: ProbabilityTable, context: Context) -> Sequence
     return averages if len(averages) == len(found) else ()
 
 
-def _average(errors: Grid, table: ProbabilityTable, *, worst: bool) -> float | None:
+def _average(errors: Grid, table: drawings.ProbabilityTable, *, worst: bool) -> float | None:
     """The average of errors, or their largest average over the rows; None where rows have no law."""
     rows = (table.shares * errors.spread(*table.shares.shape).astype(float)).sum(axis=1)
     return float(rows.max()) if worst else table.mean(rows)
@@ -481,10 +471,10 @@ def _term(term: LossTerm, average: float) -> ErrorTerm:
     return ErrorTerm(term.left, term.right, shape, term.worst, *figures)
 
 
-def _scene(model: Model, mechanism: Mechanism, table: ProbabilityTable) -> Pointwise:
+def _scene(model: Model, mechanism: Mechanism, table: drawings.ProbabilityTable) -> Pointwise:
     """The values that errors are computed from; those that are held as counts have none."""
 
-    def values(names: Sequence[str], labels: Sequence[Label]) -> dict[str, Sequence[Value]]:
+    def values(names: Sequence[str], labels: Sequence[drawings.Label]) -> dict[str, Sequence[Value]]:
         return {n: [_value(one[i]) for one in labels] for i, n in enumerate(names) if n not in table.counted}
 
     chosen = {name: parse_exact(value) for name, value in mechanism.scalars.items()}
@@ -492,7 +482,7 @@ def _scene(model: Model, mechanism: Mechanism, table: ProbabilityTable) -> Point
     return Pointwise(model, values(table.of, table.rows), values(table.releases, table.columns), chosen, laws)
 
 
-def _value(part: Part) -> Value:
+def _value(part: drawings.Part) -> Value:
     scalars = [_scalar(text) for text in part]
     if len(scalars) == 1:
         return scalars[0]

@@ -15,24 +15,8 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.core.sparse import SparseMatrix, kron
 from privspec.functions.moments import MEAN, VARIANCE
+from privspec.model import domains
 from privspec.model.conditions import LEAST
-from privspec.model.domains import (
-    Anything,
-    Between,
-    FiniteSet,
-    Grid,
-    IntegerRange,
-    Numbers,
-    Power,
-    Symbols,
-    Table,
-    Tables,
-    Texts,
-    Type,
-    fits,
-    in_steps,
-    measured,
-)
 from privspec.model.library import (
     Argument,
     Arguments,
@@ -64,18 +48,18 @@ def vector(arguments: Arguments, position: int, function: str) -> int:
     Raises: FunctionError PS0207.
     """
     kind = arguments[position].type
-    if not isinstance(kind.element, Numbers | Anything) or len(kind.shape) != 1:
+    if not isinstance(kind.element, domains.Numbers | domains.Anything) or len(kind.shape) != 1:
         raise FunctionError(f"{function} takes a vector, and this is {kind.describe()}", position, code="PS0207")
     return kind.shape[0]
 
 
-def numbers(arguments: Arguments, position: int, function: str) -> Type:
+def numbers(arguments: Arguments, position: int, function: str) -> domains.Type:
     """The type of an argument that must be made of numbers.
 
     Raises: FunctionError PS0208.
     """
     kind = arguments[position].type
-    if not isinstance(kind.element, Numbers | Anything):
+    if not isinstance(kind.element, domains.Numbers | domains.Anything):
         raise FunctionError(f"{function} takes numbers, and this is {kind.describe()}", position, code="PS0208")
     return kind
 
@@ -135,7 +119,7 @@ def _map(
         if extent < least:
             raise FunctionError(f"{name} needs at least {least} entries", 0)
         told = None if labels is None or rest else lambda: labels(extent)
-        return Bound(Type((size(extent), *rest)), lambda v: apply(as_float(v)), linear=True, labels=told)
+        return Bound(domains.Type((size(extent), *rest)), lambda v: apply(as_float(v)), linear=True, labels=told)
 
     return bind
 
@@ -161,7 +145,7 @@ def _total(arguments: Arguments, name: str) -> Bound:
     rank = len(numbers(arguments, 0, name).shape)
     if not rank:
         raise FunctionError("total takes a vector or an array, and this is one number", 0, code="PS0207")
-    return Bound(Type(), lambda values: np.sum(as_float(values), axis=tuple(range(rank))), linear=True)
+    return Bound(domains.Type(), lambda values: np.sum(as_float(values), axis=tuple(range(rank))), linear=True)
 
 
 def _matrix(make: Callable[[int], Array], rows: Callable[[int], int]) -> Binder:
@@ -171,7 +155,7 @@ def _matrix(make: Callable[[int], Array], rows: Callable[[int], int]) -> Binder:
         n = _size(arguments[0], 0, f"the size of {name}")
         if rows(n) * n > ENTRIES_LIMIT:
             raise FunctionError(f"{name}({n}) would have {rows(n) * n:,} entries", 0, code="PS0225")
-        return Bound(Type((rows(n), n)), lambda: make(n), data=())
+        return Bound(domains.Type((rows(n), n)), lambda: make(n), data=())
 
     return bind
 
@@ -183,7 +167,7 @@ def _filled(value: float) -> Binder:
         shape = tuple(_size(a, i, "a size") for i, a in enumerate(arguments.positional))
         if prod(shape) > ENTRIES_LIMIT:
             raise FunctionError(f"this array would have {prod(shape):,} entries", 0, code="PS0225")
-        return Bound(Type(shape), lambda: np.full(shape, value), data=())
+        return Bound(domains.Type(shape), lambda: np.full(shape, value), data=())
 
     return bind
 
@@ -199,7 +183,7 @@ def _diagonal(arguments: Arguments, name: str) -> Bound:
         result[np.arange(n), np.arange(n)] = array
         return result
 
-    return Bound(Type((n, n)), apply, linear=True)
+    return Bound(domains.Type((n, n)), apply, linear=True)
 
 
 # --- entry by entry -------------------------------------------------------------------------------
@@ -234,7 +218,7 @@ def _fold(apply: Callable[[Any], Any], *, linear: bool) -> Binder:
             raise FunctionError(message, 0, code="PS0207")
         if kind.shape[0] == 0 and arguments[0].value is not None:
             raise FunctionError(f"{name} of nothing", 0)
-        return Bound(Type(kind.shape[1:]), apply, linear=linear)
+        return Bound(domains.Type(kind.shape[1:]), apply, linear=linear)
 
     return bind
 
@@ -259,7 +243,7 @@ def extreme(fold: Callable[..., Any]) -> Binder:
         def apply(*values: Any) -> Any:
             return fold(np.stack([np.broadcast_to(as_float(v), shape) for v in values]), axis=0)
 
-        return Bound(Type(shape), apply, data=tuple(range(len(arguments))))
+        return Bound(domains.Type(shape), apply, data=tuple(range(len(arguments))))
 
     return bind
 
@@ -267,9 +251,9 @@ def extreme(fold: Callable[..., Any]) -> Binder:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _table(arguments: Arguments, name: str) -> Tables:
+def _table(arguments: Arguments, name: str) -> domains.Tables:
     element = arguments[0].type.element
-    if not isinstance(element, Tables):
+    if not isinstance(element, domains.Tables):
         message = f"{name} takes a table, and this is {arguments[0].type.describe()}"
         hint = "a table is declared as in `input people in table(age in 0..120, sex in {F, M})`"
         if name in ("histogram", "count") and len(arguments[0].type.shape) < 2:
@@ -287,7 +271,7 @@ class _Selected:
     one for all values from each one to each that is not before it.
     """
 
-    table: Table
+    table: domains.Table
     kept: tuple[Sequence[int], ...]
     by: tuple[int, ...]
     weights: tuple[tuple[int, Array], ...] = ()
@@ -373,26 +357,26 @@ def selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tupl
             by = tuple(table.names.index(str(one)) for one in argument.value)
             continue
         place = table.names.index(word)
-        if isinstance(table.attributes[place][1], Between):
+        if isinstance(table.attributes[place][1], domains.Between):
             raise FunctionError(f"{word} is measured, not counted: no condition tells its values apart", word)
         kept[place] = [i for i, one in enumerate(table.attributes[place][1].elements()) if one in argument.value]
-    unlisted = [table.names[i] for i in by if measured(table.attributes[i][1])]
+    unlisted = [table.names[i] for i in by if domains.measured(table.attributes[i][1])]
     if unlisted:
         raise FunctionError(f"{unlisted[0]} is measured, not counted: there are no groups by it", "by")
     weights = tuple(_values(table, column) for column in factors)
     return _Selected(table, tuple(kept), tuple(sorted(by)), weights)
 
 
-def _values(table: Table, column: int) -> tuple[int, Array]:
+def _values(table: domains.Table, column: int) -> tuple[int, Array]:
     values = list(table.attributes[column][1].elements())
     if any(isinstance(one, str) for one in values):
         raise FunctionError(f"the values of {table.names[column]} are words, which do not add up", 0)
     return column, np.array([float(one) for one in values])
 
 
-def _counted_columns(table: Table) -> tuple[int, ...]:
+def _counted_columns(table: domains.Table) -> tuple[int, ...]:
     """The places of the columns that have values to count."""
-    return tuple(i for i, (_, domain) in enumerate(table.attributes) if not measured(domain))
+    return tuple(i for i, (_, domain) in enumerate(table.attributes) if not domains.measured(domain))
 
 
 def _histogram(arguments: Arguments, name: str) -> Bound:
@@ -400,7 +384,9 @@ def _histogram(arguments: Arguments, name: str) -> Bound:
     if values is not None:
         for word in arguments.keywords:
             raise FunctionError(f"{name} of a sequence has no setting {word}", word)
-        return Bound(Type((len(values),)), _tally, linear=True, of_values=values, labels=lambda: {"value": values})
+        return Bound(
+            domains.Type((len(values),)), _tally, linear=True, of_values=values, labels=lambda: {"value": values}
+        )
     table = _table(arguments, name).table
     counted = _counted_columns(table)
     left = [column for i, column in enumerate(table.names) if i not in counted]
@@ -416,21 +402,23 @@ def _counted(found: _Selected) -> Bound:
     if found.by:
         return _by_group(found)
     return Bound(
-        Type(), lambda counts: found.apply(counts)[0], linear=True, tallies=found.tallies(), matrix=found.matrix
+        domains.Type(), lambda counts: found.apply(counts)[0], linear=True, tallies=found.tallies(), matrix=found.matrix
     )
 
 
 def _by_group(found: _Selected) -> Bound:
-    kind, tallies = Type((found.size,)), found.tallies()
+    kind, tallies = domains.Type((found.size,)), found.tallies()
     return Bound(kind, found.apply, linear=True, labels=found.labels, tallies=tallies, matrix=found.matrix)
 
 
 def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
     """The values that every entry of a sequence may have, in order; None for what is no such sequence."""
     match argument.domain:
-        case Power(base=base, exponents=(_,)) if base.size is not None and base.size <= HISTOGRAM_LIMIT:
+        case domains.Power(base=base, exponents=(_,)) if base.size is not None and base.size <= HISTOGRAM_LIMIT:
             return None if base.shape else np.array(list(base.elements()), dtype=object)
-        case FiniteSet() | IntegerRange() | Grid() as each if len(argument.type.shape) == 1 and each.size is not None:
+        case domains.FiniteSet() | domains.IntegerRange() | domains.Grid() as each if (
+            len(argument.type.shape) == 1 and each.size is not None
+        ):
             # a value of each party: its own domain
             return np.array(list(each.elements()), dtype=object) if each.size <= HISTOGRAM_OF_PARTIES else None
     return None
@@ -460,20 +448,20 @@ def _keys(arguments: Arguments, name: str) -> Bound:
     def apply(_: Any) -> Any:
         raise NotComputableError("its keys are known to no spec")
 
-    return Bound(Type((0,), Symbols()), apply)
+    return Bound(domains.Type((0,), domains.Symbols()), apply)
 
 
 def _missed(arguments: Arguments, name: str) -> Bound:
     _same(arguments, name)
     for position in (0, 1):
-        if arguments[position].type != Type((0,), Symbols()):
+        if arguments[position].type != domains.Type((0,), domains.Symbols()):
             message = f"{name} compares keys, and this is {arguments[position].type.describe()}"
             raise FunctionError(message, position, help="as in missed(shown, keys(people, by = {district}))")
 
     def apply(*_: Any) -> Any:
         raise NotComputableError("its keys are known to no spec")
 
-    return Bound(Type(), apply, data=(0, 1))
+    return Bound(domains.Type(), apply, data=(0, 1))
 
 
 def _sum(arguments: Arguments, name: str) -> Bound:
@@ -487,11 +475,11 @@ def _sum(arguments: Arguments, name: str) -> Bound:
         raise FunctionError("sum adds up a column of a table, as in sum(people.age), or a product of columns", 1)
     factors = tuple(table.names.index(str(one)) for one in asked)
     # a number is held as shares of two ends, which say what it is, but neither its square nor its product with another
-    added = [table.attributes[i] for i in factors if measured(table.attributes[i][1])]
+    added = [table.attributes[i] for i in factors if domains.measured(table.attributes[i][1])]
     if len(added) > 1:
         (first, _), *_, (word, held) = added
         message = f"{word} is measured, not counted: no product with {first} adds up"
-        raise FunctionError(message, 0, help=in_steps(word, held))
+        raise FunctionError(message, 0, help=domains.in_steps(word, held))
     return _counted(selected(arguments, name, (), factors))
 
 
@@ -539,7 +527,7 @@ def _marginal_sets(names: tuple[str, ...], arguments: Arguments) -> tuple[tuple[
     return tuple(found)
 
 
-def _running(table: Table, counted: tuple[int, ...], arguments: Arguments, setting: str) -> frozenset[int]:
+def _running(table: domains.Table, counted: tuple[int, ...], arguments: Arguments, setting: str) -> frozenset[int]:
     """The columns along which marginals are running totals, or all ranges: `cumulative = {age}`."""
     asked = arguments.keywords.get(setting)
     found = set()
@@ -571,7 +559,7 @@ def _marginals(arguments: Arguments, name: str) -> Bound:
         return joined((one.labels(), one.size) for one in every)
 
     tallies = tuple(Tally(one.by, running & set(one.by), ranges & set(one.by)) for one in every)
-    return Bound(Type((sum(one.size for one in every),)), apply, linear=True, labels=labels, tallies=tallies)
+    return Bound(domains.Type((sum(one.size for one in every),)), apply, linear=True, labels=labels, tallies=tallies)
 
 
 # --- comparisons and prices -----------------------------------------------------------------------
@@ -579,7 +567,7 @@ def _marginals(arguments: Arguments, name: str) -> Bound:
 
 def _same(arguments: Arguments, name: str) -> None:
     first, second = arguments[0].type, arguments[1].type
-    if not fits(first, second):
+    if not domains.fits(first, second):
         message = f"{name} compares values of one kind: {first.describe()} and {second.describe()}"
         raise FunctionError(message, 1, code="PS0207")
 
@@ -590,7 +578,7 @@ def _mismatch(arguments: Arguments, name: str) -> Bound:
     def apply(left: Any, right: Any) -> Fraction:
         return Fraction(int(not np.array_equal(np.asarray(left), np.asarray(right))))
 
-    return Bound(Type(), apply, data=(0, 1))
+    return Bound(domains.Type(), apply, data=(0, 1))
 
 
 def _at_least(arguments: Arguments, name: str) -> Bound:
@@ -604,7 +592,7 @@ def _at_least(arguments: Arguments, name: str) -> Bound:
     def apply(left: Any, right: Any) -> Fraction:
         return Fraction(int(left >= right))
 
-    return Bound(Type(), apply, data=(0, 1))
+    return Bound(domains.Type(), apply, data=(0, 1))
 
 
 def _total_variation(arguments: Arguments, name: str) -> Bound:
@@ -613,7 +601,7 @@ def _total_variation(arguments: Arguments, name: str) -> Bound:
     def apply(*_: Any) -> Any:
         raise NotComputableError("it compares laws, not values")
 
-    return Bound(Type(), apply, data=(0, 1))
+    return Bound(domains.Type(), apply, data=(0, 1))
 
 
 def angle_between(left: Any, right: Any) -> float:
@@ -631,21 +619,21 @@ def _angle(scale: float) -> Binder:
             if kind.known and len(kind.shape) != 1:
                 message = f"{name} compares two vectors, and this is {kind.describe()}"
                 raise FunctionError(message, position, code="PS0207")
-        return Bound(Type(), lambda a, b: Fraction(angle_between(a, b) * scale), data=(0, 1))
+        return Bound(domains.Type(), lambda a, b: Fraction(angle_between(a, b) * scale), data=(0, 1))
 
     return bind
 
 
 def _cost(arguments: Arguments, _: str) -> Bound:
     choice, prices = arguments[0].type, {word: argument.value for word, argument in arguments.keywords.items()}
-    if not isinstance(choice.element, Symbols | Texts | Anything) or choice.shape:
+    if not isinstance(choice.element, domains.Symbols | domains.Texts | domains.Anything) or choice.shape:
         raise FunctionError(f"cost prices a choice among words, and this is {choice.describe()}", 0)
     if not prices:
         raise FunctionError("cost needs a price for each choice", None)
     for word, price in prices.items():
         if not isinstance(price, Fraction):
             raise FunctionError("a price is a public number", word)
-    items = choice.element.items if isinstance(choice.element, Symbols) else None
+    items = choice.element.items if isinstance(choice.element, domains.Symbols) else None
     missing = [str(item) for item in items or () if item not in prices]
     if missing:
         raise FunctionError(f"cost has no price for {', '.join(missing)}", None)
@@ -658,7 +646,7 @@ def _cost(arguments: Arguments, _: str) -> Bound:
             raise FunctionError(f"cost has no price for {word}", 0)
         return prices[str(word)]
 
-    return Bound(Type(), apply)
+    return Bound(domains.Type(), apply)
 
 
 def _square(n: int) -> int:

@@ -16,6 +16,7 @@ from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, with_children
+from privspec.model import graph
 from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
@@ -37,20 +38,6 @@ from privspec.model.domains import (
     Type,
 )
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
-from privspec.model.graph import (
-    Component,
-    Computed,
-    Design,
-    GraphNode,
-    Model,
-    OpenChoice,
-    Statements,
-    Values,
-    guarded,
-    lay_out,
-    set_apart,
-    value_text,
-)
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
@@ -80,7 +67,7 @@ def load_model(
     base: Path | None = None,
     files: Mapping[str, Any] | None = None,
     texts: Mapping[str, str] | None = None,
-) -> Model:
+) -> graph.Model:
     """Parse and check a spec.
 
     Args: parameters, values in place of those written (text is read as an expression); constants, values of
@@ -97,7 +84,7 @@ def load_model(
     # a part that is chosen is known only once it is: then choices are those of the main file alone
     choices = open_choices(tree if picked else whole.spec, source if picked else whole.source, given, base)
 
-    def make(values: Values) -> Model:
+    def make(values: graph.Values) -> graph.Model:
         spec, costs = bound(tree if picked else whole.spec, values)
         alone = (
             assembled(spec, source, base, texts)
@@ -114,23 +101,23 @@ def load_model(
         return _Builder(whole, base, files).run(given, constants or {})
     fixed = {choice.name: str(given[choice.name]).strip() for choice in choices if choice.name in given}
     given = {name: value for name, value in given.items() if name not in fixed}
-    design = Design(tuple(_fixed(one, fixed, source) for one in choices), tree.loss, make, fixed)
-    first: Model = design.check()
+    design = graph.Design(tuple(_fixed(one, fixed, source) for one in choices), tree.loss, make, fixed)
+    first: graph.Model = design.check()
     return replace(first, spec=first.spec if picked else whole.spec, chosen={})
 
 
-def _fixed(choice: OpenChoice, fixed: Mapping[str, str], source: Source) -> OpenChoice:
+def _fixed(choice: graph.OpenChoice, fixed: Mapping[str, str], source: Source) -> graph.OpenChoice:
     """A choice for which `--set` gives one of its values is made."""
     if choice.name not in fixed:
         return choice
-    found = tuple(value for value in choice.values if value_text(value) == fixed[choice.name])
+    found = tuple(value for value in choice.values if graph.value_text(value) == fixed[choice.name])
     if not found:
-        message = f"{choice.name} is one of {', '.join(map(value_text, choice.values))}"
+        message = f"{choice.name} is one of {', '.join(map(graph.value_text, choice.values))}"
         raise SpecError.at(source, choice.span, "PS0251", message, label="chosen here")
     return replace(choice, values=found)
 
 
-def _left_open(choices: tuple[OpenChoice, ...], source: Source) -> Diagnostic:
+def _left_open(choices: tuple[graph.OpenChoice, ...], source: Source) -> Diagnostic:
     message = "solve cannot choose between parts that leave choices open themselves"
     labels = tuple(Label(choice.span) for choice in choices)
     return Diagnostic("PS0501", message, labels, help="write the value of the part here", source=source)
@@ -144,7 +131,7 @@ def build(
     constants: Mapping[str, object] | None = None,
     base: Path | None = None,
     files: Mapping[str, Any] | None = None,
-) -> Model:
+) -> graph.Model:
     """Check a tree without components and choices; see `load_model`."""
     return _Builder(Whole(spec, source), base, files).run(parameters or {}, constants or {})
 
@@ -157,7 +144,7 @@ class _Builder:
         whole: Whole,
         base: Path | None,
         files: Mapping[str, Any] | None,
-        chosen: Values | None = None,
+        chosen: graph.Values | None = None,
         costs: Terms = (),
     ) -> None:
         self.whole, self.spec, self.source, self.base = whole, whole.spec, whole.source, base
@@ -171,7 +158,7 @@ class _Builder:
         self.domains: dict[str, Domain] = {}
         self.typer = Typer(self.report, self.environment)
 
-    def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> Model:
+    def run(self, parameters: Mapping[str, object], constants: Mapping[str, object]) -> graph.Model:
         """Every pass in order."""
         report, spec = self.report, self.spec
         scope = self.scope = collect(spec, report)
@@ -183,7 +170,7 @@ class _Builder:
         sizes = {name: party.size for name, party in parties.items()}
         self.environment = replace(self.environment, values=values, parties=sizes)
         spec, labels = with_released(spec, self.environment, report)
-        spec, apart, sources = set_apart(spec, self._collected(spec), report)
+        spec, apart, sources = graph.set_apart(spec, self._collected(spec), report)
         written, (spec, laws) = spec, set_laws_apart(spec)
         spec, cut = with_listed_values(spec, self.environment, report)
         scope = self._collected(spec)
@@ -205,7 +192,7 @@ class _Builder:
             if name not in definitions.circular:
                 self._type(name, definitions.of.get(name))
         nodes = self._nodes()
-        blocks = lay_out(nodes, self.source)
+        blocks = graph.lay_out(nodes, self.source)
         computed = self._all_computed(apart, sources, labels)
         reader = self._requirement_reader(blocks)
         reader.chains, reader.unread = chains, frozenset(entry_of(one, scope) or "" for one in of_entries)
@@ -223,7 +210,7 @@ class _Builder:
         components = tuple(self._runs(part, nodes) for part in self.whole.components)
         report.raise_errors()
         needs = definitions.dependencies.items()
-        model = Model(
+        model = graph.Model(
             source=self.source,
             spec=written,
             name=spec.name or Path(self.source.name).stem or "spec",
@@ -327,7 +314,7 @@ class _Builder:
                     others = ((self.definitions.domains[name].span, "declared here"),)
                     self.report.error("PS0424", node.span, message, others=others)
 
-    def _runs(self, part: Component, nodes: Mapping[str, GraphNode]) -> Component:
+    def _runs(self, part: graph.Component, nodes: Mapping[str, graph.GraphNode]) -> graph.Component:
         """How often a part is run, and on what condition."""
         times, condition = part.settings.get("times"), part.settings.get("only_if")
         count, output = 1, None
@@ -473,10 +460,10 @@ class _Builder:
 
     def _all_computed(
         self,
-        apart: Statements,
+        apart: graph.Statements,
         sources: Mapping[str, tuple[str, ...]],
         labels: Mapping[str, Mapping[str, tuple[str, ...]]],
-    ) -> tuple[Computed, ...]:
+    ) -> tuple[graph.Computed, ...]:
         """Outputs that are computed from others, each after those that it is computed from."""
         order = walked({name: tuple(n for n in names_used(one[0]) if n in apart) for name, one in apart.items()})[0]
         found = (self._computed(name, apart[name], sources[name], labels.get(name, {})) for name in order)
@@ -488,7 +475,7 @@ class _Builder:
         written: tuple[syntax.Expr, syntax.Domain | None, Span],
         sources: tuple[str, ...],
         labels: Mapping[str, tuple[str, ...]],
-    ) -> Computed | None:
+    ) -> graph.Computed | None:
         """An output that is computed from others; None after telling what is wrong with it."""
         expr, within, span = written
         domain = None if within is None else self.report.told(lambda: read_domain(within, self.environment))
@@ -502,7 +489,7 @@ class _Builder:
             )
             return None
         meanings = {one: definition.expr for one, definition in self.definitions.of.items()}
-        expr = guarded(expr, {**meanings, **self.definitions.targets})
+        expr = graph.guarded(expr, {**meanings, **self.definitions.targets})
         kind = self.typer.type_of(expr)
         if not kind.known or (within is not None and domain is None):
             return None
@@ -520,7 +507,7 @@ class _Builder:
         expr, maps = self._with_maps(expr, sources)
         label = next((one.label for one in self.spec.variables if one.target.name == name), None)
         line = self.source.position(span.start)[0]
-        return Computed(name, expr, sources, inner, kind, line, label, labels, said, maps)
+        return graph.Computed(name, expr, sources, inner, kind, line, label, labels, said, maps)
 
     def _of_a_mean(self, expr: syntax.Expr) -> Interval | None:
         """The range of a column where an output is its noisy sum over the noisy number of the same records."""
@@ -564,17 +551,17 @@ class _Builder:
         found = self.report.told(lambda: change(expr))
         return (found if isinstance(found, syntax.Expr) else expr), tuple(maps)
 
-    def _nodes(self) -> dict[str, GraphNode]:
+    def _nodes(self) -> dict[str, graph.GraphNode]:
         scope, definitions, typer = self.scope, self.definitions, self.typer
         secret: set[str] = set()
         for name in definitions.order:
             what, needs = scope[name].what, definitions.dependencies.get(name, ())
             if what == "input" or (what == "intermediate" and any(n in secret for n in needs)):
                 secret.add(name)
-        nodes: dict[str, GraphNode] = {}
+        nodes: dict[str, graph.GraphNode] = {}
         for name, found in scope.of(*VARIABLES).items():
             definition, kind = definitions.of.get(name), typer.types.get(name, UNKNOWN)
-            nodes[name] = GraphNode(
+            nodes[name] = graph.GraphNode(
                 name=name,
                 kind=VariableKind(found.what),
                 type=kind,
@@ -587,7 +574,7 @@ class _Builder:
             )
         return nodes
 
-    def _check_known(self, nodes: Mapping[str, GraphNode]) -> None:
+    def _check_known(self, nodes: Mapping[str, graph.GraphNode]) -> None:
         """Every output has a shape; where none follows, and nothing else is wrong, say so."""
         for node in nodes.values():
             told = self.report.failed or self.report.held
@@ -628,7 +615,7 @@ class _Builder:
         )
 
     def _fairness(
-        self, reader: RequirementReader, nodes: Mapping[str, GraphNode]
+        self, reader: RequirementReader, nodes: Mapping[str, graph.GraphNode]
     ) -> tuple[IndependenceRequirement | Requirement, ...]:
         tables = [node.type.element.table for node in nodes.values() if isinstance(node.type.element, Tables)]
         attributes = {name: domain for table in tables for name, domain in table.attributes}

@@ -10,23 +10,7 @@ from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.domains import (
-    Between,
-    Domain,
-    FiniteSet,
-    Grid,
-    IntegerRange,
-    Interval,
-    L1Ball,
-    L2Ball,
-    Law,
-    PartialRankingOf,
-    Power,
-    RankingOf,
-    Real,
-    Table,
-    Unknown,
-)
+from privspec.model import domains
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, evaluate
 from privspec.model.reports import Failure, suggestion
 from privspec.model.values import show
@@ -39,7 +23,7 @@ MOST_CELLS = 400
 LARGEST_NUMBER = Fraction(2**1000)
 
 
-def read_domain(node: syntax.Domain, environment: Environment) -> Domain:
+def read_domain(node: syntax.Domain, environment: Environment) -> domains.Domain:
     """The domain that a piece of syntax stands for.
 
     Raises: Failure PS0220-PS0227.
@@ -50,11 +34,11 @@ def read_domain(node: syntax.Domain, environment: Environment) -> Domain:
         case syntax.RangeOf():
             return _range(node, environment)
         case syntax.SetOf():
-            return FiniteSet(_items(evaluate(node, environment), node.span))
+            return domains.FiniteSet(_items(evaluate(node, environment), node.span))
         case syntax.Interval():
             return _interval(node, environment)
         case syntax.RankingOf():
-            return RankingOf(_alternatives(node.alternatives, environment))
+            return domains.RankingOf(_alternatives(node.alternatives, environment))
         case syntax.Power():
             return _power(node, environment)
         case syntax.Call(function=function) if function in CALLS:
@@ -103,7 +87,7 @@ def _end(expr: syntax.Expr, environment: Environment) -> Fraction | None:
             return number(expr, environment, "the end of an interval")
 
 
-def _interval(node: syntax.Interval, environment: Environment) -> Domain:
+def _interval(node: syntax.Interval, environment: Environment) -> domains.Domain:
     low, high = _end(node.low, environment), _end(node.high, environment)
     if (low is None and isinstance(node.low, syntax.Name)) or (high is None and isinstance(node.high, syntax.Negate)):
         raise Failure("PS0221", node.span, "this interval is empty", help="write [lo, hi] with lo below hi")
@@ -113,10 +97,10 @@ def _interval(node: syntax.Interval, environment: Environment) -> Domain:
             raise Failure("PS0221", node.span, message, help=f"did you mean [{show(high)}, {show(low)}]?")
         if low == high and (node.low_open or node.high_open):
             raise Failure("PS0221", node.span, f"this interval is empty: it leaves out {show(low)}")
-    return Interval(low, high, node.low_open, node.high_open)
+    return domains.Interval(low, high, node.low_open, node.high_open)
 
 
-def _range(node: syntax.RangeOf, environment: Environment) -> IntegerRange:
+def _range(node: syntax.RangeOf, environment: Environment) -> domains.IntegerRange:
     ends = []
     for expr in (node.low, node.high):
         if isinstance(expr, syntax.Name) and expr.id == "inf":
@@ -133,7 +117,7 @@ def _range(node: syntax.RangeOf, environment: Environment) -> IntegerRange:
         raise Failure("PS0221", node.span, message, help=turned)
     if high - low >= LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this range has more than 2^48 values")
-    return IntegerRange(low, high)
+    return domains.IntegerRange(low, high)
 
 
 def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
@@ -151,14 +135,14 @@ def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
     return value
 
 
-def _named(node: syntax.Name, environment: Environment) -> Domain:
+def _named(node: syntax.Name, environment: Environment) -> domains.Domain:
     if node.id == "real":
-        return Real()
+        return domains.Real()
     if node.id in environment.parties:
-        return IntegerRange(1, environment.parties[node.id])
+        return domains.IntegerRange(1, environment.parties[node.id])
     value = environment.values.get(node.id)
     if isinstance(value, tuple):
-        return FiniteSet(_items(value, node.span))
+        return domains.FiniteSet(_items(value, node.span))
     if value is not None:
         raise Failure("PS0220", node.span, f"{node.id} is no domain", help=f"for the one value write {{{node.id}}}")
     from privspec.language import meanings
@@ -181,10 +165,10 @@ def _alternatives(node: syntax.SetOf | syntax.Name, environment: Environment) ->
     return _items(value, node.span)
 
 
-def _power(node: syntax.Power, environment: Environment) -> Power | Table:
+def _power(node: syntax.Power, environment: Environment) -> domains.Power | domains.Table:
     base = read_domain(node.base, environment)
     exponents = tuple(whole(item, environment, "the exponent of a domain") for item in node.exponents)
-    if isinstance(base, Table):  # `table(...)^n`: one table of n records
+    if isinstance(base, domains.Table):  # `table(...)^n`: one table of n records
         if len(exponents) != 1 or base.records is not None:
             hint = "write table(...)^100 for a table of 100 records; several tables are several inputs"
             raise Failure("PS0226", node.span, "a table takes one exponent, the number of its records", help=hint)
@@ -192,7 +176,7 @@ def _power(node: syntax.Power, environment: Environment) -> Power | Table:
             hint = "leave the exponent out: how many records of each person are kept is said by lines of privacy"
             raise Failure("PS0226", node.span, "a table with ids may have any number of records", help=hint)
         return replace(base, records=exponents[0])
-    domain = Power(base, exponents)
+    domain = domains.Power(base, exponents)
     if domain.type.size > LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this domain has more than 2^48 entries")
     return domain
@@ -207,16 +191,16 @@ def _written(node: syntax.Call, count: int, form: str, *, each: bool = False) ->
     return node.arguments  # type: ignore[return-value]
 
 
-def _ball(node: syntax.Call, environment: Environment) -> L1Ball | L2Ball:
+def _ball(node: syntax.Call, environment: Environment) -> domains.L1Ball | domains.L2Ball:
     one, other = _written(node, 2, f"{node.function}(radius, dimension)")
     radius = number(one, environment, "the radius of a ball")
     if radius <= 0:
         raise Failure("PS0226", one.span, f"the radius of a ball must be positive, not {show(radius)}")
     dimension = whole(other, environment, "the dimension of a ball")
-    return (L1Ball if node.function == "l1_ball" else L2Ball)(radius, dimension)
+    return (domains.L1Ball if node.function == "l1_ball" else domains.L2Ball)(radius, dimension)
 
 
-def _grid(node: syntax.Call, environment: Environment) -> Grid:
+def _grid(node: syntax.Call, environment: Environment) -> domains.Grid:
     parts = _written(node, 3, "grid(lo, hi, step)", each=True)
     low, high, step = (number(item, environment, "each part of a grid") for item in parts)
     if step <= 0:
@@ -229,18 +213,18 @@ def _grid(node: syntax.Call, environment: Environment) -> Grid:
         raise Failure("PS0226", node.span, message, help=f"the last point would be {show(last)}")
     if (high - low) / step >= LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this grid has more than 2^48 points")
-    return Grid(low, high, step)
+    return domains.Grid(low, high, step)
 
 
-def _law(node: syntax.Call, environment: Environment) -> Law:
+def _law(node: syntax.Call, environment: Environment) -> domains.Law:
     match node.arguments:
         case (syntax.RangeOf() | syntax.SetOf() | syntax.Name() | syntax.Call() as inner,):
-            return Law(read_domain(inner, environment))
+            return domains.Law(read_domain(inner, environment))
         case _:
             raise Failure("PS0226", node.span, "this domain is written law(1..10), law({a, b}) or law(grid(...))")
 
 
-def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRankingOf:
+def _partial_ranking(node: syntax.Call, environment: Environment) -> domains.PartialRankingOf:
     written = "written partial_ranking(A), or partial_ranking(A, places) for at most so many places"
     if not 1 <= len(node.arguments) <= 2:
         raise Failure("PS0226", node.span, f"this domain is {written}")
@@ -251,18 +235,18 @@ def _partial_ranking(node: syntax.Call, environment: Environment) -> PartialRank
         )
     alternatives = _alternatives(first, environment)
     if second is None:
-        return PartialRankingOf(alternatives, len(alternatives))
+        return domains.PartialRankingOf(alternatives, len(alternatives))
     if isinstance(second, syntax.NO_EXPRESSION):
         raise Failure("PS0226", second.span, f"this domain is {written}")
     places = whole(second, environment, "the number of places of a ranking")
     if places > len(alternatives):
         message = f"a ranking of {len(alternatives)} alternatives has no {places} places"
         raise Failure("PS0226", second.span, message, help="leave the number out to allow all of them")
-    return PartialRankingOf(alternatives, places)
+    return domains.PartialRankingOf(alternatives, places)
 
 
-def _table(node: syntax.Call, environment: Environment) -> Table:
-    attributes: dict[str, Domain] = {}
+def _table(node: syntax.Call, environment: Environment) -> domains.Table:
+    attributes: dict[str, domains.Domain] = {}
     ids: list[str] = []
     for item in node.arguments:
         if not isinstance(item, syntax.Member):
@@ -273,36 +257,36 @@ def _table(node: syntax.Call, environment: Environment) -> Table:
             ids.append(item.name)
             continue
         if isinstance(item.domain, syntax.Name) and item.domain.id == "unknown" and "unknown" not in environment.values:
-            attributes[item.name] = Unknown()
+            attributes[item.name] = domains.Unknown()
             continue
         domain = read_domain(item.domain, environment)
         if (
-            isinstance(domain, Interval)
+            isinstance(domain, domains.Interval)
             and domain.low is not None
             and domain.high is not None
             and domain.low < domain.high
         ):
-            domain = Between(domain.low, domain.high)
+            domain = domains.Between(domain.low, domain.high)
         attributes[item.name] = domain
         if domain.size is None or domain.shape:
             hint = "use a range lo..hi, a set or a grid"
             if isinstance(item.domain, syntax.Interval):
                 low, high = spell(item.domain.low), spell(item.domain.high)
                 hint = f"write {item.name} in {low}..{high} for whole numbers, or grid({low}, {high}, 1) for steps of 1"
-            if isinstance(domain, Real):
+            if isinstance(domain, domains.Real):
                 message = f"the numbers of {item.name} have no bounds, so that no noise hides the largest"
                 hint = f"write {item.name} in [0, 200000], say: what lies outside is moved to the nearest end"
                 raise Failure("PS0226", item.span, message, help=hint)
             raise Failure("PS0226", item.span, f"the attribute {item.name} has infinitely many values", help=hint)
     if not attributes:
         raise Failure("PS0221", node.span, "a table has at least one attribute" + (" beside its ids" if ids else ""))
-    table = Table(tuple(attributes.items()), ids=tuple(ids))
+    table = domains.Table(tuple(attributes.items()), ids=tuple(ids))
     if table.cell_count > 2**MOST_CELLS:
         raise Failure("PS0225", node.span, f"this table has more than 2^{MOST_CELLS} cells")
     return table
 
 
-CALLS: Mapping[str, Callable[[syntax.Call, Environment], Domain]] = {
+CALLS: Mapping[str, Callable[[syntax.Call, Environment], domains.Domain]] = {
     "grid": _grid,
     "l1_ball": _ball,
     "l2_ball": _ball,

@@ -15,16 +15,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.document import (
-    STEP,
-    accuracy_json,
-    decimal_up,
-    float_down,
-    guarantee_head,
-    plan_document,
-    price,
-    rated,
-)
+from privspec.families import document
 from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
@@ -415,24 +406,24 @@ class KeyDecision:
         exact = least_loss(block, *amounts)
         if self.witness is not None:
             exact = max(exact, count_bound(block, *amounts, Item(self.witness, "bound")))
-        return min(float_down(exact), self.loss)
+        return min(document.float_down(exact), self.loss)
 
     def document(self) -> dict[str, Any]:
         keys, block = self.keys, self.system.block
         (line,) = self.model.requirements
-        said = min(Fraction(decimal_up(self.found.delta)), self.system.delta)
+        said = min(Fraction(document.decimal_up(self.found.delta)), self.system.delta)
         notes = [NOTE, "people"] if line.neighbours.by_id else [NOTE]
         table = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
         among = CLASSES[1 + (self.witness is not None)]
         achieved = {"epsilon": show(self.system.epsilon), "delta": show(said)}
-        return plan_document(
+        return document.plan_document(
             self.model,
             {
-                **rated(self.model, self.loss, self.lower_bound, among, UNITS[block.error], block.kind),
+                **document.rated(self.model, self.loss, self.lower_bound, among, UNITS[block.error], block.kind),
                 "alternatives": list(self.others),
                 "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
-                "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
-                "accuracy": accuracy_json(
+                "guarantees": [document.guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
+                "accuracy": document.accuracy_json(
                     (one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy
                 ),
                 "claims": self.found.claims | ({"bound": self.witness} if self.witness is not None else {}),
@@ -446,5 +437,5 @@ class KeyDecision:
     def _price(self) -> list[dict[str, Any]]:
         """What a tenth more epsilon would bring."""
         (line,) = self.model.requirements
-        after = best(replace(self.system, epsilon=self.system.epsilon * STEP))
-        return [price(line, float(after[0].loss) / self.loss - 1)] if after and self.loss else []
+        after = best(replace(self.system, epsilon=self.system.epsilon * document.STEP))
+        return [document.price(line, float(after[0].loss) / self.loss - 1)] if after and self.loss else []

@@ -19,23 +19,11 @@ from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
 from privspec.families.marginals.ordered import alternatives, rounded, solved, witness_of
+from privspec.kernel import marginals
 from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item
-from privspec.kernel.marginals import (
-    AMONG,
-    LAPLACE,
-    NOTES,
-    PURE,
-    WORST_COLUMNS,
-    Marginals,
-    Residuals,
-    Separate,
-    Subset,
-    bound,
-    unit_of,
-)
 from privspec.kernel.ordered import Strategies, ordered_bound
 from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
@@ -69,7 +57,7 @@ class System:
     model: Model
     problem: dict[str, Any]
     frame: Frame
-    block: Marginals
+    block: marginals.Marginals
 
     @property
     def lines(self) -> list[tuple[Requirement, Obligation]]:
@@ -80,15 +68,15 @@ class System:
     def allowed(self) -> tuple[Fraction, int]:
         """The least mu of one record that a line allows, and the number of that line."""
         lines = enumerate(self.lines)
-        units = ((line, unit_of(asked, self.block.source), number) for number, (line, asked) in lines)
+        units = ((line, marginals.unit_of(asked, self.block.source), number) for number, (line, asked) in lines)
         return min(
             ((line.measure.gaussian_mu_down() or Fraction(0)) / unit.count, number) for line, unit, number in units
         )
 
     @property
-    def moving(self) -> tuple[Subset, ...]:
+    def moving(self) -> tuple[marginals.Subset, ...]:
         """The sets of columns whose parts some line hides: the number of records only where they come and go."""
-        counted = any(unit_of(one, self.block.source).adding for one in self.frame.obligations)
+        counted = any(marginals.unit_of(one, self.block.source).adding for one in self.frame.obligations)
         return tuple(own for own in self.block.subsets if own or counted)
 
 
@@ -161,7 +149,7 @@ def _in_order(system: System, settings: Settings) -> Decided:
 # --- the program -----------------------------------------------------------------------------------------
 
 
-def _costs(block: Marginals, moving: tuple[Subset, ...]) -> Any:
+def _costs(block: marginals.Marginals, moving: tuple[marginals.Subset, ...]) -> Any:
     """How the variances enter each term of the loss (terms, parts)."""
     places = {own: s for s, own in enumerate(moving)}
     rows, columns, values = list[int](), list[int](), list[float]()
@@ -176,7 +164,7 @@ def _costs(block: Marginals, moving: tuple[Subset, ...]) -> Any:
 
 def _row(system: System, limit: Limit, mu: float) -> Array:
     """What 1 / sigma_S^2 adds to a limit, of which 1 is allowed."""
-    block, count = system.block, unit_of(system.frame.obligations[limit.line], system.block.source).count
+    block, count = system.block, marginals.unit_of(system.frame.obligations[limit.line], system.block.source).count
     moved = limit.differing
     found = [block.share(own) if moved is None else block.moved(own, moved) for own in system.moving]
     return np.array([float(value) for value in found]) * (count / mu) ** 2
@@ -189,7 +177,7 @@ def _solved(system: System, mus: list[float]) -> tuple[list[Limit], Shares]:
     used = sorted({i for own in moving for i in own})
     limits = list[Limit]()
     for line, asked in enumerate(system.frame.obligations):
-        if unit_of(asked, block.source).adding:
+        if marginals.unit_of(asked, block.source).adding:
             limits.append(Limit(line, None))
         else:
             some = [frozenset(used), *(frozenset((i,)) for i in used)]
@@ -197,7 +185,7 @@ def _solved(system: System, mus: list[float]) -> tuple[list[Limit], Shares]:
     for _ in range(ROUNDS):
         rows = np.array([_row(system, one, mus[one.line]) for one in limits])
         shares = least_worst(costs, rows)
-        if len(used) > WORST_COLUMNS or all(one.differing is None for one in limits):
+        if len(used) > marginals.WORST_COLUMNS or all(one.differing is None for one in limits):
             break
         found = [one for one in _worst_moves(system, used, shares, mus) if one not in limits]
         if not found:
@@ -220,7 +208,7 @@ def _worst_moves(system: System, used: list[int], shares: Shares, mus: list[floa
     worst = int(flat.argmin())
     most = 2 * float(flat[0] - flat[worst])
     for line, asked in enumerate(system.frame.obligations):
-        unit = unit_of(asked, block.source)
+        unit = marginals.unit_of(asked, block.source)
         if not unit.adding and most * (unit.count / mus[line]) ** 2 > 1 + CLOSE:
             yield Limit(line, frozenset(i for i, k in places.items() if worst >> k & 1))
 
@@ -235,34 +223,34 @@ def _short_up(value: float) -> Fraction:
     return whole / Fraction(2) ** shift
 
 
-def _executed(system: System, shares: Shares) -> Residuals:
+def _executed(system: System, shares: Shares) -> marginals.Residuals:
     """The deviations, rounded up until each line is met exactly."""
     spare, block = SPARE, system.block
     for _ in range(40):
         own = zip(system.moving, shares.variances.tolist(), strict=True)
         sizes = dict.fromkeys(block.subsets, Fraction(0))
         sizes |= {one: _short_up(float(np.sqrt(variance * (1 + spare)))) for one, variance in own}
-        found = Residuals(block, sizes, Fraction(2) ** -30, Fraction(1))
+        found = marginals.Residuals(block, sizes, Fraction(2) ** -30, Fraction(1))
         if all(_meets(found, *line) for line in system.lines):
             return replace(found, output_grid=_output_grid(found))
         spare *= 4
     raise InternalError("the variances that were found do not meet the lines")
 
 
-def _meets(found: Residuals, requirement: Requirement, asked: Obligation) -> bool:
+def _meets(found: marginals.Residuals, requirement: Requirement, asked: Obligation) -> bool:
     allowed, reached = requirement.measure.gaussian_mu_down(), _reached(found, asked)
     return allowed is not None and Fraction(decimal_up(reached)) <= allowed
 
 
-def _reached(found: Residuals | Strategies, asked: Obligation) -> Fraction:
+def _reached(found: marginals.Residuals | Strategies, asked: Obligation) -> Fraction:
     """The mu of a line, rounded up."""
-    square = found.mu_squared(found.block.subsets, unit_of(asked, found.block.source))
+    square = found.mu_squared(found.block.subsets, marginals.unit_of(asked, found.block.source))
     if square is None:
         raise InternalError("a part that moves has no noise")
     return sqrt_up(square, 100)
 
 
-def _output_grid(found: Residuals) -> Fraction:
+def _output_grid(found: marginals.Residuals) -> Fraction:
     """A power of two fine enough for the least noisy number."""
     least = min((v for table in found.block.tables if (v := float(found.variance(table))) > 0), default=1.0)
     return Fraction(2) ** min(floor(log2(least) / 2) - OUTPUT_STEPS, -20)
@@ -305,7 +293,7 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
     for row, term in enumerate(block.terms):
         for table, weight in term:
             weights[row, table] = float(weight) * cells[table]
-    units = [unit_of(asked, block.source) for asked in system.frame.obligations]
+    units = [marginals.unit_of(asked, block.source) for asked in system.frame.obligations]
     factor = max((u.count / mu) ** 2 * (1 if u.adding else 2) for u, mu in zip(units, mus, strict=True))
     every = float(prod(block.sizes))
     reason = "meets every line of the spec"
@@ -319,7 +307,7 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
             yield {"name": name, "loss": float(loss * factor), "admissible": True, "reason": reason}
 
 
-def _separate(system: System) -> Separate:
+def _separate(system: System) -> marginals.Separate:
     """Laplace noise on every table, or on those only that are within no other: the better of the two."""
     block = system.block
     every = list(range(len(block.tables)))
@@ -329,33 +317,33 @@ def _separate(system: System) -> Separate:
     return min(found, key=lambda one: max(one.losses()))
 
 
-def _scaled(system: System, noisy: list[int]) -> Separate:
+def _scaled(system: System, noisy: list[int]) -> marginals.Separate:
     """Scales of the noisy tables: the least sum of c b^2 for a sum of 1 / b, where one sum counts, else equal ones."""
     block = system.block
     costs = np.zeros(len(block.tables))
-    bare = Separate(block, tuple(Fraction(1) if t in set(noisy) else None for t in range(len(costs))))
+    bare = marginals.Separate(block, tuple(Fraction(1) if t in set(noisy) else None for t in range(len(costs))))
     for table, weight in block.terms[0]:
         source = bare.sources[table]
         costs[source] += float(weight) * prod(block.sizes[i] for i in block.tables[source])
     roots = costs ** (1 / 3) if len(block.terms) == 1 else (costs > -1).astype(float)
     shares = {t: _short_up(float(sum(roots[s] for s in noisy) / roots[t])) for t in noisy}
-    bare, spare = Separate(block, tuple(shares.get(t) for t in range(len(costs)))), SPARE
+    bare, spare = marginals.Separate(block, tuple(shares.get(t) for t in range(len(costs)))), SPARE
     times = max(
-        bare.epsilon(unit_of(asked, block.source)) / (line.measure.pure_epsilon or Fraction(1))
+        bare.epsilon(marginals.unit_of(asked, block.source)) / (line.measure.pure_epsilon or Fraction(1))
         for line, asked in system.lines
     )
     for _ in range(40):
         scales = {t: max(_short_up(float(scale * times) * (1 + spare)), FINEST) for t, scale in shares.items()}
-        found = Separate(block, tuple(scales.get(t) for t in range(len(costs))))
+        found = marginals.Separate(block, tuple(scales.get(t) for t in range(len(costs))))
         if all(_pure(found, asked) <= (line.measure.pure_epsilon or 0) for line, asked in system.lines):
             return found
         spare *= 4
     raise InternalError("the scales that were found do not meet the lines")
 
 
-def _pure(found: Separate, asked: Obligation) -> Fraction:
+def _pure(found: marginals.Separate, asked: Obligation) -> Fraction:
     """The epsilon of a line, rounded up."""
-    return Fraction(decimal_up(found.epsilon(unit_of(asked, found.block.source))))
+    return Fraction(decimal_up(found.epsilon(marginals.unit_of(asked, found.block.source))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,7 +352,7 @@ class Decided:
 
     system: System
     name: str
-    executed: Residuals | Separate | Strategies
+    executed: marginals.Residuals | marginals.Separate | Strategies
     mechanism: dict[str, Any]
     witness: dict[str, Any]
     prices: Callable[[], Iterable[dict[str, Any]]]
@@ -383,11 +371,14 @@ class Decided:
         if block.ordered:
             exact = ordered_bound(asked, block, witness)
         else:
-            exact = bound(asked, block, witness, pure=isinstance(self.executed, Separate))
+            exact = marginals.bound(asked, block, witness, pure=isinstance(self.executed, marginals.Separate))
         return float_down(min(exact, Fraction(self.loss)))
 
     def document(self) -> dict[str, Any]:
-        block, among = self.system.block, PURE if isinstance(self.executed, Separate) else AMONG
+        block, among = (
+            self.system.block,
+            marginals.PURE if isinstance(self.executed, marginals.Separate) else marginals.AMONG,
+        )
         kind = "worst" if block.worst else "expected"
         return plan_document(
             self.system.model,
@@ -408,14 +399,14 @@ class Decided:
 
     def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
         group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-        if isinstance(self.executed, Separate):
-            said, notes = {"epsilon": str(_pure(self.executed, asked))}, [*LAPLACE, *group]
+        if isinstance(self.executed, marginals.Separate):
+            said, notes = {"epsilon": str(_pure(self.executed, asked))}, [*marginals.LAPLACE, *group]
         else:
-            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, [*NOTES, *group]
+            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, [*marginals.NOTES, *group]
         return guarantee_head(requirement, index) | {"achieved": said, "because": notes}
 
 
-def _residual(executed: Residuals) -> dict[str, Any]:
+def _residual(executed: marginals.Residuals) -> dict[str, Any]:
     """As it stands in the plan."""
     subsets = executed.block.subsets
     return {

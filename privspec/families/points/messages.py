@@ -11,20 +11,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, replace
-from privspec.execute.family import (
-    BlockMechanism,
-    C,
-    Circumstances,
-    Drawn,
-    E,
-    Keys,
-    Mechanism,
-    OwnMessage,
-    Secret,
-    Simulation,
-    messages_by_party,
-    refuse_missing,
-)
+from privspec.execute import family
 from privspec.noise.samplers import Randomness
 
 MESSAGE = "message"
@@ -44,7 +31,7 @@ class Held(Protocol):
     def count(self) -> int: ...
 
 
-class Reports(BlockMechanism[E, C]):
+class Reports(family.BlockMechanism[family.E, family.C]):
     """Independent reports, each of one party's or one record's own."""
 
     @property
@@ -67,7 +54,7 @@ class Reports(BlockMechanism[E, C]):
         """The mechanism by which the party of a place reports: that of all, unless each has its own."""
         return self
 
-    def said(self, own: Secret, randomness: Randomness) -> NDArray[Any]:
+    def said(self, own: family.Secret, randomness: Randomness) -> NDArray[Any]:
         """What a party says: a draw from its own secret, as texts."""
         report = own.draw(randomness).outputs[self.held.output].reshape(-1)
         return np.array([repr(float(value)) for value in report], dtype=object)
@@ -79,16 +66,16 @@ class Reports(BlockMechanism[E, C]):
         """
         return [float(str(value)) for value in said]
 
-    def combined(self, reports: Sequence[Any]) -> Drawn:
+    def combined(self, reports: Sequence[Any]) -> family.Drawn:
         """The release from the reports of all parties, in order."""
         block = self.executed.block
-        return Drawn({self.held.output: np.array(reports, dtype=np.float64).reshape(block.shape)})
+        return family.Drawn({self.held.output: np.array(reports, dtype=np.float64).reshape(block.shape)})
 
     @property
     def by_messages(self) -> bool:
         return self.trust != "curator" and self.held.party is not None
 
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+    def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         if keys is not None:
             _no_message("no message is masked under `trust nobody`: leave out --key and --roster")
         return OwnReport(self.by_party(self.number(party)), party)
@@ -105,7 +92,7 @@ class Reports(BlockMechanism[E, C]):
             _no_message(f"there is no {held.party} {party}: they are numbered from 1 to {held.count}")
         return int(party) - 1
 
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
         held = self.held
 
         def read(outputs: Mapping[str, Any]) -> tuple[int, Any]:
@@ -116,13 +103,13 @@ class Reports(BlockMechanism[E, C]):
         def flaw(number: int, said: Any) -> str:
             return "" if self.by_party(number).possible(said) else f"is no report of {held.party} {number + 1}"
 
-        found = messages_by_party(digest, messages, str(held.party), read, flaw)
-        refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
+        found = family.messages_by_party(digest, messages, str(held.party), read, flaw)
+        family.refuse_missing(found, ((number, str(number + 1)) for number in range(held.count)), str(held.party))
         return self.combined([found[number] for number in range(held.count)])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OwnReport(Mechanism):
+class OwnReport(family.Mechanism):
     """The plan for one party."""
 
     whole: Reports[Any, Any]
@@ -133,7 +120,7 @@ class OwnReport(Mechanism):
         """Who it is from, and what it says."""
         return str(self.whole.held.party), MESSAGE
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """The party's own point.
 
         Raises: DataError.
@@ -143,9 +130,9 @@ class OwnReport(Mechanism):
         def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
             return {MESSAGE: self.whole.said(own, randomness)}
 
-        return OwnMessage(str(held.party), self.party, say, own.rules)
+        return family.OwnMessage(str(held.party), self.party, say, own.rules)
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         _no_message("a message is simulated as part of a run")
 
 

@@ -20,43 +20,14 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass
+from privspec.execute import family
 from privspec.execute.ballots import NOT_ONE, Ballots, Form, read_ballots, refuse_number
 from privspec.execute.drawing import Labels, symbol
-from privspec.execute.family import (
-    MESSAGE,
-    Circumstances,
-    Drawn,
-    Exposure,
-    FamilyMechanism,
-    Keys,
-    Mechanism,
-    Plan,
-    Rounds,
-    Secret,
-    Simulation,
-    messages_by_party,
-    readable_plan,
-    refuse_keys,
-    refuse_long_simulation,
-    refuse_unknown,
-)
 from privspec.execute.keeper import given_for, refuse
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item
 from privspec.kernel.lemmas.votes import Executed, read_executed
-from privspec.model.lotteries import (
-    Borda,
-    Exponential,
-    FirstChoice,
-    Largest,
-    LocalPick,
-    Lottery,
-    PermuteAndFlip,
-    Points,
-    Proportional,
-    RandomisedLargest,
-    lottery_of,
-)
+from privspec.model import lotteries
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
 if TYPE_CHECKING:
@@ -66,9 +37,9 @@ if TYPE_CHECKING:
 # --- Total points of ballots, exactly: counts are whole numbers, points whole halves
 
 
-def total_points(points: Points, ballots: Ballots) -> tuple[Fraction, ...]:
+def total_points(points: lotteries.Points, ballots: Ballots) -> tuple[Fraction, ...]:
     """The same as `model.lotteries.scores`, for many ballots at once."""
-    totals = _doubled_borda(ballots) if isinstance(points, Borda) else _doubled_first(ballots)
+    totals = _doubled_borda(ballots) if isinstance(points, lotteries.Borda) else _doubled_first(ballots)
     return tuple(Fraction(int(total), 2) for total in totals)
 
 
@@ -97,12 +68,12 @@ def _doubled_borda(ballots: Ballots) -> np.ndarray[tuple[int], np.dtype[np.int64
 Floats = NDArray[np.float64]
 
 
-def law_in_doubles(lottery: Lottery, scores: Sequence[Fraction]) -> Floats:
+def law_in_doubles(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> Floats:
     """The law of the winner (m,), rounded; the exact one is `lottery.law(scores)`."""
     match lottery:
-        case Exponential(base=base):
+        case lotteries.Exponential(base=base):
             weights = _accepted(base, scores)
-        case PermuteAndFlip(base=base):
+        case lotteries.PermuteAndFlip(base=base):
             weights = _flipped(_accepted(base, scores))
         case _:
             weights = np.array([float(p) for p in lottery.law(scores)])
@@ -141,13 +112,13 @@ Sampler: TypeAlias = Callable[[Randomness], int]
 """One draw: the place of the winner among the alternatives."""
 
 
-def draw(lottery: Lottery, scores: Sequence[Fraction], randomness: Randomness) -> int:
+def draw(lottery: lotteries.Lottery, scores: Sequence[Fraction], randomness: Randomness) -> int:
     """The place of the winner among the alternatives, by the law of the lottery at these total points, exactly."""
     return sampler(lottery, scores)(randomness)
 
 
 @singledispatch
-def sampler(lottery: Lottery, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
+def sampler(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Draws from the law of the lottery at these total points, exactly.
 
     Raises: ValueError where powers of whole and half points would be compared.
@@ -156,27 +127,27 @@ def sampler(lottery: Lottery, scores: Sequence[Fraction]) -> Sampler:  # noqa: A
 
 
 @sampler.register
-def _(lottery: Proportional, scores: Sequence[Fraction]) -> Sampler:
+def _(lottery: lotteries.Proportional, scores: Sequence[Fraction]) -> Sampler:
     """One uniform integer below the points and dummies of all together."""
     return weighted([score + lottery.dummies for score in scores])
 
 
 @sampler.register
-def _(lottery: Largest, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
+def _(lottery: lotteries.Largest, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
     """Without chance."""
     winner = list(scores).index(max(scores))
     return lambda _: winner
 
 
 @sampler.register
-def _(lottery: RandomisedLargest, scores: Sequence[Fraction]) -> Sampler:
+def _(lottery: lotteries.RandomisedLargest, scores: Sequence[Fraction]) -> Sampler:
     """The answer that the winner would give."""
     winner, size = list(scores).index(max(scores)), len(scores)
     return lambda randomness: report(lottery.ratio, winner, size, randomness)
 
 
 @sampler.register
-def _(lottery: Exponential, scores: Sequence[Fraction]) -> Sampler:
+def _(lottery: lotteries.Exponential, scores: Sequence[Fraction]) -> Sampler:
     """Rejection from the uniform law: at least one alternative in m is kept for certain."""
     coins = [Coin.of(lottery.base, gap) for gap in gaps_of(scores)]
 
@@ -189,7 +160,7 @@ def _(lottery: Exponential, scores: Sequence[Fraction]) -> Sampler:
 
 
 @sampler.register
-def _(lottery: PermuteAndFlip, scores: Sequence[Fraction]) -> Sampler:
+def _(lottery: lotteries.PermuteAndFlip, scores: Sequence[Fraction]) -> Sampler:
     """Visit in random order and take the first that its coin accepts; one with the most points is always accepted."""
     coins = [Coin.of(lottery.base, gap) for gap in gaps_of(scores)]
 
@@ -207,7 +178,7 @@ def _(lottery: PermuteAndFlip, scores: Sequence[Fraction]) -> Sampler:
 
 
 @sampler.register
-def _(lottery: LocalPick, scores: Sequence[Fraction]) -> Sampler:
+def _(lottery: lotteries.LocalPick, scores: Sequence[Fraction]) -> Sampler:
     """A ballot drawn at random, and the report that its voter would have made: the others need not be made."""
     if not any(scores):
         return weighted(scores)
@@ -274,28 +245,28 @@ class Coin:
         return randomness.below(self.rest[1]) < self.rest[0]
 
 
-def executed_of(plan: Plan) -> Executed:
+def executed_of(plan: family.Plan) -> Executed:
     """What the kernel judges of a plan.
 
     Raises: UsageError PS0820 if it is no plan of a vote.
     """
-    with readable_plan():
+    with family.readable_plan():
         return read_executed(Item(plan["mechanism"], "mechanism"), read_frame(Item(plan["problem"], "problem")))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LotteryMechanism(FamilyMechanism):
+class LotteryMechanism(family.FamilyMechanism):
     """The winner is drawn by `lottery` at the total `points` of the ballots; `voters` is None where it is secret."""
 
     form: Form
-    points: Points
-    lottery: Lottery
+    points: lotteries.Points
+    lottery: lotteries.Lottery
     voters: int | None
     output: str
     labels: Labels
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> LotteryMechanism:
+    def of_plan(cls, plan: family.Plan) -> LotteryMechanism:
         found = executed_of(plan)
         vote, ballots, rule = found.vote, found.vote.ballots, found.rule
         alternatives = tuple(symbol(word) for word in ballots.alternatives)
@@ -304,15 +275,15 @@ class LotteryMechanism(FamilyMechanism):
         least = ballots.size if ballots.kind == "ranking" else 1
         return cls(
             Form(vote.source, vote.party, alternatives, least, ballots.places, found.drops),
-            (Borda if ballots.borda else FirstChoice)(alternatives),
-            lottery_of(rule.family, rule.number),
+            (lotteries.Borda if ballots.borda else lotteries.FirstChoice)(alternatives),
+            lotteries.lottery_of(rule.family, rule.number),
             vote.public_voters,
             vote.output,
             Labels.read([vote.output], ballots.alternatives),
         )
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
         from privspec.problem.elaborate import data_of
 
         (block,) = model.blocks
@@ -333,13 +304,13 @@ class LotteryMechanism(FamilyMechanism):
         """The alternatives as they are released, in their order."""
         return self.labels.values()[self.output]
 
-    def ballots(self, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None) -> Ballots:
+    def ballots(self, data: Mapping[str, Any], circumstances: family.Circumstances, only: str | None = None) -> Ballots:
         """The ballots of a run.
 
         Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
         """
         form = self.form
-        refuse_unknown(data, (form.name,))
+        family.refuse_unknown(data, (form.name,))
         roll = circumstances.roll
         found = read_ballots(
             form,
@@ -354,7 +325,7 @@ class LotteryMechanism(FamilyMechanism):
             circumstances.progress("ballots read", found.number, self.voters)
         return found
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """The total points.
 
         Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
@@ -366,24 +337,24 @@ class LotteryMechanism(FamilyMechanism):
 
     @property
     def by_messages(self) -> bool:
-        return isinstance(self.lottery, LocalPick)
+        return isinstance(self.lottery, lotteries.LocalPick)
 
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+    def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """One voter's part of a run: a report that is private by itself.
 
         Raises: UsageError PS0844 where the noise is not the voters' own.
         """
-        refuse_keys(keys)
+        family.refuse_keys(keys)
         return PartyMechanism.of(self, party)
 
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
         """One of the reports, drawn at random.
 
         Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
         """
         return combine(self, digest, messages)
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Draws at ballots by input name, by default at nobody's or where the voters are public at equal ballots.
 
         Returns: numbers of alternatives, or the place of a word in their order (repetitions, 1).
@@ -396,12 +367,14 @@ class LotteryMechanism(FamilyMechanism):
             return np.take(
                 figures, np.random.default_rng(asked.seed).choice(len(law), asked.repetitions, p=law), axis=0
             )
-        refuse_long_simulation(asked.repetitions, f"{asked.repetitions} exact draws", "take fewer, or draw in doubles")
+        family.refuse_long_simulation(
+            asked.repetitions, f"{asked.repetitions} exact draws", "take fewer, or draw in doubles"
+        )
         drawn, randomness = sampler(self.lottery, scores), SimulationRandomness(asked.seed)
         return np.take(figures, [drawn(randomness) for _ in range(asked.repetitions)], axis=0)
 
     def _scores(self, base: Mapping[str, Any]) -> tuple[Fraction, ...]:
-        return total_points(self.points, self.ballots(base, Circumstances()))
+        return total_points(self.points, self.ballots(base, family.Circumstances()))
 
     def _equal_ballots(self) -> tuple[Fraction, ...]:
         ballot = self.form.alternatives[: self.form.most]
@@ -409,33 +382,33 @@ class LotteryMechanism(FamilyMechanism):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Electorate(Secret):
+class Electorate(family.Secret):
     """The total points of the alternatives, in their order."""
 
     mechanism: LotteryMechanism
     scores: tuple[Fraction, ...]
     rules: tuple[str, ...]
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         winner = draw(self.mechanism.lottery, self.scores, randomness)
-        return Drawn({self.mechanism.output: np.asarray(self.mechanism.winners[winner])})
+        return family.Drawn({self.mechanism.output: np.asarray(self.mechanism.winners[winner])})
 
 
-class LotteryExposure(Exposure):
+class LotteryExposure(family.Exposure):
     """One output, the winner, whose guarantees hold for all that is released."""
 
     @property
-    def rounds(self) -> Rounds | None:
+    def rounds(self) -> family.Rounds | None:
         shared = executed_of(self.plan).rounds
-        return None if shared is None else Rounds(*shared, shared[1] / shared[0], shared[0])
+        return None if shared is None else family.Rounds(*shared, shared[1] / shared[0], shared[0])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PartyMechanism(Mechanism):
+class PartyMechanism(family.Mechanism):
     """The plan for one voter: randomised response to the own first choice."""
 
     whole: LotteryMechanism
-    lottery: LocalPick
+    lottery: lotteries.LocalPick
     party: str
     index: str
 
@@ -448,9 +421,9 @@ class PartyMechanism(Mechanism):
     @property
     def outputs(self) -> tuple[str, ...]:
         """Who it is from, and the report."""
-        return (self.index, MESSAGE)
+        return (self.index, family.MESSAGE)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """The voter's own ballot; data without a column of voters are all its own.
 
         Raises: DataError PS0811 unless there is exactly one.
@@ -464,11 +437,11 @@ class PartyMechanism(Mechanism):
             )
         return _OneVoter(self, int(found.ranked[0, 0]), found.form.rules(strict=circumstances.strict))
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Reports of a voter with the given ballot, by default for the first alternative."""
         truth = 0
         if asked.data is not None:
-            secret = self.read(asked.data, Circumstances())
+            secret = self.read(asked.data, family.Circumstances())
             assert isinstance(secret, _OneVoter)
             truth = secret.choice
         randomness, size = SimulationRandomness(asked.seed), len(self.whole.form.alternatives)
@@ -477,19 +450,19 @@ class PartyMechanism(Mechanism):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _OneVoter(Secret):
+class _OneVoter(family.Secret):
     mechanism: PartyMechanism
     choice: int
     rules: tuple[str, ...]
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         whole = self.mechanism.whole
         answer = report(self.mechanism.lottery.ratio, self.choice, len(whole.form.alternatives), randomness)
         who = np.array([self.mechanism.party], dtype=object)
-        return Drawn({self.mechanism.index: who, MESSAGE: whole.winners[[answer]]})
+        return family.Drawn({self.mechanism.index: who, family.MESSAGE: whole.winners[[answer]]})
 
 
-def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
     """The winner: one of the reports, each with the same probability.
 
     Which one is drawn costs no privacy, as every report is private by itself.
@@ -500,22 +473,22 @@ def combine(whole: LotteryMechanism, digest: str, messages: Sequence[Mapping[str
     places = {str(value): place for place, value in enumerate(whole.winners.tolist())}
 
     def read(outputs: Mapping[str, Any]) -> tuple[str, str]:
-        (who,), (answer,) = outputs[index], outputs[MESSAGE]
+        (who,), (answer,) = outputs[index], outputs[family.MESSAGE]
         return str(who), str(answer)
 
     def flaw(_who: str, answer: str) -> str:
         return "" if answer in places else "names no alternative"
 
-    found = messages_by_party(digest, messages, index, read, flaw)
+    found = family.messages_by_party(digest, messages, index, read, flaw)
     if whole.voters is not None and len(found) != whole.voters:
         refuse_number(whole.form, whole.voters, len(found))
     randomness, reports = SystemRandomness(), [places[answer] for answer in found.values()]
     winner = reports[randomness.below(len(reports))] if reports else randomness.below(len(places))
-    return Drawn({whole.output: np.asarray(whole.winners[winner])})
+    return family.Drawn({whole.output: np.asarray(whole.winners[winner])})
 
 
-def _local(whole: LotteryMechanism) -> tuple[LocalPick, str]:
-    if not isinstance(whole.lottery, LocalPick) or whole.form.party is None:
+def _local(whole: LotteryMechanism) -> tuple[lotteries.LocalPick, str]:
+    if not isinstance(whole.lottery, lotteries.LocalPick) or whole.form.party is None:
         _no_messages()
     return whole.lottery, whole.form.party
 

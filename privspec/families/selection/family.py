@@ -17,20 +17,7 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document
 from privspec.families.family import ConflictLine, Infeasible, Relaxation, Settings, conflict_line
-from privspec.families.selection.choices import (
-    LARGEST,
-    LotteryBound,
-    at_least_epsilon,
-    distance_limit,
-    dummies_at,
-    least_epsilon,
-    lower_bound,
-    most_rounds,
-    rounds_bound,
-    rounds_json,
-    truthful_bound,
-    truthful_epsilon,
-)
+from privspec.families.selection import choices
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks
 from privspec.families.selection.plans import Figures, Judged, calibrated, forbidden, judge, spent
 from privspec.families.selection.profiles import Averages, Estimate, worst_case
@@ -53,7 +40,7 @@ class LotteryDecision:
     settings: Settings
     chosen: Judged
     ranking: tuple[Judged, ...]
-    bound: LotteryBound | None
+    bound: choices.LotteryBound | None
     seconds: float
 
     @property
@@ -154,7 +141,7 @@ class LotteryDecision:
             "alternatives": list(votes.alternatives),
             "voters": None if votes.secret else votes.voters,
             "leaves_out": all(promise.task.adding for promise in self.system.promises),
-            "rounds": rounds_json(votes.rounds, self._count),
+            "rounds": choices.rounds_json(votes.rounds, self._count),
             "scalars": self._scalars,
         }
 
@@ -317,8 +304,8 @@ def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
 
 def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
     spans = [span_of(system, limit) for limit in system.votes.limits]
-    exact = [limit for limit in system.votes.limits if distance_limit(limit) is not None]
-    none_enough = any((distance_limit(limit) or 0) <= 0 for limit in exact)
+    exact = [limit for limit in system.votes.limits if choices.distance_limit(limit) is not None]
+    none_enough = any((choices.distance_limit(limit) or 0) <= 0 for limit in exact)
     if none_enough:
         reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
     else:
@@ -370,7 +357,7 @@ def _least_rounds(system: LotterySystem) -> str:
 
 def _budget(system: LotterySystem) -> Iterator[Relaxation]:
     """The budget with which the least number of rounds fits, by dummy votes."""
-    dummies = dummies_at(system)
+    dummies = choices.dummies_at(system)
     if dummies is None or not dummies or forbidden(system, DICTATOR):
         return
     needed = max(spent(system, promise, Draw("dictator", dummies)) for promise in system.promises) * system.counted.low
@@ -388,7 +375,7 @@ def _rounds(count: int) -> str:
 
 def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
     """The distance that dummy votes reach at the largest epsilon that the spec allows."""
-    most = LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
+    most = choices.LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
     rounds = system.votes.rounds if system.counting else None
     if rounds is not None:
         most = rounds.budget / system.counted.low
@@ -470,17 +457,19 @@ class Lotteries:
     def _every(self, system: LotterySystem, averages: Averages) -> list[Judged]:
         """All rules: with the most rounds, at the least epsilon, or at the epsilons of the spec."""
         if system.counting:
-            return most_rounds(system, averages)
-        return at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
+            return choices.most_rounds(system, averages)
+        return (
+            choices.at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
+        )
 
     @staticmethod
-    def _bound(system: LotterySystem) -> LotteryBound | None:
+    def _bound(system: LotterySystem) -> choices.LotteryBound | None:
         """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
         if system.counting:
-            return rounds_bound(system)
+            return choices.rounds_bound(system)
         if system.chosen is not None:
-            return truthful_epsilon(system) or least_epsilon(system)
-        every, honest = lower_bound(system), truthful_bound(system)
+            return choices.truthful_epsilon(system) or choices.least_epsilon(system)
+        every, honest = choices.lower_bound(system), choices.truthful_bound(system)
         if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
             return every
         return honest

@@ -21,24 +21,8 @@ from scipy.special import ndtri
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass, replace
+from privspec.execute import family
 from privspec.execute.data import located
-from privspec.execute.family import (
-    MESSAGE,
-    Circumstances,
-    Drawn,
-    FamilyMechanism,
-    Keys,
-    Mechanism,
-    OwnMessage,
-    Plan,
-    Secret,
-    Simulation,
-    messages_by_party,
-    readable_plan,
-    refuse_keys,
-    refuse_long_simulation,
-    refuse_unknown,
-)
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.reading import number
 from privspec.families.statistics.shapes import SphereReport
@@ -268,9 +252,9 @@ class Executed:
         return 1.0 / self.parties if self.mean else 1.0
 
 
-def executed_of(plan: Plan) -> Executed:
+def executed_of(plan: family.Plan) -> Executed:
     """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
-    with readable_plan():
+    with family.readable_plan():
         (block,) = plan["problem"]["blocks"]
         found = read_executed(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
     records = Records(found.records.count, found.records.dimension, found.records.radius)
@@ -299,17 +283,17 @@ DRAWN = 4096
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class StatisticMechanism(FamilyMechanism):
+class StatisticMechanism(family.FamilyMechanism):
     """The statistic of every party is exact and an integer in steps; only noise and what follows it are released."""
 
     executed: Executed
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> StatisticMechanism:
+    def of_plan(cls, plan: family.Plan) -> StatisticMechanism:
         return cls(executed_of(plan))
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
         from privspec.problem.statistics import records_of, routed_call
 
         call = routed_call(model)
@@ -322,7 +306,7 @@ class StatisticMechanism(FamilyMechanism):
     def outputs(self) -> tuple[str, ...]:
         return (self.executed.output,)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """Statistics of all parties; where noise enters at the pool, only their exact sum is kept.
 
         Raises: DataError PS0801 to PS0812.
@@ -339,49 +323,49 @@ class StatisticMechanism(FamilyMechanism):
     def by_messages(self) -> bool:
         return self.executed.each_party and self.executed.party is not None
 
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+    def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """One party's part of a run: a message that says nothing more of its records than its noise lets through.
 
         Raises: UsageError PS0844 where noise enters at the pool, or a party of that name has no budget of its own.
         """
-        refuse_keys(keys)
+        family.refuse_keys(keys)
         return PartyMechanism.of(self.executed, party)
 
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
         """The release, from the messages of all parties.
 
         Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
         """
         return combine(self.executed, digest, messages)
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Exact draws at the given records, by default at statistics that are all zero."""
         data, size, parties = asked.data, self.executed.route.size, self.executed.parties
-        refuse_long_simulation(
+        family.refuse_long_simulation(
             asked.repetitions * size * (parties if self.executed.each_party else 1),
             f"{asked.repetitions} exact draws",
             "take fewer, or draw from the shapes of the plan in doubles",
         )
-        secret = self._zeros() if data is None else self.read(data, Circumstances())
+        secret = self._zeros() if data is None else self.read(data, family.Circumstances())
         randomness = SimulationRandomness(asked.seed)
         drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(asked.repetitions)]
         return np.array(drawn).reshape(asked.repetitions, -1)
 
-    def _zeros(self) -> Secret:
+    def _zeros(self) -> family.Secret:
         size, parties = self.executed.route.size, self.executed.parties
         if self.executed.each_party:
-            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), Circumstances())
-        return Pool(self.executed, (0,) * size, Circumstances())
+            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), family.Circumstances())
+        return Pool(self.executed, (0,) * size, family.Circumstances())
 
 
 def read_statistics(
-    executed: Executed, data: Mapping[str, Any], circumstances: Circumstances, only: str | None = None
+    executed: Executed, data: Mapping[str, Any], circumstances: family.Circumstances, only: str | None = None
 ) -> Iterator[tuple[pl.Series, Steps]]:
     """Keys and exact statistics (M, k) of some parties at a time; of a single one, if `only` names it.
 
     Raises: DataError PS0801 to PS0805, PS0809, PS0812.
     """
-    refuse_unknown(data, (executed.source,))
+    family.refuse_unknown(data, (executed.source,))
     source = given_for(executed.source, data)
     records = executed.records
     gatherer = Gatherer(executed.party or "party", records.count, records.dimension)
@@ -396,7 +380,12 @@ def read_statistics(
 
 
 def bounded(
-    name: str, party: str | None, records: Records, data: Any, circumstances: Circumstances, only: str | None = None
+    name: str,
+    party: str | None,
+    records: Records,
+    data: Any,
+    circumstances: family.Circumstances,
+    only: str | None = None,
 ) -> Iterator[tuple[pl.Series, Steps]]:
     """Keys of the parties of some rows, and their records in steps, each in its ball.
 
@@ -440,7 +429,7 @@ class _Sum:
         self.parties += len(keys)
         self._total = [a + b for a, b in zip(self._total, _column_sums(statistics), strict=True)]
 
-    def secret(self, circumstances: Circumstances) -> Secret:
+    def secret(self, circumstances: family.Circumstances) -> family.Secret:
         """Once all are there."""
         return Pool(self.executed, tuple(self._total), circumstances)
 
@@ -470,7 +459,7 @@ class _Each:
         room[:] = statistics[: len(room)]
         self.parties += len(keys)
 
-    def secret(self, circumstances: Circumstances) -> Secret:
+    def secret(self, circumstances: family.Circumstances) -> family.Secret:
         """Once all are there."""
         statistics = self._statistics
         if self.executed.personal:
@@ -515,40 +504,40 @@ def rules_of(executed: Executed, strict: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pool(Secret):
+class Pool(family.Secret):
     """The sum of all parties' statistics (k,), in steps."""
 
     executed: Executed
     total: tuple[int, ...]
-    circumstances: Circumstances
+    circumstances: family.Circumstances
 
     @property
     def rules(self) -> tuple[str, ...]:
         return rules_of(self.executed, self.circumstances.strict)
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         """The sum with noise, divided and finished."""
         law = self.executed.laws[0]
         assert isinstance(law, AddedLaw)
         pooled = law.pooled(self.total, randomness) * self.executed.share
-        return Drawn({self.executed.output: self.executed.route.finish(pooled[None])[0]})
+        return family.Drawn({self.executed.output: self.executed.route.finish(pooled[None])[0]})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class EachParty(Secret):
+class EachParty(family.Secret):
     """Every party's statistic (N, k), in steps."""
 
     executed: Executed
     statistics: NDArray[np.int32 | np.int64]
-    circumstances: Circumstances
+    circumstances: family.Circumstances
 
     @property
     def rules(self) -> tuple[str, ...]:
         return rules_of(self.executed, self.circumstances.strict)
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         """Every statistic with noise of its own, then pooled by public weights."""
-        return Drawn({self.executed.output: pooled_value(self.executed, self._parts(randomness))})
+        return family.Drawn({self.executed.output: pooled_value(self.executed, self._parts(randomness))})
 
     def _parts(self, randomness: Randomness) -> Iterator[NDArray[np.float64]]:
         parties = self.executed.parties
@@ -580,7 +569,7 @@ def pooled_value(executed: Executed, parts: Iterable[NDArray[np.float64]]) -> ND
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PartyMechanism(Mechanism):
+class PartyMechanism(family.Mechanism):
     """The plan for one party: its own records, its own noise; `executed` is that of a single party."""
 
     executed: Executed
@@ -601,9 +590,9 @@ class PartyMechanism(Mechanism):
     @property
     def outputs(self) -> tuple[str, ...]:
         """Who it is from, and the noisy statistic."""
-        return (str(self.executed.party), MESSAGE)
+        return (str(self.executed.party), family.MESSAGE)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """The party's own rows; data without a column of parties are all its own."""
         parts = [s for _, s in read_statistics(self.executed, data, circumstances, only=self.party) if len(s)]
         found = sum(len(part) for part in parts)
@@ -611,17 +600,19 @@ class PartyMechanism(Mechanism):
             refuse_number(self.executed, found)
 
         def say(randomness: Randomness) -> Mapping[str, NDArray[Any]]:
-            return {MESSAGE: self.executed.laws[0].each(parts[0], randomness)[0]}
+            return {family.MESSAGE: self.executed.laws[0].each(parts[0], randomness)[0]}
 
-        return OwnMessage(str(self.executed.party), self.party, say, rules_of(self.executed, circumstances.strict))
+        return family.OwnMessage(
+            str(self.executed.party), self.party, say, rules_of(self.executed, circumstances.strict)
+        )
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Messages of a party whose statistic is zero."""
         zeros = np.zeros((asked.repetitions, self.executed.route.size), dtype=np.int64)
         return self.executed.laws[0].each(zeros, SimulationRandomness(asked.seed))
 
 
-def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
     """The release, as if one run had made all messages.
 
     Args: messages, one for each party, as their JSON files hold them.
@@ -633,19 +624,19 @@ def combine(executed: Executed, digest: str, messages: Sequence[Mapping[str, Any
 
     def read(outputs: Mapping[str, Any]) -> tuple[str, list[float]]:
         (who,) = outputs[party]
-        return str(who), [float(number) for number in outputs[MESSAGE]]
+        return str(who), [float(number) for number in outputs[family.MESSAGE]]
 
     def flaw(_who: str, statistic: list[float]) -> str:
         fits = len(statistic) == size and bool(np.isfinite(statistic).all())
         return "" if fits else f"is no vector of {size} numbers"
 
-    found = messages_by_party(digest, messages, party, read, flaw)
+    found = family.messages_by_party(digest, messages, party, read, flaw)
     if len(found) != executed.parties:
         refuse_number(executed, len(found))
     names = list(found)
     # Where all have one budget the order of the messages is no matter: weights are equal.
     order = in_order_of_budgets(executed, names) if executed.personal else range(len(names))
-    return Drawn({executed.output: pooled_value(executed, [np.array([found[names[i]] for i in order])])})
+    return family.Drawn({executed.output: pooled_value(executed, [np.array([found[names[i]] for i in order])])})
 
 
 def _no_messages(executed: Executed) -> NoReturn:

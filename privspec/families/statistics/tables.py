@@ -17,18 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, field
+from privspec.execute import sources
 from privspec.execute.keeper import Fit, refuse
 from privspec.execute.reading import Fields, number
-from privspec.execute.sources import (
-    Unordered,
-    column_names,
-    frames_of,
-    load_array,
-    load_frame,
-    load_json,
-    parquet_frames,
-    readable,
-)
 from privspec.model.library import GRID_BITS, Steps
 
 if TYPE_CHECKING:
@@ -93,9 +84,9 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
     Raises: DataError (PS0803 to PS0805).
     """
     if isinstance(source, Path) and source.suffix.lower() == ".npy":
-        source = load_array(wanted.name, source, mapped=True)
+        source = sources.load_array(wanted.name, source, mapped=True)
     if isinstance(source, Path) and source.suffix.lower() == ".json":
-        found = load_json(wanted.name, source)
+        found = sources.load_json(wanted.name, source)
         source = found.get(wanted.name, found) if isinstance(found, Mapping) else found
     if isinstance(source, list):
         source = _listed(wanted, source)
@@ -109,14 +100,14 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
 def _table(wanted: Wanted, source: Any) -> Rows:
     import polars as pl
 
-    if isinstance(source, Unordered):
+    if isinstance(source, sources.Unordered):
         refuse(
             "PS0812",
             f"the rows of a database or a folder stand in no order, and the first records of each {wanted.party} count",
             help="give a file in which the rows of each stand together",
         )
-    frame = load_frame(wanted.name, source, None if wanted.header else wanted.columns)
-    layout = layout_of(wanted, column_names(wanted.name, frame))
+    frame = sources.load_frame(wanted.name, source, None if wanted.header else wanted.columns)
+    layout = layout_of(wanted, sources.column_names(wanted.name, frame))
     for table in _slices(wanted, source, layout, frame):
         keys, records = layout.split(wanted, table)
         if keys is None:
@@ -140,11 +131,11 @@ def _known(wanted: Wanted, keys: pl.Series) -> pl.Series:
 
 def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
-    plain = readable(wanted.name, frame, layout.names)
+    plain = sources.readable(wanted.name, frame, layout.names)
     if isinstance(source, Path) and source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
-        yield from parquet_frames(wanted.name, source, layout.names, wanted.rows)
+        yield from sources.parquet_frames(wanted.name, source, layout.names, wanted.rows)
         return
-    yield from frames_of(wanted.name, layout.arranged(plain), wanted.rows)
+    yield from sources.frames_of(wanted.name, layout.arranged(plain), wanted.rows)
 
 
 # --- layouts --------------------------------------------------------------------------------------

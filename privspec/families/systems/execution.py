@@ -9,21 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
-from privspec.execute.family import (
-    PARTY,
-    Circumstances,
-    Drawn,
-    FamilyMechanism,
-    Keys,
-    Mechanism,
-    Plan,
-    Secret,
-    Simulation,
-    messages_by_party,
-    no_messages,
-    refuse_keys,
-    refuse_unknown,
-)
+from privspec.execute import family
 from privspec.noise.samplers import Randomness
 from privspec.problem.systems import part_names, parts_of
 from privspec.registry import family_of_plan
@@ -32,7 +18,7 @@ if TYPE_CHECKING:
     from privspec.model.graph import Model
 
 
-def part_plans(plan: Plan) -> tuple[dict[str, Any], ...]:
+def part_plans(plan: family.Plan) -> tuple[dict[str, Any], ...]:
     """The plan of each part, as if it stood alone: about its problem, in which each line asks for the part's share.
 
     Raises: KeyError, ValueError if they are not of that form.
@@ -55,19 +41,19 @@ def _digest_of_part(digest: str, number: int) -> str:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SystemMechanism(FamilyMechanism):
+class SystemMechanism(family.FamilyMechanism):
     """The mechanisms of the parts, the inputs that each reads, how often each is drawn, and on what condition.
 
     `sets`: who holds the inputs of each part.
     """
 
-    parts: tuple[Mechanism, ...]
+    parts: tuple[family.Mechanism, ...]
     inputs: tuple[tuple[str, ...], ...]
     runs: tuple[tuple[int, str | None], ...]
     sets: tuple[tuple[str, ...], ...]
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> SystemMechanism:
+    def of_plan(cls, plan: family.Plan) -> SystemMechanism:
         plans = part_plans(plan)
         read = tuple(tuple(str(one["name"]) for one in part["problem"]["data"]) for part in plans)
         (block,) = plan["problem"]["blocks"]
@@ -76,7 +62,7 @@ class SystemMechanism(FamilyMechanism):
         return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs, sets)
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
         for part in parts_of(model):
             names = [node.name for node in part.model.inputs]
             own = {name: data[name] for name in names if name in data}
@@ -87,13 +73,13 @@ class SystemMechanism(FamilyMechanism):
         """What the parts release, one part after another."""
         return tuple(name for part in self.parts for name in part.outputs)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """Every part reads its own inputs; one that several parts have is read by each.
 
         Raises: as the parts do; DataError PS0801 for data of no part.
         """
         known = dict.fromkeys(name for names in self.inputs for name in names)
-        refuse_unknown(data, tuple(known))
+        family.refuse_unknown(data, tuple(known))
         models = _models(circumstances.model, len(self.parts))
         return _Secrets(
             tuple(
@@ -109,19 +95,21 @@ class SystemMechanism(FamilyMechanism):
         """Whether every part is, and is drawn just once."""
         return all(part.by_messages for part in self.parts) and set(self.runs) == {(1, None)}
 
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+    def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """What one party says in all parts of whose inputs it holds some; one key masks all of it.
 
         Raises: UsageError PS0844 where a keeper makes a part, or there is no such party, PS0850, PS0857.
         """
         if not self.by_messages:
-            raise no_messages("a keeper makes some of its parts, or they are drawn several times, or on a condition")
+            raise family.no_messages(
+                "a keeper makes some of its parts, or they are drawn several times, or on a condition"
+            )
         own = [(i, name) for i in range(len(self.parts)) if (name := self._name_in(i, party)) is not None]
         if not own:
-            raise no_messages(f"there is no party {party}: say which, as in {min(min(self.sets))}:1")
+            raise family.no_messages(f"there is no party {party}: say which, as in {min(min(self.sets))}:1")
         masked = [self.parts[i].masked for i, _ in own]
         if keys is not None and not any(masked):
-            refuse_keys(keys)
+            family.refuse_keys(keys)
         made = tuple(
             (i, self.parts[i].of_party(name, replace(keys, called=party.removesuffix(name)) if mask and keys else None))
             for (i, name), mask in zip(own, masked, strict=True)
@@ -132,23 +120,25 @@ class SystemMechanism(FamilyMechanism):
     def _index(self) -> str:
         """What parties are called."""
         every = {name for names in self.sets for name in names}
-        return min(every) if len(every) == 1 else PARTY
+        return min(every) if len(every) == 1 else family.PARTY
 
     def _name_in(self, number: int, party: str) -> str | None:
         """What a party is called in a part; None where it holds nothing of it."""
         index, _, own = party.rpartition(":")
         sets = self.sets[number]
-        if self._index != PARTY:
+        if self._index != family.PARTY:
             return party
         return None if index not in sets else own if len(sets) == 1 else party
 
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> family.Drawn:
         """The releases of all parts, from what all parties say in each.
 
         Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
         """
         if not self.by_messages:
-            raise no_messages("a keeper makes some of its parts, or they are drawn several times, or on a condition")
+            raise family.no_messages(
+                "a keeper makes some of its parts, or they are drawn several times, or on a condition"
+            )
 
         def read(outputs: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
             (who,) = outputs[self._index]
@@ -159,8 +149,8 @@ class SystemMechanism(FamilyMechanism):
             said = {name.partition(" ")[2] for name in outputs if name != self._index}
             return "" if own and said == {str(i + 1) for i in own} else f"does not say what this {self._index} says"
 
-        said = messages_by_party(digest, messages, self._index, read, flaw)
-        released: list[Drawn] = []
+        said = family.messages_by_party(digest, messages, self._index, read, flaw)
+        released: list[family.Drawn] = []
         for i, part in enumerate(self.parts):
             under = _digest_of_part(digest, i)
             sent = [
@@ -174,7 +164,7 @@ class SystemMechanism(FamilyMechanism):
 
     def _said(self, number: int, name: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
         """What a party says in one part."""
-        index = self.sets[number][0] if len(self.sets[number]) == 1 else PARTY
+        index = self.sets[number][0] if len(self.sets[number]) == 1 else family.PARTY
         tail = f" {number + 1}"
         own = {key.removesuffix(tail): value for key, value in outputs.items() if key.endswith(tail)}
         return {**own, index: [name]}
@@ -186,7 +176,7 @@ class SystemMechanism(FamilyMechanism):
             found |= part.errors(draws, seed + i) if runs == (1, None) else {}
         return found
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Draws of every run from a seed of its own, side by side (repetitions, m); those on a condition as well."""
         given = asked.base if isinstance(asked.base, Mapping) else None
         found: list[NDArray[np.float64]] = []
@@ -199,10 +189,10 @@ class SystemMechanism(FamilyMechanism):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class PartySystem(Mechanism):
+class PartySystem(family.Mechanism):
     """The parts of which one party holds some, each by its number and for that party."""
 
-    parts: tuple[tuple[int, Mechanism], ...]
+    parts: tuple[tuple[int, family.Mechanism], ...]
     inputs: tuple[tuple[str, ...], ...]
     index: str
     party: str
@@ -213,12 +203,12 @@ class PartySystem(Mechanism):
         said = (f"{name} {i + 1}" for i, part in self.parts for name in part.outputs[1:])
         return (self.index, *said)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """The party's own data, part by part.
 
         Raises: as the parts do; DataError PS0801 for data of no part.
         """
-        refuse_unknown(data, tuple(dict.fromkeys(name for i, _ in self.parts for name in self.inputs[i])))
+        family.refuse_unknown(data, tuple(dict.fromkeys(name for i, _ in self.parts for name in self.inputs[i])))
         models = _models(circumstances.model, len(self.inputs))
         return _OwnSecrets(
             self,
@@ -231,25 +221,25 @@ class PartySystem(Mechanism):
             ),
         )
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        raise no_messages("a message is simulated as part of a run")
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
+        raise family.no_messages("a message is simulated as part of a run")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _OwnSecrets(Secret):
+class _OwnSecrets(family.Secret):
     mechanism: PartySystem
-    parts: tuple[Secret, ...]
+    parts: tuple[family.Secret, ...]
 
     @property
     def rules(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         found: dict[str, NDArray[Any]] = {self.mechanism.index: np.array([self.mechanism.party], dtype=object)}
         for (i, made), secret in zip(self.mechanism.parts, self.parts, strict=True):
             drawn = secret.draw(randomness).outputs
             found |= {f"{name} {i + 1}": drawn[name] for name in made.outputs[1:]}
-        return Drawn(found)
+        return family.Drawn(found)
 
 
 def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:
@@ -257,10 +247,10 @@ def _models(model: Model | None, count: int) -> tuple[Model | None, ...]:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Secrets(Secret):
+class _Secrets(family.Secret):
     """The data of every part, read; how often each is drawn and on what condition, and what each gives."""
 
-    parts: tuple[Secret, ...]
+    parts: tuple[family.Secret, ...]
     runs: tuple[tuple[int, str | None], ...]
     names: tuple[tuple[str, ...], ...]
 
@@ -268,12 +258,12 @@ class _Secrets(Secret):
     def rules(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(rule for part in self.parts for rule in part.rules))
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         """Parts without a condition first; a part whose condition is 0 is not drawn, and has no entry."""
         order = sorted(range(len(self.parts)), key=lambda i: self.runs[i][1] is not None)
         found: dict[str, NDArray[Any]] = {}
         columns: dict[str, tuple[str, ...]] = {}
-        released: list[Drawn] = []
+        released: list[family.Drawn] = []
         for i in order:
             times, condition = self.runs[i]
             if condition is not None and not np.any(np.asarray(found[condition], dtype=np.float64)):
@@ -295,10 +285,12 @@ class _Secrets(Secret):
         return found
 
 
-def _beside(drawn: Sequence[Drawn]) -> Drawn:
+def _beside(drawn: Sequence[family.Drawn]) -> family.Drawn:
     """What stands beside the values of parts that were drawn once: what each is about, and its standard error."""
     labels = {name: one.labels[name] for one in drawn for name in one.labels}
-    return Drawn({}, labels=labels, deviations={name: one.deviations[name] for one in drawn for name in one.deviations})
+    return family.Drawn(
+        {}, labels=labels, deviations={name: one.deviations[name] for one in drawn for name in one.deviations}
+    )
 
 
 def _stacked(values: list[NDArray[Any]]) -> NDArray[Any]:

@@ -37,20 +37,10 @@ from privspec.kernel.systems import Composed, Judged, component_names, composed
 from privspec.language import syntax
 from privspec.model.graph import Model, give, inherit
 from privspec.model.values import show
+from privspec.problem import systems
 from privspec.problem.elaborate import elaborate, obligation_of
 from privspec.problem.form import Problem
 from privspec.problem.form import document as problem_document
-from privspec.problem.systems import (
-    Part,
-    amounts_at,
-    chosen_shares,
-    parts_of,
-    refuse_unsupported,
-    restricted,
-    share,
-    share_of,
-    share_range,
-)
 from privspec.solvers.programs import SolverError
 
 NOTE = "composition"
@@ -119,8 +109,8 @@ class SystemDecision:
 
     def _chosen(self) -> dict[str, Any]:
         """The numbers that were picked, by name."""
-        names = chosen_shares(self.model)
-        picked = {names[line]: amount / share_of(self.model, line)[1] for line, amount in self.chosen.items()}
+        names = systems.chosen_shares(self.model)
+        picked = {names[line]: amount / systems.share_of(self.model, line)[1] for line, amount in self.chosen.items()}
         return {"choices": {name: show(value) for name, value in picked.items()}} if picked else {}
 
     def asked(self, number: int) -> dict[str, Fraction]:
@@ -128,7 +118,7 @@ class SystemDecision:
         requirement = self.model.requirements[number]
         if number not in self.chosen:
             return dict(requirement.measure.amounts)
-        amounts = amounts_at(self.model, number, self.chosen[number])
+        amounts = systems.amounts_at(self.model, number, self.chosen[number])
         return dict(zip(requirement.measure.figures, amounts, strict=True))
 
     def _guarantee(self, number: int) -> dict[str, Any]:
@@ -161,7 +151,7 @@ def _part(plan: Mapping[str, Any]) -> dict[str, Any]:
 class SystemParts:
     """A spec in parts; `shared`: the lines that several parts have, each with the parts' numbers."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[systems.Part, ...]
     shared: Mapping[int, tuple[int, ...]]
 
 
@@ -173,12 +163,12 @@ class Systems:
 
         Raises: SpecError PS0501.
         """
-        parts = parts_of(model)
-        refuse_unsupported(model, parts)
+        parts = systems.parts_of(model)
+        systems.refuse_unsupported(model, parts)
         having = {
             number: tuple(i for i, part in enumerate(parts) if number in part.lines)
             for number in range(len(model.requirements))
-            if number not in chosen_shares(model)
+            if number not in systems.chosen_shares(model)
         }
         runs = {number: sum(parts[i].times for i in some) for number, some in having.items()}
         return SystemParts(parts, {number: some for number, some in having.items() if runs[number] > 1})
@@ -298,13 +288,15 @@ class _Solver:
         compiler = self.compilers[number]
         if spent is not None:
             kind, amount = spent
-            lines = {line: share(written[line], kind.word, (amount,)) for line in part.lines if line in self.shared}
+            lines = {
+                line: systems.share(written[line], kind.word, (amount,)) for line in part.lines if line in self.shared
+            }
             chosen = self.chosen(number, spent).items()
             lines |= {
-                line: share(written[line], written[line].measure, amounts_at(self.model, line, own))
+                line: systems.share(written[line], written[line].measure, systems.amounts_at(self.model, line, own))
                 for line, own in chosen
             }
-        model = restricted(self.model, part.outputs, lines)
+        model = systems.restricted(self.model, part.outputs, lines)
         self._elaborated(number, spent and spent[0], model)
         system = compiler.lower(model)
         if isinstance(system, Infeasible):
@@ -314,14 +306,14 @@ class _Solver:
 
     def _own(self, number: int) -> list[int]:
         """The lines of a part whose amounts are chosen."""
-        return [line for line in chosen_shares(self.model) if line in self.parts[number].lines]
+        return [line for line in systems.chosen_shares(self.model) if line in self.parts[number].lines]
 
     def chosen(self, number: int, spent: tuple[Kind, Fraction] | None, times: int = 1) -> dict[int, Fraction]:
         """What the chosen lines of a part ask of so many runs, each of which spends what its shares leave it."""
         if spent is None:
             return {}
         kind, amount = spent
-        own = {line: share_of(self.model, line)[0] for line in self._own(number)}
+        own = {line: systems.share_of(self.model, line)[0] for line in self._own(number)}
         return {line: self._satisfied(line, measure, kind, amount, times) for line, measure in own.items()}
 
     def _satisfied(self, line: int, measure: str, kind: Kind, amount: Fraction, times: int) -> Fraction:
@@ -333,20 +325,20 @@ class _Solver:
             return times * amount * amount / 2
         if kind is PURE:
             return times * amount
-        _, delta = amounts_at(self.model, line, amount)
+        _, delta = systems.amounts_at(self.model, line, amount)
         return epsilon_up(times * amount * amount, delta)
 
     def capped(self, number: int, kind: Kind, amount: Fraction) -> Fraction:
         """A share, but no more than the range of a number that is chosen for it lets the part spend."""
         for line in self._own(number):
-            measure, scale = share_of(self.model, line)
-            high = share_range(self.model, line).high
+            measure, scale = systems.share_of(self.model, line)
+            high = systems.share_range(self.model, line).high
             if high is not None:
                 most: Fraction | float = high * scale
                 if measure == "rho-zCDP":
                     most = float(2 * most) ** 0.5
                 elif kind is GAUSSIAN and measure == "(epsilon, delta)-DP":
-                    most = mu_down(*amounts_at(self.model, line, high * scale))
+                    most = mu_down(*systems.amounts_at(self.model, line, high * scale))
                 amount = min(amount, _one_run(kind, most, self.parts[number].times))
         return amount
 
@@ -361,7 +353,7 @@ class _Solver:
 
     def at(self, number: int, kind: Kind, amount: Fraction) -> Decision | None:
         """A part at a share, solved once; None where it cannot be."""
-        if any(kind not in SPENT[share_of(self.model, line)[0]] for line in self._own(number)):
+        if any(kind not in SPENT[systems.share_of(self.model, line)[0]] for line in self._own(number)):
             return None
         amount = self.capped(number, kind, amount)
         key = number, kind, amount
@@ -396,7 +388,7 @@ class _Solver:
         return None if found is None else next(found.witnesses, None)  # type: ignore[attr-defined]
 
 
-def _line(model: Model, parts: tuple[Part, ...], number: int, sharing: tuple[int, ...]) -> Line:
+def _line(model: Model, parts: tuple[systems.Part, ...], number: int, sharing: tuple[int, ...]) -> Line:
     """A line as the parts share it, each as often as it is drawn."""
     measure = model.requirements[number].measure
     copies = [k for k, part in enumerate(sharing) if number in parts[part].lines for _ in range(parts[part].times)]
@@ -436,8 +428,8 @@ def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:
     Raises: SpecError PS0501.
     """
     for number, amount in chosen.items():
-        found = share_range(model, number)
-        if not found.low <= amount / share_of(model, number)[1]:
+        found = systems.share_range(model, number)
+        if not found.low <= amount / systems.share_of(model, number)[1]:
             node = model.nodes[found.name]
             message = f"the best split leaves {found.name} less than its range says: solve keeps to upper ends only"
             hint = f"let {found.name} begin at 0"

@@ -16,18 +16,7 @@ import numpy as np
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.families.family import ConflictLine, Infeasible, Relaxation, Settings, conflict_line
-from privspec.families.tables.changes import (
-    FIGURE,
-    LARGEST_EPSILON,
-    Change,
-    ConditionLine,
-    Figure,
-    Line,
-    PrivacyLine,
-    Share,
-    lines_of,
-    table_of,
-)
+from privspec.families.tables import changes
 from privspec.families.tables.system import Lowered, TableSystem, TooManyError, edited, to_program
 from privspec.language import syntax
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange, Power
@@ -177,7 +166,7 @@ class Trials:
         return loss
 
 
-def smallest(change: Change, problem: Problem, trials: Trials) -> Iterator[Fraction]:
+def smallest(change: changes.Change, problem: Problem, trials: Trials) -> Iterator[Fraction]:
     """Figures to try, the closest to the spec first, from the least amount with which the changed problem is possible.
 
     Raises: OutOfTimeError.
@@ -186,13 +175,13 @@ def smallest(change: Change, problem: Problem, trials: Trials) -> Iterator[Fract
     if chosen is None:
         value = _searched(change, problem, trials)
     else:
-        found = trials.extreme(chosen, FIGURE, largest=not change.up)
+        found = trials.extreme(chosen, changes.FIGURE, largest=not change.up)
         value = None if found is None else Fraction(found)
     if value is not None:
         yield from (change.rounded(value, attempt) for attempt in range(_ATTEMPTS))
 
 
-def _searched(change: Change, problem: Problem, trials: Trials) -> Fraction | None:
+def _searched(change: changes.Change, problem: Problem, trials: Trials) -> Fraction | None:
     """By doubling the amount, then halving what is between."""
 
     def works(amount: Fraction) -> bool:
@@ -242,7 +231,7 @@ class RangeLine:
         if domain is None:
             return None
         sizes = [o.domain.size or 0 for o in self.model.outputs if o.domain is not None and o.name != self.node.name]
-        if prod(sizes) * (domain.size or 0) * len(table_of(self.problem).rows) > MOST_ENTRIES:
+        if prod(sizes) * (domain.size or 0) * len(changes.table_of(self.problem).rows) > MOST_ENTRIES:
             return None
         return self._with(domain, priced)
 
@@ -408,12 +397,12 @@ class _Search:
 
     # -- what conflicts
 
-    def conflict(self) -> tuple[Line | RangeLine, ...]:
+    def conflict(self) -> tuple[changes.Line | RangeLine, ...]:
         """Lines of which none can be left out; ranges of outputs that stand in the way of these belong to them.
 
         Raises: OutOfTimeError.
         """
-        kept = list(lines_of(self.model, self.problem))
+        kept = list(changes.lines_of(self.model, self.problem))
         for line in tuple(kept):
             fewer = [other for other in kept if other is not line]
             if not self.trials.possible(self._only(fewer, self.problem)):
@@ -422,29 +411,29 @@ class _Search:
         stand = [r for r in ranges if r.direction(lambda p: self.trials.possible(self._only(kept, p))) is not None]
         return (*stand, *kept)
 
-    def _only(self, kept: Sequence[Line], problem: Problem) -> Problem:
+    def _only(self, kept: Sequence[changes.Line], problem: Problem) -> Problem:
         numbers = {other.number for other in kept}
-        for line in lines_of(self.model, self.problem):
+        for line in changes.lines_of(self.model, self.problem):
             if line.number not in numbers:
                 problem = line.without(problem)
         return problem
 
     # -- ways out
 
-    def relaxations(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
+    def relaxations(self, conflict: Sequence[changes.Line | RangeLine]) -> Iterator[Relaxation]:
         """Single changes that work, as far as work and time allow."""
-        order = sorted(conflict, key=lambda line: (isinstance(line, RangeLine), isinstance(line, PrivacyLine)))
+        order = sorted(conflict, key=lambda line: (isinstance(line, RangeLine), isinstance(line, changes.PrivacyLine)))
         try:
             shared = False
             for line in order:
                 if isinstance(line, RangeLine):
                     yield from self._wider(line)
                     continue
-                if isinstance(line, PrivacyLine):
+                if isinstance(line, changes.PrivacyLine):
                     yield from self._weaker(line)
                     continue
                 found = (r for change in line.changes(self.problem) for r in self._tried(change))
-                if isinstance(line, ConditionLine):
+                if isinstance(line, changes.ConditionLine):
                     first = next(found, None)
                     shared = shared or first is not None
                     yield from () if first is None else (first,)
@@ -457,10 +446,10 @@ class _Search:
         except OutOfTimeError as late:
             self.late.append(late)
 
-    def _tried(self, change: Change) -> Iterator[Relaxation]:
+    def _tried(self, change: changes.Change) -> Iterator[Relaxation]:
         """The least figure for which there is an exact table."""
         for value in smallest(change, self.problem, self.trials):
-            if isinstance(change, Share):
+            if isinstance(change, changes.Share):
                 constants = self._constants(change, value)
                 settled = None if constants is None else change.settled(self.problem, value, constants)
                 found = None if settled is None else self.trials.works(settled)
@@ -472,7 +461,7 @@ class _Search:
                 yield Relaxation(change.words(value), change.line, found.loss)
                 return
 
-    def _constants(self, change: Share, value: Fraction) -> list[Fraction] | None:
+    def _constants(self, change: changes.Share, value: Fraction) -> list[Fraction] | None:
         """A constant of few digits for each condition, well inside what is possible."""
         fixed: list[Fraction] = []
         for k in range(len(change.constraints)):
@@ -483,14 +472,14 @@ class _Search:
             fixed.append(short_decimal(ends[0], ends[1]))
         return fixed
 
-    def _shares_of_all(self, conflict: Sequence[Line | RangeLine]) -> Iterator[Relaxation]:
+    def _shares_of_all(self, conflict: Sequence[changes.Line | RangeLine]) -> Iterator[Relaxation]:
         """One share of the signal in every condition, where none of them alone is enough."""
-        lines = [line for line in lines_of(self.model, self.problem) if isinstance(line, ConditionLine)]
+        lines = [line for line in changes.lines_of(self.model, self.problem) if isinstance(line, changes.ConditionLine)]
         found = [share for share in (line.share(self.problem) for line in lines) if share is not None]
-        if len(found) > 1 and any(isinstance(line, ConditionLine) for line in conflict):
+        if len(found) > 1 and any(isinstance(line, changes.ConditionLine) for line in conflict):
             constraints = tuple(one for share in found for one in share.constraints)
             signals = tuple(signal for share in found for signal in share.signals)
-            yield from self._tried(Share(constraints, signals, max(share.size for share in found)))
+            yield from self._tried(changes.Share(constraints, signals, max(share.size for share in found)))
 
     def _wider(self, line: RangeLine) -> Iterator[Relaxation]:
         least = line.smallest(self.trials.possible)
@@ -508,7 +497,7 @@ class _Search:
 
     # -- privacy
 
-    def _weaker(self, line: PrivacyLine) -> Iterator[Relaxation]:
+    def _weaker(self, line: changes.PrivacyLine) -> Iterator[Relaxation]:
         """A larger epsilon, or why none is enough; a larger delta."""
         if not self.trials.possible(line.without(self.problem)):
             return
@@ -521,7 +510,7 @@ class _Search:
                 found = list(self._tried(change))
                 yield from found
                 if change.name == "epsilon" and not found and not self._possible_at_most(change):
-                    why, hopeless = "", f"no epsilon up to {show(LARGEST_EPSILON)} is enough"
+                    why, hopeless = "", f"no epsilon up to {show(changes.LARGEST_EPSILON)} is enough"
         if why is not None:
             yield Relaxation(hopeless, line.number, None, works=False)
 
@@ -530,10 +519,10 @@ class _Search:
         program = self.trials.constraints(self.problem)
         return program is not None and program.shape[0] * program.cost.size <= MOST_SLACKS
 
-    def _possible_at_most(self, change: Figure) -> bool:
+    def _possible_at_most(self, change: changes.Figure) -> bool:
         return self.trials.possible(change.apply(self.problem, change.value(change.most)))
 
-    def _no_support(self, line: PrivacyLine) -> str | None:
+    def _no_support(self, line: changes.PrivacyLine) -> str | None:
         lowered = to_program(TableSystem(self.problem))
         blocks = [k for k, index in enumerate(lowered.blocks) if self.problem.obligations[index].line == line.number]
         if len(blocks) != 1 or lowered.cost.size > MOST_SUPPORTS:
@@ -543,7 +532,7 @@ class _Search:
 
     def _support_words(self, possible: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> str:
         """What the lines leave one row."""
-        table = table_of(self.problem)
+        table = changes.table_of(self.problem)
         drawn, of = _named(table.outputs), _named(table.of)
         certain = np.flatnonzero(possible.sum(axis=1) == 1)
         if len(certain):

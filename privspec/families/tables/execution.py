@@ -20,29 +20,11 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import log_up
+from privspec.execute import family
 from privspec.execute.ballots import Form, holds_ballots, read_ballots, refuse_number
 from privspec.execute.budget import Spend, names_of
 from privspec.execute.data import located
 from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, read_places, small
-from privspec.execute.family import (
-    PARTY,
-    Circumstances,
-    Drawn,
-    Exposure,
-    FamilyMechanism,
-    Keys,
-    LocalReports,
-    Mechanism,
-    Plan,
-    Progress,
-    Rounds,
-    Secret,
-    Simulation,
-    no_messages,
-    refuse_keys,
-    refuse_long_simulation,
-    refuse_unknown,
-)
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.model.domains import Rankings
@@ -244,28 +226,28 @@ REPORT_RULE = f"each record {RULE}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Reports(Secret):
+class Reports(family.Secret):
     """The rows that the records pick (n,)."""
 
     law: TableLaw
     chosen: Codes
-    circumstances: Circumstances
+    circumstances: family.Circumstances
 
     @property
     def rules(self) -> tuple[str, ...]:
         """What was done with values outside their domains."""
         return (STRICT_RULE,) if self.circumstances.strict else (REPORT_RULE,)
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         """One report for each record, in order."""
         drawn = self.law.draw(self.chosen, randomness, self.circumstances.progress)
         columns = {f.name: f.columns for f in self.law.columns.fields if f.size is not None}
-        return Drawn(
+        return family.Drawn(
             {name: values[drawn] for name, values in self.law.columns.values().items()}, None, columns, reports=True
         )
 
 
-def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> Reports:
+def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: family.Circumstances) -> Reports:
     """Reads one record per row; what is held of it is the number of its table row (one or two bytes).
 
     An input without data of its own takes its columns from the only data there are.
@@ -278,7 +260,7 @@ def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstanc
     return Reports(law, chosen, circumstances)
 
 
-def encode(rows: Rows, data: Mapping[str, Any], circumstances: Circumstances) -> dict[str, Codes]:
+def encode(rows: Rows, data: Mapping[str, Any], circumstances: family.Circumstances) -> dict[str, Codes]:
     """The place of each value in its domain (n, places), by variable.
 
     Raises: DataError (PS0802 to PS0809).
@@ -305,12 +287,12 @@ def _source(name: str, data: Mapping[str, Any]) -> Any:
     return given_for(name, data)
 
 
-def _encode(variable: Variable, source: Any, circumstances: Circumstances) -> Codes:
+def _encode(variable: Variable, source: Any, circumstances: family.Circumstances) -> Codes:
     """The place of each value in its domain (n, places)."""
     kind = small(max(len(atom.elements) for atom in variable.atoms))
     parts: list[Codes] = []
     done = 0
-    progress: Progress = circumstances.progress
+    progress: family.Progress = circumstances.progress
     name, strict = variable.fields.name, circumstances.strict
     fits_of = [
         atom.fit(circumstances.keeper, name, column)
@@ -376,7 +358,7 @@ CENTRAL_RULE = f"each entry {RULE}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OneRow(Secret):
+class OneRow(family.Secret):
     """The row that the data pick."""
 
     law: TableLaw
@@ -389,12 +371,14 @@ class OneRow(Secret):
         """What was done with values outside their domains."""
         return (STRICT_RULE,) if self.strict else self.applied
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         drawn = self.law.laws[self.row].draw(randomness)
-        return Drawn({name: np.asarray(values[drawn]) for name, values in self.law.columns.values().items()})
+        return family.Drawn({name: np.asarray(values[drawn]) for name, values in self.law.columns.values().items()})
 
 
-def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances) -> OneRow:
+def read_central(
+    law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circumstances: family.Circumstances
+) -> OneRow:
     """Reads every input in its declared shape.
 
     Raises: DataError (PS0802 to PS0809); UsageError (PS0820) if the table has no row for what the data amount to.
@@ -411,7 +395,7 @@ def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circum
 
 
 def read_values(
-    rows: ModelRows, data: Mapping[str, Any], circumstances: Circumstances
+    rows: ModelRows, data: Mapping[str, Any], circumstances: family.Circumstances
 ) -> tuple[dict[str, Value], tuple[str, ...]]:
     """The values of all inputs, and the rules that were applied to them.
 
@@ -439,7 +423,9 @@ def _ballots(rows: ModelRows, block: InputBlock, source: Any, *, header: bool) -
     return form if form is not None and header and holds_ballots(form, source) else None
 
 
-def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: Circumstances) -> Value:
+def _read_ballots(
+    rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: family.Circumstances
+) -> Value:
     """The value of an input from its ballots, in any order."""
     strict, header, keeper = circumstances.strict, circumstances.header, circumstances.keeper
     found = read_ballots(form, source, strict=strict, header=header, keeper=keeper)
@@ -450,14 +436,14 @@ def _read_ballots(rows: ModelRows, block: InputBlock, form: Form, source: Any, c
     return rows.value(block, [value for value, count in each for _ in range(count)])
 
 
-def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: Circumstances) -> Value:
+def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: family.Circumstances) -> Value:
     """The value of an input, each entry put into its domain by itself."""
     atom = atom_of(tuple(base_of(block.domain).elements()))
     places = read_places(atom, Declared(block.name, block.type.shape, block.index), source, circumstances)
     return rows.value(block, [atom.elements[place] for place in places])
 
 
-class TableExposure(Exposure):
+class TableExposure(family.Exposure):
     """All outputs of a table are drawn jointly.
 
     Local reports cost each person their own budget, all the same amount, so one run is one debit.
@@ -468,8 +454,8 @@ class TableExposure(Exposure):
         return frozenset(str(name) for name in self.plan["mechanism"]["releases"])
 
     @property
-    def rounds(self) -> Rounds | None:
-        return Rounds.of_plan(self.plan)
+    def rounds(self) -> family.Rounds | None:
+        return family.Rounds.of_plan(self.plan)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """Divergences of one order add up with nothing else, and figures of people's own are not everybody's."""
@@ -512,7 +498,7 @@ def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class FiniteMechanism(FamilyMechanism):
+class FiniteMechanism(family.FamilyMechanism):
     """A table, and the measures of its guarantees."""
 
     law: TableLaw
@@ -523,7 +509,7 @@ class FiniteMechanism(FamilyMechanism):
     alone: bool
 
     @classmethod
-    def of_plan(cls, plan: Plan) -> FiniteMechanism:
+    def of_plan(cls, plan: family.Plan) -> FiniteMechanism:
         mechanism, guarantees = plan["mechanism"], plan.get("guarantees", ())
         return cls(
             TableLaw.of_plan(plan),
@@ -535,7 +521,7 @@ class FiniteMechanism(FamilyMechanism):
         )
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
 
         rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
         if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):
@@ -551,20 +537,20 @@ class FiniteMechanism(FamilyMechanism):
         """Whether every record of the data is one person's, who makes a report of their own."""
         return is_local(model, None if model is None else self._rows(model), self.measures)
 
-    def local_reports(self, model: Model | None) -> LocalReports | None:
+    def local_reports(self, model: Model | None) -> family.LocalReports | None:
         """The table, where every record gets a draw of its own."""
         if not self.local(model):
             return None
-        return LocalReports(self.law, self.law.rows.texts if model is None else self._rows(model).texts)
+        return family.LocalReports(self.law, self.law.rows.texts if model is None else self._rows(model).texts)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """Local reports, one a row; else the inputs as the spec lays them out.
 
         Without a spec, rows are taken to be labelled by the inputs themselves.
         """
         model = circumstances.model
         known = set(self.of) | self.inputs if model is None else {node.name for node in model.inputs}
-        refuse_unknown(data, sorted(known))
+        family.refuse_unknown(data, sorted(known))
         if not data:
             given_for(self.of[0], data)
         if model is not None and not self.local(model):
@@ -577,37 +563,37 @@ class FiniteMechanism(FamilyMechanism):
             refuse("PS0805", f"{', '.join(self.of)} is declared with size 1, the data have size {len(reports.chosen)}")
         return OneRow(self.law, int(reports.chosen[0]), circumstances.strict)
 
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+    def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         """One person's report, with their name beside it.
 
         Raises: UsageError PS0844 where a run is not one report of each person.
         """
-        refuse_keys(keys)
-        if not (self.alone or is_local(None, None, self.measures)) or PARTY in self.outputs:
-            raise no_messages("its answers are drawn once, by one keeper")
+        family.refuse_keys(keys)
+        if not (self.alone or is_local(None, None, self.measures)) or family.PARTY in self.outputs:
+            raise family.no_messages("its answers are drawn once, by one keeper")
         return OwnReport(self, party)
 
     def _rows(self, model: Model) -> ModelRows:
         return ModelRows(model, self.of, self.labels)
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         """Exact draws at the row of one record, by default the first row; words by their place in their domain."""
         data = asked.data
-        refuse_long_simulation(
+        family.refuse_long_simulation(
             asked.repetitions,
             f"{asked.repetitions} exact draws",
             "take fewer, or draw from the plan's probabilities in doubles",
         )
         row = 0
         if data is not None:
-            row = int(read_reports(self.law, LabelledRows(self.law.rows), data, Circumstances()).chosen[0])
+            row = int(read_reports(self.law, LabelledRows(self.law.rows), data, family.Circumstances()).chosen[0])
         drawn = self.law.draw(np.full(asked.repetitions, row, dtype=np.intp), SimulationRandomness(asked.seed))
         figures = self.law.columns.figures()
         return np.take(figures, drawn, axis=0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OwnReport(Mechanism):
+class OwnReport(family.Mechanism):
     """The plan for one person."""
 
     whole: FiniteMechanism
@@ -616,15 +602,15 @@ class OwnReport(Mechanism):
     @property
     def outputs(self) -> tuple[str, ...]:
         """Who it is from, and the report."""
-        return (PARTY, *self.whole.outputs)
+        return (family.PARTY, *self.whole.outputs)
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
         """The person's own values, in one row.
 
         Raises: DataError PS0811 unless there is exactly one; UsageError PS0844 where reports are not of single persons.
         """
         if not self.whole.local(circumstances.model):
-            raise no_messages("its answers are drawn once, by one keeper")
+            raise family.no_messages("its answers are drawn once, by one keeper")
         found = self.whole.read(data, circumstances)
         assert isinstance(found, Reports)
         if len(found.chosen) != 1:
@@ -632,19 +618,19 @@ class OwnReport(Mechanism):
             refuse("PS0811", said, "nothing was drawn and nothing was spent")
         return _Own(self.party, found)
 
-    def simulate(self, asked: Simulation) -> NDArray[np.float64]:
+    def simulate(self, asked: family.Simulation) -> NDArray[np.float64]:
         return self.whole.simulate(asked)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Own(Secret):
+class _Own(family.Secret):
     party: str
-    report: Secret
+    report: family.Secret
 
     @property
     def rules(self) -> tuple[str, ...]:
         return self.report.rules
 
-    def draw(self, randomness: Randomness) -> Drawn:
+    def draw(self, randomness: Randomness) -> family.Drawn:
         drawn = self.report.draw(randomness)
-        return replace(drawn, outputs={PARTY: np.array([self.party], dtype=object), **drawn.outputs})
+        return replace(drawn, outputs={family.PARTY: np.array([self.party], dtype=object), **drawn.outputs})

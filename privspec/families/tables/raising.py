@@ -31,20 +31,9 @@ from privspec.families.tables.system import Requested, TableSystem, per_atom, to
 from privspec.model.graph import Model
 from privspec.model.values import Value, as_float, show
 from privspec.problem.table_forms import Choice
+from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
-from privspec.solvers.table_programs import (
-    CompleteDual,
-    CompleteRatio,
-    ExactTable,
-    PairDual,
-    PairRatio,
-    Privacy,
-    classes,
-    log_ratio_of,
-    merged,
-    true_delta,
-)
 from privspec.solvers.table_rows import membership
 
 if TYPE_CHECKING:
@@ -152,7 +141,7 @@ def guarantee_of(decision: TableDecision, requested: Requested) -> dict[str, Any
     }
 
 
-def achieved(exact: ExactTable, requested: Requested) -> dict[str, str]:
+def achieved(exact: table_programs.ExactTable, requested: Requested) -> dict[str, str]:
     """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
     pairs, distances, block = requested.neighbours.pairs, requested.neighbours.distances, requested.block
     if block is None and "epsilon" in requested.amounts and "order" not in requested.amounts:
@@ -161,10 +150,12 @@ def achieved(exact: ExactTable, requested: Requested) -> dict[str, str]:
         return {name: show(amount) for name, amount in requested.amounts.items()}
     epsilon, delta = requested.amounts["epsilon"], requested.amounts.get("delta")
     if delta:
-        block = block if distances is not None else PairRatio(pairs, (epsilon,), delta, requested.view)
-        assert isinstance(block, PairRatio)
-        return {"epsilon": show(epsilon), "delta": decimal_up(true_delta(exact, block))}
-    table = merged(CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object))
+        block = block if distances is not None else table_programs.PairRatio(pairs, (epsilon,), delta, requested.view)
+        assert isinstance(block, table_programs.PairRatio)
+        return {"epsilon": show(epsilon), "delta": decimal_up(table_programs.true_delta(exact, block))}
+    table = table_programs.merged(
+        table_programs.CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object)
+    )
     if distances is not None:
         each = zip(pairs, distances, strict=True)
         found = max(log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance)
@@ -300,7 +291,7 @@ SLACK_SHARE = 1e-6
 _PRICED = ("epsilon", "rho", "mu", "delta", "bound", "tolerance")
 
 
-Dual = CompleteDual | PairDual | CurveDual
+Dual = table_programs.CompleteDual | table_programs.PairDual | CurveDual
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -354,7 +345,7 @@ def _may_bind(decision: TableDecision, line: Line) -> bool:
     return any(value for value in _multipliers(decision, line))
 
 
-def _blocks(decision: LinearTable, line: PrivacyLine) -> list[tuple[Privacy, Dual]]:
+def _blocks(decision: LinearTable, line: PrivacyLine) -> list[tuple[table_programs.Privacy, Dual]]:
     """The blocks of a line, with their multipliers."""
     lowered, obligations = decision.lowered, decision.system.problem.obligations
     every = zip(lowered.blocks, lowered.program.privacy, decision.solution.dual.privacy, strict=True)
@@ -419,17 +410,17 @@ def _slope(decision: LinearTable, line: Line, figure: Figure) -> float | None:
     return sum(_delta_slope(block, part) for block, part in blocks)
 
 
-def _ratio_slope(decision: LinearTable, block: Privacy, part: Dual) -> float:
+def _ratio_slope(decision: LinearTable, block: table_programs.Privacy, part: Dual) -> float:
     table = decision.solution.table
     if isinstance(block, CurveRatio):
         assert isinstance(part, CurveDual)
         return -sum(one.multiplier * block.growth(one.level, float(STEP - 1)) for one in part.supports)
-    shown = np.asarray(table @ membership(classes(block, table.shape[1])).T)
-    if isinstance(block, CompleteRatio):
-        assert isinstance(part, CompleteDual)
+    shown = np.asarray(table @ membership(table_programs.classes(block, table.shape[1])).T)
+    if isinstance(block, table_programs.CompleteRatio):
+        assert isinstance(part, table_programs.CompleteDual)
         return -_growth(block.log_ratio) * float(np.sum(part.above.sum(axis=0) * shown.min(axis=0)))
-    assert isinstance(part, PairDual)
-    growth = np.array([_growth(log_ratio_of(block, k)) for k in range(len(block.pairs))])
+    assert isinstance(part, table_programs.PairDual)
+    growth = np.array([_growth(table_programs.log_ratio_of(block, k)) for k in range(len(block.pairs))])
     return -float(np.sum(part.values * growth[part.pairs] * shown[block.pairs[part.pairs, 1], part.columns]))
 
 
@@ -438,8 +429,8 @@ def _growth(log_ratio: Fraction) -> float:
     return math.exp(log_ratio) * float(log_ratio * (STEP - 1))
 
 
-def _delta_slope(block: Privacy, part: Dual) -> float:
-    if isinstance(block, CompleteRatio | CurveRatio) or not isinstance(part, PairDual):
+def _delta_slope(block: table_programs.Privacy, part: Dual) -> float:
+    if isinstance(block, table_programs.CompleteRatio | CurveRatio) or not isinstance(part, table_programs.PairDual):
         return 0.0
     if block.slack:
         return -float(block.slack * (STEP - 1)) * float(part.values.sum())

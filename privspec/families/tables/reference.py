@@ -13,23 +13,9 @@ import cvxpy
 import numpy as np
 
 from privspec.core.records import dataclass, field, replace
+from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, ReferenceFailedError, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio, Supported
-from privspec.solvers.table_programs import (
-    CompleteDual,
-    CompleteRatio,
-    Entries,
-    InfeasibleTable,
-    LinearRows,
-    PairDual,
-    Privacy,
-    TableDual,
-    TableProgram,
-    TableSolution,
-    classes,
-    float_ratio,
-    float_ratios,
-)
 from privspec.solvers.table_rows import RowsResult, explain_infeasible, float_rows, membership, solve_rows
 from privspec.solvers.tables import exact_solution
 
@@ -54,8 +40,11 @@ _MIXED = 2.0**-27
 
 
 def solve_with_cvxpy(
-    program: TableProgram, deadline: float | None = None, progress: Progress | None = None, cost: Entries | None = None
-) -> TableSolution | InfeasibleTable:
+    program: table_programs.TableProgram,
+    deadline: float | None = None,
+    progress: Progress | None = None,
+    cost: table_programs.Entries | None = None,
+) -> table_programs.TableSolution | table_programs.InfeasibleTable:
     """The optimal table by cvxpy and HiGHS, exact and with a certified bound; or which constraints conflict.
 
     Args: as for `solvers.tables.solve_table`.
@@ -80,14 +69,14 @@ def solve_with_cvxpy(
             return exact_solution(program, _sharpened(program, found, watch), "cvxpy", watch, cost, inner)
 
 
-def _conflict(program: TableProgram) -> InfeasibleTable:
+def _conflict(program: table_programs.TableProgram) -> table_programs.InfeasibleTable:
     """All that is asked: which of it is in conflict is not known."""
     every = (program.privacy, program.equalities.bounds, program.inequalities.bounds)
     privacy, equalities, inequalities = (tuple(range(len(part))) for part in every)
-    return InfeasibleTable(privacy, equalities, inequalities, 1.0)
+    return table_programs.InfeasibleTable(privacy, equalities, inequalities, 1.0)
 
 
-def _widest(program: TableProgram, levels: Levels) -> tuple[Array, Array]:
+def _widest(program: table_programs.TableProgram, levels: Levels) -> tuple[Array, Array]:
     """A table with its scalars that is well inside of every inequality.
 
     Raises: ReferenceFailedError.
@@ -99,7 +88,7 @@ def _widest(program: TableProgram, levels: Levels) -> tuple[Array, Array]:
     return stated.table.value, np.zeros(0) if stated.extra is None else stated.extra.value
 
 
-def _sharpened(program: TableProgram, found: RowsResult, watch: Watch) -> RowsResult:
+def _sharpened(program: table_programs.TableProgram, found: RowsResult, watch: Watch) -> RowsResult:
     """With the multipliers that prove most from the same linear bounds: those of the linear program with just these.
 
     Conic multipliers are right to five digits or so.
@@ -116,7 +105,7 @@ def _sharpened(program: TableProgram, found: RowsResult, watch: Watch) -> RowsRe
         block = program.privacy[number]
         assert isinstance(block, CurveRatio)
         limit, up, down = block.curve.line(one.level, one.at)
-        view, size = classes(block, columns), max(limit, 1e-3)
+        view, size = table_programs.classes(block, columns), max(limit, 1e-3)
         sizes.append(size)
         for row, factors in zip(one.rows, (up, -down), strict=True):
             cells += [(len(bounds), row * columns + c, Fraction(factors[view[c]] / size)) for c in range(columns)]
@@ -126,13 +115,13 @@ def _sharpened(program: TableProgram, found: RowsResult, watch: Watch) -> RowsRe
     linear = replace(
         program,
         privacy=tuple(program.privacy[k] for k in kept),
-        inequalities=LinearRows(rows, at, tuple(cell[2] for cell in cells), tuple(bounds)),
+        inequalities=table_programs.LinearRows(rows, at, tuple(cell[2] for cell in cells), tuple(bounds)),
     )
     try:
         sharp = solve_rows(linear, watch, explained=False)
     except SolverError:
         return found
-    if isinstance(sharp, InfeasibleTable):
+    if isinstance(sharp, table_programs.InfeasibleTable):
         return found
     paid, parts = sharp.dual.inequalities[len(less.bounds) :], list(found.dual.privacy)
     for k, part in zip(kept, sharp.dual.privacy, strict=True):
@@ -150,7 +139,7 @@ class Levels(dict[int, dict[float, list[tuple[int, int]]]]):
     """The pairs of rows that are stated at each level, by the number of the privacy block of a measure."""
 
     @classmethod
-    def of(cls, program: TableProgram) -> Levels:
+    def of(cls, program: table_programs.TableProgram) -> Levels:
         """Every pair at the levels of the start."""
         found = cls()
         for number, block in enumerate(program.privacy):
@@ -159,13 +148,13 @@ class Levels(dict[int, dict[float, list[tuple[int, int]]]]):
                 found[number] = {level: list(pairs) for level in block.curve.starts}
         return found
 
-    def add(self, program: TableProgram, table: Array, replacing: bool) -> int:
+    def add(self, program: table_programs.TableProgram, table: Array, replacing: bool) -> int:
         """State the levels that a table breaks, `replacing` orders close by; how many there were."""
         added = 0
         for number, known in self.items():
             block = program.privacy[number]
             assert isinstance(block, CurveRatio)
-            laws = np.asarray(table @ membership(classes(block, program.shape[1])).T)
+            laws = np.asarray(table @ membership(table_programs.classes(block, program.shape[1])).T)
             laws = (1 - _MIXED) * laws + _MIXED * laws.mean(axis=0)
             for a, b in (pair for pair in block.pairs.tolist() if pair[0] < pair[1] or block.both):
                 for level, excess in block.curve.broken(laws[a], laws[b]):
@@ -224,23 +213,23 @@ class _Curved:
 class _Block:
     """The constraints of one privacy block whose multipliers its dual consists of."""
 
-    block: Privacy
+    block: table_programs.Privacy
     constraints: list[Any]
 
-    def dual(self) -> CompleteDual | PairDual:
+    def dual(self) -> table_programs.CompleteDual | table_programs.PairDual:
         """The multipliers in the solvers' form."""
         values = [np.maximum(np.asarray(c.dual_value, dtype=float), 0.0) for c in self.constraints]
-        if isinstance(self.block, CompleteRatio):
-            return CompleteDual(*values)
+        if isinstance(self.block, table_programs.CompleteRatio):
+            return table_programs.CompleteDual(*values)
         pairs, columns = np.nonzero(values[0])
-        return PairDual(pairs, columns, values[0][pairs, columns])
+        return table_programs.PairDual(pairs, columns, values[0][pairs, columns])
 
 
 @dataclass(eq=False)
 class _Stated:
     """The whole program as cvxpy has it."""
 
-    program: TableProgram
+    program: table_programs.TableProgram
     levels: Levels
     widest: bool = False
     table: Any = field(init=False)
@@ -304,7 +293,7 @@ class _Stated:
         inside = self.margin * (low < high)
         return [self.extra >= low + inside, self.extra <= high - inside]
 
-    def _linear(self, rows: LinearRows, *, equal: bool) -> Any:
+    def _linear(self, rows: table_programs.LinearRows, *, equal: bool) -> Any:
         if not rows.bounds:
             return None
         everything = cp.reshape(self.table, (self.table.size,), order="C")
@@ -314,18 +303,18 @@ class _Stated:
         right = np.array([float(bound) for bound in rows.bounds])
         return left == right if equal else left + self.margin <= right
 
-    def _state(self, block: Privacy, number: int) -> _Block | _Curved:
-        shown = self.table @ membership(classes(block, self.program.shape[1])).T
+    def _state(self, block: table_programs.Privacy, number: int) -> _Block | _Curved:
+        shown = self.table @ membership(table_programs.classes(block, self.program.shape[1])).T
         if isinstance(block, CurveRatio):
             every = [[(a, b, level) for a, b in pairs] for level, pairs in self.levels[number].items()]
             parts = every if block.both else [[one for part in every for one in part]]
             return _Curved(block, [(part, *self._levels(block, shown, part)) for part in parts], shown)
-        if isinstance(block, CompleteRatio):
+        if isinstance(block, table_programs.CompleteRatio):
             least = np.ones((shown.shape[0], 1)) @ cp.Variable((1, shown.shape[1]))
-            tops = float_ratio(block.log_ratio) * least
+            tops = table_programs.float_ratio(block.log_ratio) * least
             return _Block(block, [least + self.margin <= shown, shown + self.margin <= tops])
         first, second = block.pairs.T
-        ratios = float_ratios(block)[:, None] * np.ones((1, shown.shape[1]))
+        ratios = table_programs.float_ratios(block)[:, None] * np.ones((1, shown.shape[1]))
         excess = shown[first] - cp.multiply(ratios, shown[second]) + self.margin
         if block.delta:
             slack = cp.Variable(excess.shape, nonneg=True)
@@ -367,6 +356,8 @@ class _Stated:
         if program.worst:
             weights = np.maximum(np.asarray(self.worst.dual_value, dtype=float), 0.0)
             weights = weights / weights.sum()
-        dual = TableDual(tuple(block.dual() for block in self.blocks), equal, np.maximum(less, 0.0), weights)
+        dual = table_programs.TableDual(
+            tuple(block.dual() for block in self.blocks), equal, np.maximum(less, 0.0), weights
+        )
         rows = sum(constraint.size for constraint in self.problem.constraints)
         return RowsResult(table, extra, float(self.problem.value), dual, rows)
