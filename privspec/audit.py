@@ -22,18 +22,7 @@ from scipy.special import betaincinv, ndtri
 
 from privspec.core.records import dataclass
 from privspec.execute.family import Circumstances, Mechanism, mechanism_of
-from privspec.model.domains import (
-    Ball,
-    Between,
-    Domain,
-    FiniteSet,
-    PartialRankingOf,
-    Power,
-    RankingOf,
-    Table,
-    Unknown,
-    unknown_keys,
-)
+from privspec.model import domains
 from privspec.model.neighbours import (
     NeighbourRelation,
     ReplacingEntry,
@@ -333,7 +322,7 @@ def pairs_of(model: Model, line: Requirement) -> Iterator[Pair]:
     if not isinstance(relation, ReplacingEntry | ReplacingRecord | ReplacingVoter | ReplacingEverything):
         raise NotMadeUpError(f"no data sets are made up for {relation.describe()}")
     # whether an unknown key is shown depends on how many records have it
-    for units in UNKNOWN if any(unknown_keys(block.domain) for block in model.blocks) else (UNITS,):
+    for units in UNKNOWN if any(domains.unknown_keys(block.domain) for block in model.blocks) else (UNITS,):
         blocks = {block.name: _Input.of(model, block, units) for block in model.blocks}
         # an entry or record is one of any of the inputs, a party moves in all of them
         alone = isinstance(relation, ReplacingEntry | ReplacingRecord) and not relation.by_id
@@ -398,7 +387,7 @@ class _Input:
         """Raises: NotMadeUpError."""
         domain, index, name = block.domain, block.index, block.name
         units = units if index is None else model.parties[index].size
-        if isinstance(domain, Table):
+        if isinstance(domain, domains.Table):
             if index is not None:
                 raise NotMadeUpError("tables that parties hold are not made up")
             every = list(product(*(_two(one) for _, one in domain.attributes)))
@@ -408,19 +397,19 @@ class _Input:
                 header = (kept.person, *domain.names)
                 return cls(name, header, choices, units, each=kept.most, numbered=True, free=True)
             return cls(name, domain.names, choices, domain.records or units, free=True)
-        if isinstance(domain, RankingOf | PartialRankingOf) and index is not None:
+        if isinstance(domain, domains.RankingOf | domains.PartialRankingOf) and index is not None:
             words = [show(one) for one in domain.alternatives]
-            words = words[: max(domain.places, 2)] if isinstance(domain, PartialRankingOf) else words
+            words = words[: max(domain.places, 2)] if isinstance(domain, domains.PartialRankingOf) else words
             orders = ((" ".join(words),), (" ".join(words[::-1]),))
             return cls(name, ("ranking",), orders, units, even=True, free=True)
-        if isinstance(domain, FiniteSet) and index is not None:
+        if isinstance(domain, domains.FiniteSet) and index is not None:
             ballots = tuple((show(one),) for one in domain.items[:3])
             return cls(name, ("choice",), ballots, units, even=True, free=True)
         inner, shape = domain, block.type.shape if index is None else block.type.shape[1:]
-        while isinstance(inner, Power):
+        while isinstance(inner, domains.Power):
             inner = inner.base
-        wide, ends = (inner.dimension, _ball(inner)) if isinstance(inner, Ball) else (1, (_two(inner)))
-        if isinstance(inner, Ball):
+        wide, ends = (inner.dimension, _ball(inner)) if isinstance(inner, domains.Ball) else (1, (_two(inner)))
+        if isinstance(inner, domains.Ball):
             shape = shape[:-1]
         elif len(shape) > (index is None):
             wide, shape = shape[-1], shape[:-1]
@@ -434,14 +423,14 @@ class _Input:
         return cls(name, (index, *names), choices, units, each=several, numbered=True)
 
 
-def _two(domain: Domain) -> tuple[str, str]:
+def _two(domain: domains.Domain) -> tuple[str, str]:
     """Two values that are far apart.
 
     Raises: NotMadeUpError.
     """
-    if isinstance(domain, Unknown):
+    if isinstance(domain, domains.Unknown):
         return "here", "there"
-    if domain.size is not None and not isinstance(domain, Between):
+    if domain.size is not None and not isinstance(domain, domains.Between):
         every = list(domain.elements())
         return show(every[0]), show(every[-1])
     low, high = domain.bounds
@@ -450,6 +439,6 @@ def _two(domain: Domain) -> tuple[str, str]:
     return show(low), show(high)
 
 
-def _ball(ball: Ball) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _ball(ball: domains.Ball) -> tuple[tuple[str, ...], tuple[str, ...]]:
     rest = ("0",) * (ball.dimension - 1)
     return (show(-ball.radius), *rest), (show(ball.radius), *rest)

@@ -11,19 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from privspec.solvers import bounds
 from privspec.solvers.ascent import Atoms, BallAtoms, PairAtoms, Point, SingleAtoms, ascend, pair_span
 from privspec.solvers.barrier import Barrier, Diagonal, Eye, Symmetric
-from privspec.solvers.bounds import (
-    Release,
-    factor_root,
-    loss_of,
-    lower_bound,
-    release_mahalanobis,
-    release_of,
-    site_maps,
-    tighten,
-    view_strategy,
-)
 from privspec.solvers.programs import (
     ROUNDS,
     VIOLATED,
@@ -92,7 +82,7 @@ def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -
         raise NotSpecialError(f"views of different rows on more than {LARGEST} outputs")
     if isinstance(program.loss, WorstLoss) and program.loss.groups is not None:
         raise NotSpecialError("the largest of several sums under the barrier method")
-    maps = np.eye(m) if free else site_maps(program)
+    maps = np.eye(m) if free else bounds.site_maps(program)
     useful = np.flatnonzero(np.any(maps != 0, axis=0))
     directions = tuple(explicit(view.differences, n) for view in program.views)
     eyes = []
@@ -116,7 +106,7 @@ def solve_by_barrier(program: GaussianProgram, tolerance: float, watch: Watch) -
         noise[useful] = result.at.state
     root = noise if free else maps * noise
     dual = _dual_point(program, directions, root, barrier.shares(result.at))
-    bound = lower_bound(program, dual, root)
+    bound = bounds.lower_bound(program, dual, root)
     solution = package(program, noise, dual, bound, "barrier, full covariance" if free else "barrier", watch)
     if not free:
         solution = _pruned(program, noise, solution, maps, watch)
@@ -217,7 +207,7 @@ def _pruned(
         simpler = package(program, pruned, solution.dual, solution.lower_bound, "barrier", watch)
         # a checker takes the dual vectors from the released covariance: it must still prove the bound
         cheap = simpler.value <= solution.value + 0.2 * room
-        if cheap and lower_bound(program, solution.dual, maps * pruned) >= solution.lower_bound - 0.2 * room:
+        if cheap and bounds.lower_bound(program, solution.dual, maps * pruned) >= solution.lower_bound - 0.2 * room:
             return simpler
     return solution
 
@@ -236,22 +226,24 @@ def package(
     Args: noise a root (m, k) of the covariance or, with sites, the standard deviations (K,) at their coordinates.
     """
     m, n = program.target.shape
-    root = noise if program.sites is None else site_maps(program) * noise
+    root = noise if program.sites is None else bounds.site_maps(program) * noise
     estimate = variances = None
     if program.sites is None and m > TALL * n and same_rows(program):
         turn, upper = np.linalg.qr(program.target)
         views = tuple(replace(view, rows=None) for view in program.views)
-        release, scale = tighten(views, upper, factor_root(turn.T @ root, upper, views))
+        release, scale = bounds.tighten(views, upper, bounds.factor_root(turn.T @ root, upper, views))
         estimate = np.linalg.lstsq(upper, release.reconstruction, rcond=1e-12)[0]
         reconstruction = program.target @ estimate
     else:
-        release, scale = tighten(program.views, program.target, factor_root(root, program.target, program.views))
+        release, scale = bounds.tighten(
+            program.views, program.target, bounds.factor_root(root, program.target, program.views)
+        )
         reconstruction = release.reconstruction
     if program.sites is not None:
         splits = np.cumsum([site.map.shape[1] for site in program.sites])[:-1]
         variances = tuple(np.split(noise**2 * scale, splits))
     return GaussianSolution(
-        value=loss_of(program, reconstruction),
+        value=bounds.loss_of(program, reconstruction),
         lower_bound=bound,
         strategy=release.strategy,
         reconstruction=None if estimate is not None else reconstruction,
@@ -267,7 +259,7 @@ def package(
     )
 
 
-def _notes(release: Release) -> tuple[str, ...]:
+def _notes(release: bounds.Release) -> tuple[str, ...]:
     """What a reader must know about the shape of the release."""
     notes = []
     if not release.nested:
@@ -284,7 +276,7 @@ def no_noise(program: GaussianProgram, watch: Watch) -> GaussianSolution:
     loss = program.loss
     shares = np.full(loss.count, 1 / loss.count) if isinstance(loss, WorstLoss) and loss.count else None
     dual = DualPoint(nothing, tuple(np.zeros(0) for _ in program.views), shares)
-    noise = np.zeros((m, 0)) if program.sites is None else np.zeros(site_maps(program).shape[1])
+    noise = np.zeros((m, 0)) if program.sites is None else np.zeros(bounds.site_maps(program).shape[1])
     return package(program, noise, dual, 0.0, "no noise", watch)
 
 
@@ -349,11 +341,11 @@ def _listed(view: View, active: tuple[Indices, Indices] | None, program: Gaussia
 def _grow(program: GaussianProgram, solution: GaussianSolution, active: Listed) -> bool:
     """Add the pairs of largest distance to the active ones; whether any was new."""
     grown = False
-    release = release_of(program, solution)
+    release = bounds.release_of(program, solution)
     for index, (firsts, seconds) in active.items():
         view = program.views[index]
         assert isinstance(view.differences, Pairs)
-        strategy = view_strategy(view, release, solution.blocks[index], program.target)
+        strategy = bounds.view_strategy(view, release, solution.blocks[index], program.target)
         points = strategy[:, view.differences.coordinates]
         points = points - points.mean(axis=1, keepdims=True)
         distances = np.triu(pair_distances(points.T @ points), 1)
@@ -528,7 +520,7 @@ def _finish(
         loss_weights = np.exp(point.logs[-1] - point.logs[-1].max())[: program.loss.count]
         loss_weights = loss_weights / loss_weights.sum()
     dual = DualPoint(tuple(d for d, _ in parts), tuple(p / largest for _, p in parts), loss_weights)
-    bound = lower_bound(program, dual)
+    bound = bounds.lower_bound(program, dual)
     return package(program, reduced.basis @ point.root, dual, bound, "matrix mechanism, dual ascent", watch)
 
 
@@ -626,8 +618,8 @@ def _with_all_views(
     """A solution for the complete views as one for all views; None when `strict` and another view objects."""
     if solution.reconstruction is None:
         return None
-    release = factor_root(solution.reconstruction, program.target, program.views)
-    if strict and release_mahalanobis(program.views, program.target, release) > 1 + SLACK:
+    release = bounds.factor_root(solution.reconstruction, program.target, program.views)
+    if strict and bounds.release_mahalanobis(program.views, program.target, release) > 1 + SLACK:
         return None
     dual = with_idle_views(program, solution, complete).dual
     note = "views that see a part of the outputs are implied by those that see everything"

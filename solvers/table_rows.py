@@ -14,24 +14,9 @@ import highspy
 import numpy as np
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
+from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
 from privspec.solvers.table_deltas import Sets, sets_of
-from privspec.solvers.table_programs import (
-    CompleteDual,
-    CompleteRatio,
-    InfeasibleTable,
-    LinearRows,
-    PairDual,
-    PairRatio,
-    Privacy,
-    TableDual,
-    TableProgram,
-    classes,
-    float_ratio,
-    float_ratios,
-    log_ratio_of,
-    seen,
-)
 from scipy import sparse
 
 _FEASIBILITY = 1e-10  # the finest that HiGHS accepts
@@ -157,7 +142,7 @@ class RowsResult:
     table: Array
     extra: Array
     value: float
-    dual: TableDual
+    dual: table_programs.TableDual
     rows: int
     notes: tuple[str, ...] = ()
 
@@ -167,7 +152,7 @@ def membership(view: Indices) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(view)), (view, np.arange(len(view)))), shape=(int(view.max()) + 1, len(view)))
 
 
-def float_rows(rows: LinearRows, columns: int) -> sparse.csr_array:
+def float_rows(rows: table_programs.LinearRows, columns: int) -> sparse.csr_array:
     """Linear rows in floats."""
     values = np.array([float(value) for value in rows.values])
     return sparse.csr_array((values, (rows.rows, rows.columns)), shape=(len(rows.bounds), columns))
@@ -180,7 +165,7 @@ class _Block:
     `sets`, where a delta is stated set by set and not by slacks: row numbers, pairs and their sets.
     """
 
-    block: Privacy
+    block: table_programs.Privacy
     ratios: Array
     shown: sparse.csr_array
     stated: list[tuple[int, Indices, Indices]] = field(default_factory=list)
@@ -191,7 +176,7 @@ class _Block:
     @property
     def slack(self) -> float:
         """What each single output may exceed its ratio by."""
-        return float(self.block.slack) if isinstance(self.block, PairRatio) else 0.0
+        return float(self.block.slack) if isinstance(self.block, table_programs.PairRatio) else 0.0
 
     def scale(self, pairs: Indices) -> Array:
         """What the rows of these pairs are multiplied by."""
@@ -207,7 +192,7 @@ class RowsProgram:
 
     def __init__(
         self,
-        program: TableProgram,
+        program: table_programs.TableProgram,
         elastic: bool = False,
         widest: bool = False,
         starts: Sequence[Sets | None] | None = None,
@@ -277,12 +262,12 @@ class RowsProgram:
             level = np.repeat(self._new_columns(1, cost=1.0, low=-np.inf), self.inputs)
             self._add([(*own[:2], program.cost.ravel()), (each, level, -1.0)], None, np.zeros(self.inputs))
 
-    def _state(self, block: Privacy, sets: Sets | None) -> _Block:
-        shown = membership(classes(block, self.outputs))
-        if isinstance(block, CompleteRatio):
+    def _state(self, block: table_programs.Privacy, sets: Sets | None) -> _Block:
+        shown = membership(table_programs.classes(block, self.outputs))
+        if isinstance(block, table_programs.CompleteRatio):
             return self._state_complete(block, shown)
-        assert isinstance(block, PairRatio), "curves are for the convex path"
-        state = _Block(block, float_ratios(block), shown)
+        assert isinstance(block, table_programs.PairRatio), "curves are for the convex path"
+        state = _Block(block, table_programs.float_ratios(block), shown)
         if self.margin is None:
             # HiGHS has absolute tolerances: unscaled, a ratio of e^20 magnifies them to gaps of percents
             state.scales = state.ratios**-0.5
@@ -295,7 +280,7 @@ class RowsProgram:
             return state
         count = len(block.pairs)
         everything = self.margin is not None or count * shown.shape[0] <= _EAGER
-        logs = np.array([float(log_ratio_of(block, k)) for k in range(count)])
+        logs = np.array([float(table_programs.log_ratio_of(block, k)) for k in range(count)])
         visible = state.ratios <= _BEYOND
         near = np.flatnonzero(visible & (everything | (logs <= _NEAR * logs.min())))
         if not everything:
@@ -303,8 +288,8 @@ class RowsProgram:
         self.state_pairs(state, *_every(near, shown.shape[0]))
         return state
 
-    def _state_complete(self, block: CompleteRatio, shown: sparse.csr_array) -> _Block:
-        state = _Block(block, np.array([float_ratio(block.log_ratio)]), shown)
+    def _state_complete(self, block: table_programs.CompleteRatio, shown: sparse.csr_array) -> _Block:
+        state = _Block(block, np.array([table_programs.float_ratio(block.log_ratio)]), shown)
         least = self._new_columns(shown.shape[0])
         inputs, columns = _every(np.arange(self.inputs), len(least))
         rows, at = self._shown_entries(shown, inputs, columns)
@@ -322,7 +307,7 @@ class RowsProgram:
         return rows, inputs[rows] * self.outputs + shown.indices[places]
 
     def _ratio_rows(self, state: _Block, pairs: Indices, columns: Indices) -> list[Entries]:
-        assert not isinstance(state.block, CompleteRatio)
+        assert not isinstance(state.block, table_programs.CompleteRatio)
         first, second = state.block.pairs[pairs].T
         rows, above = self._shown_entries(state.shown, first, columns)
         _, below = self._shown_entries(state.shown, second, columns)
@@ -336,7 +321,7 @@ class RowsProgram:
         if state.missing is not None:
             state.missing[pairs, columns] = False
 
-    def _state_slacks(self, state: _Block, block: PairRatio) -> None:
+    def _state_slacks(self, state: _Block, block: table_programs.PairRatio) -> None:
         pairs, columns = _every(np.arange(len(block.pairs)), state.shown.shape[0])
         slacks = self._new_columns(len(pairs))
         parts = [*self._ratio_rows(state, pairs, columns), (np.arange(len(slacks)), slacks, -state.scale(pairs))]
@@ -345,7 +330,7 @@ class RowsProgram:
 
     def _state_sets(self, state: _Block, sets: Sets) -> None:
         """Add f_a(S) - R f_b(S) <= delta for pairs and sets of seen outputs."""
-        assert isinstance(state.block, PairRatio)
+        assert isinstance(state.block, table_programs.PairRatio)
         assert state.sets is not None
         pairs, masks = sets
         at, columns = np.nonzero(masks)
@@ -383,7 +368,7 @@ class RowsProgram:
         """State the rows that the table violates; how many there were."""
         added = 0
         for state in self.blocks:
-            if isinstance(state.block, CompleteRatio) or (state.missing is None and state.sets is None):
+            if isinstance(state.block, table_programs.CompleteRatio) or (state.missing is None and state.sets is None):
                 continue
             shown = table @ state.shown.T
             first, second = state.block.pairs.T
@@ -404,7 +389,7 @@ class RowsProgram:
 
     def _add_sets(self, state: _Block, stated: list[tuple[int, Sets]], excess: Array) -> int:
         """State the sets that spend more than delta, each once: tolerances may leave a stated one violated."""
-        assert isinstance(state.block, PairRatio)
+        assert isinstance(state.block, table_programs.PairRatio)
         masks = excess > _NOTHING
         spent = np.where(masks, excess, 0.0).sum(axis=1) - float(state.block.delta)
         known = {(int(k), mask.tobytes()) for _, sets in stated for k, mask in zip(*sets, strict=True)}
@@ -414,24 +399,24 @@ class RowsProgram:
             self._state_sets(state, (pairs, masks[pairs]))
         return len(pairs)
 
-    def dual(self) -> TableDual:
+    def dual(self) -> table_programs.TableDual:
         """The multipliers of the last solution."""
         prices = self.lp.row_dual()
-        found: list[CompleteDual | PairDual] = []
+        found: list[table_programs.CompleteDual | table_programs.PairDual] = []
         for state in self.blocks:
             multipliers = [np.maximum(-prices[at : at + len(pairs)], 0.0) for at, pairs, _ in state.stated]
             if state.sets is not None:
                 found.append(_of_sets(state, state.sets, prices))
                 continue
-            if isinstance(state.block, CompleteRatio):
+            if isinstance(state.block, table_programs.CompleteRatio):
                 below, above = (part.reshape(self.inputs, -1) for part in multipliers)
-                found.append(CompleteDual(below, above))
+                found.append(table_programs.CompleteDual(below, above))
                 continue
             pairs = np.concatenate([part for _, part, _ in state.stated])
             values = np.concatenate(multipliers) * state.scale(pairs)
             used = np.flatnonzero(values > 0)
             columns = np.concatenate([part for _, _, part in state.stated])
-            found.append(PairDual(pairs[used], columns[used], values[used]))
+            found.append(table_programs.PairDual(pairs[used], columns[used], values[used]))
         program = self.program
         equalities = prices[self.equal_at : self.equal_at + len(program.equalities.bounds)]
         inequalities = np.maximum(-prices[self.most_at : self.most_at + len(program.inequalities.bounds)], 0.0)
@@ -439,10 +424,10 @@ class RowsProgram:
         if program.worst and self.loss_at < self.rows:
             loss_weights = np.maximum(-prices[self.loss_at : self.loss_at + self.inputs], 0.0)
             loss_weights = loss_weights / loss_weights.sum() if loss_weights.sum() > 0 else None
-        return TableDual(tuple(found), equalities, inequalities, loss_weights)
+        return table_programs.TableDual(tuple(found), equalities, inequalities, loss_weights)
 
 
-def _of_sets(state: _Block, stated: list[tuple[int, Sets]], prices: Array) -> PairDual:
+def _of_sets(state: _Block, stated: list[tuple[int, Sets]], prices: Array) -> table_programs.PairDual:
     """The multipliers of single outputs: sums of those of the sets that they are in."""
     values = np.zeros((len(state.ratios), state.shown.shape[0]))
     for at, (pairs, masks) in stated:
@@ -450,7 +435,7 @@ def _of_sets(state: _Block, stated: list[tuple[int, Sets]], prices: Array) -> Pa
         used = np.flatnonzero(each)
         np.add.at(values, pairs[used], each[used, None] * masks[used])
     pairs, columns = np.nonzero(values)
-    return PairDual(pairs, columns, values[pairs, columns])
+    return table_programs.PairDual(pairs, columns, values[pairs, columns])
 
 
 def _every(rows: Indices, columns: int) -> tuple[Indices, Indices]:
@@ -458,7 +443,9 @@ def _every(rows: Indices, columns: int) -> tuple[Indices, Indices]:
     return np.repeat(rows, columns), np.tile(np.arange(columns), len(rows))
 
 
-def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -> RowsResult | InfeasibleTable:
+def solve_rows(
+    program: table_programs.TableProgram, watch: Watch, *, explained: bool = True
+) -> RowsResult | table_programs.InfeasibleTable:
     """The optimum of any program, stating ratio rows as they are violated; conflicts are named if they are `explained`.
 
     Raises: OutOfTimeError, SolverError.
@@ -470,18 +457,22 @@ def solve_rows(program: TableProgram, watch: Watch, *, explained: bool = True) -
         rows.lp.set("solver", "ipm")
     status = rows.settle(watch, primal=True)
     if status in (HighsModelStatus.kInfeasible, HighsModelStatus.kUnboundedOrInfeasible):
-        return explain_infeasible(program) if explained else InfeasibleTable((), (), (), 0.0)
+        return explain_infeasible(program) if explained else table_programs.InfeasibleTable((), (), (), 0.0)
     if status != HighsModelStatus.kOptimal:
         raise SolverError(f"the linear program over tables ended with {status.name}")
     return RowsResult(rows.table(), rows.scalars(), rows.lp.value(), rows.dual(), rows.rows)
 
 
-def _slacks(block: Privacy, outputs: int) -> int:
+def _slacks(block: table_programs.Privacy, outputs: int) -> int:
     """How many slacks state its delta."""
-    return len(block.pairs) * seen(block, outputs) if isinstance(block, PairRatio) and block.delta else 0
+    return (
+        len(block.pairs) * table_programs.seen(block, outputs)
+        if isinstance(block, table_programs.PairRatio) and block.delta
+        else 0
+    )
 
 
-def explain_infeasible(program: TableProgram) -> InfeasibleTable:
+def explain_infeasible(program: table_programs.TableProgram) -> table_programs.InfeasibleTable:
     """The least violation of the linear rows, and the constraints that its multipliers need."""
     rows = RowsProgram(program, elastic=True)
     rows.settle(Watch())
@@ -489,10 +480,10 @@ def explain_infeasible(program: TableProgram) -> InfeasibleTable:
     parts = (part.largest for part in dual.privacy)
     needed = [np.flatnonzero(np.abs(part) > 1e-7).tolist() for part in (dual.equalities, dual.inequalities)]
     privacy = tuple(k for k, part in enumerate(parts) if np.any(part > 1e-7))
-    return InfeasibleTable(privacy, tuple(needed[0]), tuple(needed[1]), rows.lp.value())
+    return table_programs.InfeasibleTable(privacy, tuple(needed[0]), tuple(needed[1]), rows.lp.value())
 
 
-def widest_table(program: TableProgram) -> tuple[float, Array, Array]:
+def widest_table(program: table_programs.TableProgram) -> tuple[float, Array, Array]:
     """The greatest margin by which one table and its scalars meet every inequality, with that table (X, Y)."""
     rows = RowsProgram(program, widest=True)
     if rows.lp.run() != HighsModelStatus.kOptimal:

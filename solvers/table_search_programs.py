@@ -35,17 +35,8 @@ from typing import TypeAlias
 import highspy
 import numpy as np
 from highspy import HighsModelStatus
+from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError, Watch
-from privspec.solvers.table_programs import (
-    Entries,
-    ExactTable,
-    Extra,
-    LinearRows,
-    Privacy,
-    TableDual,
-    TableProgram,
-    no_rows,
-)
 from privspec.solvers.table_rows import RowsProgram
 
 Moments: TypeAlias = tuple[tuple[Fraction, ...], ...]
@@ -66,12 +57,12 @@ class DebiasedProgram:
     moments: Moments
     targets: Moments
     weights: tuple[Fraction, ...]
-    privacy: tuple[Privacy, ...]
+    privacy: tuple[table_programs.Privacy, ...]
     alpha: tuple[Fraction, Fraction] = (Fraction(0), Fraction(1))
     law: Moments | None = None
     mass: tuple[Fraction, Fraction] = (Fraction(1), Fraction(-1))
-    equalities: LinearRows = field(default_factory=no_rows)
-    inequalities: LinearRows = field(default_factory=no_rows)
+    equalities: table_programs.LinearRows = field(default_factory=table_programs.no_rows)
+    inequalities: table_programs.LinearRows = field(default_factory=table_programs.no_rows)
 
     def __post_init__(self) -> None:
         """Refuse lengths that do not match, a prior that is none, and a range of alpha outside [0, 1]."""
@@ -133,17 +124,17 @@ class DebiasedProgram:
             )
         return total
 
-    def cost(self) -> Entries:
+    def cost(self) -> table_programs.Entries:
         """The exact cost (X, Y) of the entries, prior included."""
         _, outputs = self.shape
         squares = [Fraction(0)] * outputs
         for k, weight in enumerate(self.weights):
             origin = Fraction(0) if self.means else self._anchor(k)[0]
             squares = [total + weight * (g - origin) ** 2 for total, g in zip(squares, self.moments[k], strict=True)]
-        found: Entries = np.array([[p * square for square in squares] for p in self.prior], dtype=object)
+        found: table_programs.Entries = np.array([[p * square for square in squares] for p in self.prior], dtype=object)
         return found
 
-    def program(self, alpha: tuple[Fraction, Fraction] | None = None) -> TableProgram:
+    def program(self, alpha: tuple[Fraction, Fraction] | None = None) -> table_programs.TableProgram:
         """The linear program whose cost is the numerator without its squares.
 
         Scalars: alpha, the masses, the free means. Equalities: the conditions (number k * X + x), the mass of the law
@@ -155,13 +146,13 @@ class DebiasedProgram:
         ranges = self.range_of_means
         lower = (low, *[Fraction(0)] * self.values, *(a for a, _ in ranges))
         upper = (high, *[most] * self.values, *(b for _, b in ranges))
-        extra = Extra(lower, upper, (Fraction(0),) * len(lower))
+        extra = table_programs.Extra(lower, upper, (Fraction(0),) * len(lower))
         equalities = joined(self._rows(), self.equalities)
-        return TableProgram(
+        return table_programs.TableProgram(
             self.cost().astype(float), self.privacy, equalities=equalities, inequalities=self.inequalities, extra=extra
         )
 
-    def _rows(self) -> LinearRows:
+    def _rows(self) -> table_programs.LinearRows:
         inputs, outputs = self.shape
         scale = inputs * outputs
         law = self.law or ((),) * len(self.weights)
@@ -178,12 +169,12 @@ class DebiasedProgram:
         for number, k in enumerate(self.means):
             row = {scale: self.expected_target(k)} | {scale + 1 + v: c for v, c in enumerate(law[k])}
             found.append((row | {scale + 1 + self.values + number: Fraction(-1)}, Fraction(0)))
-        return LinearRows.of(found)
+        return table_programs.LinearRows.of(found)
 
 
-def joined(first: LinearRows, second: LinearRows) -> LinearRows:
+def joined(first: table_programs.LinearRows, second: table_programs.LinearRows) -> table_programs.LinearRows:
     """The rows of both, in this order."""
-    return LinearRows(
+    return table_programs.LinearRows(
         np.append(first.rows, second.rows + len(first.bounds)).astype(np.intp),
         np.append(first.columns, second.columns).astype(np.intp),
         first.values + second.values,
@@ -210,7 +201,7 @@ class SearchCut:
     table exists where the bound is positive.
     """
 
-    dual: TableDual
+    dual: table_programs.TableDual
     empty: bool = False
 
 
@@ -240,7 +231,7 @@ class DebiasedSolution:
     alpha: Fraction
     masses: tuple[Fraction, ...]
     shifts: tuple[Fraction, ...]
-    exact: ExactTable
+    exact: table_programs.ExactTable
     value: Fraction
     cuts: tuple[SearchCut, ...]
     tree: SearchTree
@@ -268,7 +259,7 @@ class Vertex:
     constant: float
     slopes: Array
     empty: bool
-    dual: TableDual
+    dual: table_programs.TableDual
 
 
 class BoxProgram(RowsProgram):

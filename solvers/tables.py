@@ -21,22 +21,9 @@ from functools import partial
 import numpy as np
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
+from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, OutOfTimeError, Progress, SolverError, Watch
 from privspec.solvers.table_divergences import CurveRatio
-from privspec.solvers.table_programs import (
-    CompleteRatio,
-    Entries,
-    ExactTable,
-    Extra,
-    InfeasibleTable,
-    LinearRows,
-    Privacy,
-    TableProgram,
-    TableSolution,
-    classes,
-    repair,
-    valid,
-)
 from privspec.solvers.table_rays import cone_of, solve_cone
 from privspec.solvers.table_rows import HighsProgram, RowsProgram, RowsResult, float_rows, solve_rows, widest_table
 from scipy import sparse
@@ -66,8 +53,8 @@ class _Equation:
 
 
 def repair_affine(
-    program: TableProgram, table: Array, extra: Array, inner: tuple[Array, Array] | None = None
-) -> ExactTable:
+    program: table_programs.TableProgram, table: Array, extra: Array, inner: tuple[Array, Array] | None = None
+) -> table_programs.ExactTable:
     """An exact table near the float one that meets every constraint of the program; `inner` one well inside, if known.
 
     Raises: SolverError if no table lies strictly inside the inequalities, so that rounding cannot be absorbed.
@@ -83,12 +70,12 @@ def repair_affine(
         mixed = (1 - share) * point + share * inside
         for staged in (True, False):
             exact = _corrected(program, equations, mixed, staged)
-            if valid(program, exact):
+            if table_programs.valid(program, exact):
                 return exact
     raise SolverError(f"no exact table was found near the optimum: the constraints leave a margin of {margin:.1e} only")
 
 
-def mixed(program: TableProgram, table: Array) -> ExactTable:
+def mixed(program: table_programs.TableProgram, table: Array) -> table_programs.ExactTable:
     """An exact table near the float one, mixed with as little of the mean of its rows as every measure needs.
 
     Raises: SolverError if lines forbid it.
@@ -103,17 +90,17 @@ def mixed(program: TableProgram, table: Array) -> ExactTable:
     raise SolverError("no exact table was found near the optimum")
 
 
-def _mixture(program: TableProgram, table: Array, share: float) -> ExactTable | None:
+def _mixture(program: table_programs.TableProgram, table: Array, share: float) -> table_programs.ExactTable | None:
     """The table with a share of the mean of its rows in whole numbers, if it meets every constraint."""
     near, whole = (1 - share) * table + share * table.mean(axis=0), 1 << _GRID_BITS
     rows = [[int(Fraction(float(v)) * whole) for v in row] for row in near]
     for row in rows:
         row[row.index(max(row))] += whole - sum(row)
-    exact = ExactTable(tuple(map(tuple, rows)), whole, ())
-    return exact if valid(program, exact) else None
+    exact = table_programs.ExactTable(tuple(map(tuple, rows)), whole, ())
+    return exact if table_programs.valid(program, exact) else None
 
 
-def _simplest(program: TableProgram, point: Array) -> ExactTable | None:
+def _simplest(program: table_programs.TableProgram, point: Array) -> table_programs.ExactTable | None:
     """The fractions of small denominators next to the point, where they meet every constraint.
 
     They do where a vertex has no powers of e in it, as without privacy lines; a table that is as good as the optimum
@@ -124,16 +111,16 @@ def _simplest(program: TableProgram, point: Array) -> ExactTable | None:
     if away.max(initial=0.0) > _NEAR or math.lcm(*(v.denominator for v in values)) > 1 << _GRID_BITS:
         return None
     exact = _written(program, values)
-    return exact if valid(program, exact) else None
+    return exact if table_programs.valid(program, exact) else None
 
 
-def _equations(program: TableProgram) -> list[_Equation]:
+def _equations(program: table_programs.TableProgram) -> list[_Equation]:
     inputs, outputs = program.shape
     sums = [_Equation({x * outputs + y: Fraction(1) for y in range(outputs)}, Fraction(1)) for x in range(inputs)]
     return sums + _from_rows(program.equalities)
 
 
-def _from_rows(rows: LinearRows) -> list[_Equation]:
+def _from_rows(rows: table_programs.LinearRows) -> list[_Equation]:
     found = [_Equation({}, bound) for bound in rows.bounds]
     for row, column, value in zip(rows.rows, rows.columns, rows.values, strict=True):
         coefficients = found[row].coefficients
@@ -141,7 +128,9 @@ def _from_rows(rows: LinearRows) -> list[_Equation]:
     return found
 
 
-def _corrected(program: TableProgram, equations: list[_Equation], mixed: Array, staged: bool) -> ExactTable:
+def _corrected(
+    program: table_programs.TableProgram, equations: list[_Equation], mixed: Array, staged: bool
+) -> table_programs.ExactTable:
     """Round to a grid and make the equalities exact: the scalars first and then the table, or all at once."""
     entries = program.shape[0] * program.shape[1]
     values = [Fraction(math.floor(Fraction(float(v)) * (1 << _GRID_BITS)), 1 << _GRID_BITS) for v in mixed]
@@ -161,13 +150,13 @@ def _corrected(program: TableProgram, equations: list[_Equation], mixed: Array, 
     return _written(program, values)
 
 
-def _written(program: TableProgram, values: list[Fraction]) -> ExactTable:
+def _written(program: table_programs.TableProgram, values: list[Fraction]) -> table_programs.ExactTable:
     entries = program.shape[0] * program.shape[1]
     common = math.lcm(*(v.denominator for v in values[:entries]))
     numerators = [v.numerator * (common // v.denominator) for v in values[:entries]]
     width = program.shape[1]
     rows = tuple(tuple(numerators[start : start + width]) for start in range(0, entries, width))
-    return ExactTable(rows, common, tuple(values[entries:]))
+    return table_programs.ExactTable(rows, common, tuple(values[entries:]))
 
 
 def _correct(values: list[Fraction], equations: list[_Equation], columns: np.ndarray, weights: Array) -> None:
@@ -225,12 +214,12 @@ def _correct_part(
 
 
 def solve_table(
-    program: TableProgram,
+    program: table_programs.TableProgram,
     tolerance: float = 1e-9,
     deadline: float | None = None,
     progress: Progress | None = None,
-    cost: Entries | None = None,
-) -> TableSolution | InfeasibleTable:
+    cost: table_programs.Entries | None = None,
+) -> table_programs.TableSolution | table_programs.InfeasibleTable:
     """The optimal table, exact, with its multipliers; or which constraints conflict.
 
     Args: tolerance, relative, of the float optimum; deadline in seconds; cost (X, Y) of Fractions, the exact loss that
@@ -243,7 +232,7 @@ def solve_table(
     if cone is None:
         found = solve_rows(program, watch)
         method = "rows"
-        if isinstance(found, InfeasibleTable):
+        if isinstance(found, table_programs.InfeasibleTable):
             return found
     else:
         rays = solve_cone(program, cone, tolerance, watch)
@@ -253,15 +242,15 @@ def solve_table(
 
 
 def exact_solution(
-    program: TableProgram,
+    program: table_programs.TableProgram,
     found: RowsResult,
     method: str,
     watch: Watch,
-    cost: Entries | None = None,
+    cost: table_programs.Entries | None = None,
     inner: tuple[Array, Array] | None = None,
-) -> TableSolution:
+) -> table_programs.TableSolution:
     """A float solution made exact; `cost` as for `solve_table`, `inner` a table with scalars well inside, if known."""
-    return TableSolution(
+    return table_programs.TableSolution(
         program=program,
         table=found.table,
         optimum=found.value,
@@ -276,14 +265,16 @@ def exact_solution(
     )
 
 
-def _exact(program: TableProgram, found: RowsResult, inner: tuple[Array, Array] | None) -> ExactTable:
+def _exact(
+    program: table_programs.TableProgram, found: RowsResult, inner: tuple[Array, Array] | None
+) -> table_programs.ExactTable:
     curved = any(isinstance(block, CurveRatio) for block in program.privacy)
     if program.plain and curved:
         return mixed(program, found.table)
     if program.plain:
-        exact = repair(program, found.table)
+        exact = table_programs.repair(program, found.table)
         # Ratios of one with a delta may leave no room to pad: a mixture always has some.
-        if valid(program, exact):
+        if table_programs.valid(program, exact):
             return exact
     return repair_affine(program, found.table, found.extra, inner)
 
@@ -295,14 +286,14 @@ Mask = NDArray[np.bool_]
 _MANY = 2000
 
 
-def without_loss(program: TableProgram) -> TableProgram:
+def without_loss(program: table_programs.TableProgram) -> table_programs.TableProgram:
     """The same constraints with nothing to minimise."""
     extra = program.extra
-    free = Extra(extra.lower, extra.upper, tuple(c * 0 for c in extra.cost), extra.names)
+    free = table_programs.Extra(extra.lower, extra.upper, tuple(c * 0 for c in extra.cost), extra.names)
     return replace(program, cost=np.zeros(program.shape), worst=False, extra=free)
 
 
-def has_table(program: TableProgram, watch: Watch) -> bool:
+def has_table(program: table_programs.TableProgram, watch: Watch) -> bool:
     """Whether a table meets the constraints, as far as doubles can tell.
 
     Raises: OutOfTimeError if the deadline passed.
@@ -327,13 +318,13 @@ class NoSupport:
     possible: Mask
 
 
-def no_common_support(program: TableProgram, block: Privacy) -> NoSupport | None:
+def no_common_support(program: table_programs.TableProgram, block: table_programs.Privacy) -> NoSupport | None:
     """Proof that the linear rows fit no table that meets this pure block with finite ratios; None if there is none.
 
     The other blocks are left out: with them there are fewer tables still.
     """
     inputs, outputs = program.shape
-    seen = classes(block, outputs)
+    seen = table_programs.classes(block, outputs)
     label = _components(block, inputs)
     allowed = np.ones((inputs, outputs), dtype=bool)
     first: Mask | None = None
@@ -348,9 +339,9 @@ def no_common_support(program: TableProgram, block: Privacy) -> NoSupport | None
         allowed = kept
 
 
-def _components(block: Privacy, inputs: int) -> NDArray[np.int32]:
+def _components(block: table_programs.Privacy, inputs: int) -> NDArray[np.int32]:
     """Inputs that are bound together, by number."""
-    if isinstance(block, CompleteRatio):
+    if isinstance(block, table_programs.CompleteRatio):
         return np.zeros(inputs, dtype=np.int32)
     from scipy.sparse.csgraph import connected_components  # slow to load
 
@@ -371,7 +362,7 @@ def _shared(possible: Mask, label: NDArray[np.int32], seen: NDArray[np.intp]) ->
     return remaining
 
 
-def _possible(program: TableProgram, allowed: Mask) -> Mask | None:
+def _possible(program: table_programs.TableProgram, allowed: Mask) -> Mask | None:
     """Entries that are positive in some table within `allowed`; None if there is no table.
 
     All at once: entries of a multiple of a table, as many as can be brought to one, are counted by caps at one.
@@ -398,7 +389,7 @@ def _possible(program: TableProgram, allowed: Mask) -> Mask | None:
     return found
 
 
-def _rows(program: TableProgram) -> Iterator[tuple[sparse.csr_array, NDArray[np.float64], bool]]:
+def _rows(program: table_programs.TableProgram) -> Iterator[tuple[sparse.csr_array, NDArray[np.float64], bool]]:
     """The linear constraints of table and scalars, with their bounds, and whether they are equalities."""
     inputs, outputs = program.shape
     entries, scalars = inputs * outputs, len(program.extra)

@@ -20,19 +20,7 @@ from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
 from privspec.model.requirements import Requirement
 from privspec.registry import family_of
-from privspec.solvers.programs import (
-    Array,
-    Balls,
-    Boxes,
-    Differences,
-    GaussianProgram,
-    GaussianSolution,
-    Loss,
-    Pairs,
-    Vectors,
-    View,
-    WorstLoss,
-)
+from privspec.solvers import programs
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +100,10 @@ SAME_FACTOR = 1e-12
 class SolutionCache:
     """Remembers solved programs for the length of one command."""
 
-    _solved: list[tuple[str, GaussianProgram, GaussianSolution]] = field(default_factory=list)
+    _solved: list[tuple[str, programs.GaussianProgram, programs.GaussianSolution]] = field(default_factory=list)
     hits: int = 0
 
-    def find(self, solver: str, program: GaussianProgram) -> GaussianSolution | None:
+    def find(self, solver: str, program: programs.GaussianProgram) -> programs.GaussianSolution | None:
         """A solution of this program by this solver, if one that differs by a common factor was solved."""
         for name, known, solution in self._solved:
             if name != solver:
@@ -129,12 +117,12 @@ class SolutionCache:
                 return rescale(solution, 1.0 / factor)
         return None
 
-    def add(self, solver: str, program: GaussianProgram, solution: GaussianSolution) -> None:
+    def add(self, solver: str, program: programs.GaussianProgram, solution: programs.GaussianSolution) -> None:
         """Remember a solution."""
         self._solved.append((solver, program, solution))
 
 
-def _common_factor(known: GaussianProgram, program: GaussianProgram) -> float | None:
+def _common_factor(known: programs.GaussianProgram, program: programs.GaussianProgram) -> float | None:
     """F such that every difference of `program` is f times that of `known`, all else equal; else None."""
     if type(known.loss) is not type(program.loss) or len(known.views) != len(program.views):
         return None
@@ -156,20 +144,20 @@ def _common_factor(known: GaussianProgram, program: GaussianProgram) -> float | 
     return first
 
 
-def _same_groups(one: Loss, other: Loss) -> bool:
+def _same_groups(one: programs.Loss, other: programs.Loss) -> bool:
     """Whether two losses are the largest of the same sums; true of losses that are sums."""
-    if not isinstance(one, WorstLoss) or not isinstance(other, WorstLoss):
+    if not isinstance(one, programs.WorstLoss) or not isinstance(other, programs.WorstLoss):
         return True
     if one.groups is None or other.groups is None:
         return one.groups is other.groups
     return bool(np.array_equal(one.groups, other.groups))
 
 
-def _same(a: Array, b: Array) -> bool:
+def _same(a: programs.Array, b: programs.Array) -> bool:
     return a is b or (a.shape == b.shape and bool(np.array_equal(a, b)))
 
 
-def _view_factor(a: View, b: View) -> float | None:
+def _view_factor(a: programs.View, b: programs.View) -> float | None:
     if (a.rows is None) != (b.rows is None):
         return None
     if a.rows is not None and b.rows is not None and not np.array_equal(a.rows, b.rows):
@@ -177,16 +165,16 @@ def _view_factor(a: View, b: View) -> float | None:
     return _factor(a.differences, b.differences)
 
 
-def _factor(a: Differences, b: Differences) -> float | None:
+def _factor(a: programs.Differences, b: programs.Differences) -> float | None:
     match a, b:
-        case Vectors(m), Vectors(k) if m.shape == k.shape and m.nnz == k.nnz and m.nnz:
+        case programs.Vectors(m), programs.Vectors(k) if m.shape == k.shape and m.nnz == k.nnz and m.nnz:
             if np.array_equal(m.indices, k.indices) and np.array_equal(m.indptr, k.indptr):
                 return _ratio(m.data, k.data)
-        case Pairs(p, s), Pairs(q, t) if np.array_equal(p, q):
+        case programs.Pairs(p, s), programs.Pairs(q, t) if np.array_equal(p, q):
             return t / s
-        case Balls(p, r), Balls(q, t) if _same_blocks(p, q):
+        case programs.Balls(p, r), programs.Balls(q, t) if _same_blocks(p, q):
             return t / r
-        case Boxes(p, r), Boxes(q, t) if _same_blocks(p, q):
+        case programs.Boxes(p, r), programs.Boxes(q, t) if _same_blocks(p, q):
             return _ratio(r, t)
     return None
 
@@ -195,7 +183,7 @@ def _same_blocks(a: tuple[NDArray[np.intp], ...], b: tuple[NDArray[np.intp], ...
     return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _ratio(a: Array, b: Array) -> float | None:
+def _ratio(a: programs.Array, b: programs.Array) -> float | None:
     """B / a if it is one number."""
     moved = a != 0
     if not moved.any() or np.any(b[~moved] != 0):
