@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
-from privspec.solvers.programs import Array
+from privspec.solvers.programs import Array, Indices
 from scipy.special import erfcx, log_ndtr
 
 
@@ -54,8 +54,7 @@ class L1:
     def project(self, points: Array) -> Array:
         # soft threshold at the largest (S_k - 1)/k, S_k the sum of the k largest magnitudes (Duchi et al. 2008)
         sizes = np.abs(points)
-        falling = -np.sort(-sizes, axis=1)
-        sums = np.cumsum(falling, axis=1)
+        sums = np.cumsum(np.sort(sizes, axis=1)[:, ::-1], axis=1)
         sums -= 1.0
         sums /= np.arange(1, points.shape[1] + 1)
         threshold = np.maximum(sums.max(axis=1), 0.0)
@@ -142,7 +141,7 @@ CAUTION = 1.0
 """The least inverse step, in units of the largest curvature where a round starts."""
 RIDGE = 1e-11
 """Added to the Hessian in units of its trace: directions that no record sees stay put."""
-TOGETHER = 8
+TOGETHER = 4
 """Voters whose numbers of free entries are the same in units of this take their Newton steps together."""
 FLAT = 1e-290
 """Curvature below which a loss counts as flat: its quotients would overflow."""
@@ -265,10 +264,10 @@ def descend(data: Array, start: Array, curvature: Array, ball: Ball, steps: int,
         uphill += ahead
         target = ball.project(uphill)
         move = target - point
-        keep = ((ahead - target) * move).sum(axis=1) <= 0
+        keep = np.einsum("ik,ik->i", ahead - target, move) <= 0
         following = 0.5 + np.sqrt(0.25 + momentum * momentum)
-        factor = np.where(keep, (momentum - 1.0) / following, 0.0)
-        ahead = target + factor[:, None] * move
+        move *= np.where(keep, (momentum - 1.0) / following, 0.0)[:, None]
+        ahead = move + target
         momentum = np.where(keep, following, 1.0)
         point = target
         if step % settled == 0 and step < steps:
@@ -288,7 +287,7 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
     """Newton steps on the face of each voter, as long as they lower its loss; and who is not solved yet, (N,) bool."""
     points = start.copy()
     unsolved = np.ones(len(start), dtype=bool)
-    here = np.arange(len(start))
+    here, turned = np.arange(len(start)), np.ascontiguousarray(data.transpose(0, 2, 1))
     point, values = start, seen_by(data, start)
     losses = losses_of(values)
     for step in range(NEWTON_STEPS + 1):
@@ -308,8 +307,8 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
             waiting = np.flatnonzero(lower >= losses)
             if not waiting.size:
                 break
-            now = (data[waiting], point[waiting], values[waiting], slopes[waiting], gradients[waiting])
-            moved = newton(*now, ball, careful)
+            now = (point[waiting], values[waiting], slopes[waiting], gradients[waiting])
+            moved = newton(turned, here[waiting], *now, ball, careful)
             for share in SHARES:
                 if not waiting.size:
                     break
@@ -327,10 +326,20 @@ def polish(data: Array, start: Array, ball: Ball, tolerance: float) -> tuple[Arr
 
 
 def newton(
-    data: Array, point: Array, values: Array, slopes: Array, gradients: Array, ball: Ball, careful: bool
+    turned: Array,
+    who: Indices,
+    point: Array,
+    values: Array,
+    slopes: Array,
+    gradients: Array,
+    ball: Ball,
+    careful: bool,
 ) -> Array:
-    """One Newton step in the ball: on the face where the loss presses against the boundary, free inside."""
-    features = data.shape[2]
+    """One Newton step in the ball: on the face where the loss presses against the boundary, free inside.
+
+    Args: turned (.., d, n), the records of more voters, by features, of whom `who` (N,) take the step.
+    """
+    features = point.shape[1]
     edge = (ball.norm(point) >= 1.0 - 1e-9) & ((gradients * point).sum(axis=1) < 0)
     free, normals, bending = ball.face(point, gradients, careful)
     free = free | ~edge[:, None]
@@ -341,15 +350,14 @@ def newton(
     widths = np.minimum(-(-free.sum(axis=1) // TOGETHER) * TOGETHER, features)
     for width in np.unique(widths):
         some = np.flatnonzero(widths == width)
-        kept, root = free[some], data[some]
-        places = np.argsort(~kept, axis=1, kind="stable")[:, :width]
         if width < features:
-            kept, root = np.take_along_axis(kept, places, axis=1), np.take_along_axis(root, places[:, None, :], axis=2)
+            places = np.argsort(~free[some], axis=1, kind="stable")[:, :width]
         else:
-            places = np.broadcast_to(np.arange(features), kept.shape)
-        root = root * weighted[some][..., None]
+            places = np.broadcast_to(np.arange(features), (len(some), features))
         here = (some[:, None], places)
-        moved = tangent(root, kept, -gradients[here], normals[here], (bending * edge)[some])
+        root = turned[who[some][:, None], places]
+        root *= weighted[some][:, None, :]
+        moved = tangent(root, free[here], -gradients[here], normals[here], (bending * edge)[some])
         step[here] = moved
     return np.where(edge[:, None], ball.settle(point, step, normals, careful), ball.project(point + step))
 
@@ -357,11 +365,11 @@ def newton(
 def tangent(root: Array, free: NDArray[np.bool_], downhill: Array, normals: Array, bending: Array) -> Array:
     """The step (N, d) of free entries to the least of the second-order loss, at the normal's value where there is one.
 
-    Args: root (N, n, d), whose products are the Hessians; bending (N,), what the boundary adds to them.
+    Args: root (N, d, n), whose products are the Hessians; bending (N,), what the boundary adds to them.
     """
     if len(root) == 1:
         root = np.repeat(root, 2, axis=0)  # as in `each`; the two factors stay one array, which numpy sees
-    hessian = np.matmul(root.transpose(0, 2, 1), root)[: len(free)]
+    hessian = np.matmul(root, root.transpose(0, 2, 1))[: len(free)]
     diagonal = np.arange(free.shape[1])
     trace = np.ascontiguousarray(hessian[:, diagonal, diagonal] * free).sum(axis=1)  # one order in every layout
     trace = np.where(trace > FLAT, trace, 1.0)
