@@ -340,6 +340,14 @@ def test_alike_parties_are_solved_once(name: str) -> None:
             assert float(figure) == pytest.approx(float(other["achieved"][key]), rel=1e-4)
 
 
+def test_one_line_may_ask_for_more_than_all_others() -> None:
+    """Households and shops at a curator: noise for shops hides households, and is shown to be the best."""
+    text = alone("[0, 5]^24", privacy=TWO_SETS.format("GDP"), **OTHERS).replace("trust nobody", "trust curator")
+    plan = solved(text.replace("[0, 2]^3", "[0, 50]^24"), 2)
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["value"] == pytest.approx(24 * 24 * (3 * 50 / 0.5) ** 2, rel=1e-6)
+
+
 @pytest.mark.parametrize("trust", ["nobody", "curator"])
 @pytest.mark.parametrize(("domain", "measure"), [("[0, 1]", "DP"), ("[0, 1]^3", "GDP"), ("[0, 1]^3", "DP")])
 def test_parties_of_one_figure_are_a_class(domain: str, measure: str, trust: str) -> None:

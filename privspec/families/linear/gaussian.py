@@ -284,10 +284,36 @@ def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unp
         try:
             return solve_gaussian(program, settings.tolerance, settings.deadline, settings.progress)
         except NotSpecialError:
-            pass
+            found = _by_one_line(problem, program)
+            if found is not None:
+                return found
     from privspec.families.linear.reference import solve_with_cvxpy
 
     return solve_with_cvxpy(program, deadline=settings.deadline)
+
+
+SEVERAL = 4
+"""Views of which each is tried alone."""
+
+
+def _by_one_line(problem: Problem, program: GaussianProgram) -> GaussianSolution | None:
+    """The best noise for one view that keeps all others too: what one asks for is then what all do."""
+    settings, views, alike = problem.settings, program.views, {view.rows is None for view in program.views}
+    if not 1 < len(views) <= SEVERAL or alike != {True} or program.sites:
+        return None
+    for number, view in enumerate(views):
+        try:
+            one = replace(program, views=(view,))
+            found = solve_gaussian(one, settings.tolerance, settings.deadline, settings.progress)
+        except NotSpecialError:
+            return None
+        if all(largest_norm(found.strategy, own.differences) <= 1 for own in views if own is not view):
+            nothing = sparse.csc_array((found.strategy.shape[1], 0)), np.zeros(0)
+            points = found.dual.differences[0], found.dual.weights[0]
+            parts, weights = zip(*(points if k == number else nothing for k in range(len(views))), strict=True)
+            dual = replace(found.dual, differences=parts, weights=weights)
+            return replace(found, dual=dual, blocks=found.blocks * len(views))
+    return None
 
 
 # --- noise at given sites -------------------------------------------------------------------------

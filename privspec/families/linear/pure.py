@@ -77,6 +77,8 @@ CUTS = 30
 """Times that they are looked for."""
 PLACES = 600
 """Numbers of the inputs up to which noise on each of them is always compared."""
+ALONE = 64
+"""Inputs and outputs together up to which noise of parties alone is compared with what is best at a curator."""
 TINY = 1e-3
 """Scales of noise in whole numbers below which there is next to none."""
 SCALE_BITS = 40
@@ -101,7 +103,9 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     if len(epsilons) < len(problem.epsilons) or max(epsilons, default=0) > LARGEST_EPSILON or problem.system.normal:
         return
     plain = problem.of_squares(problem.system.lowered.errors.weights**2) if problem.sizes else problem
-    bound = _bound(plain, tuple(float(e) for e in epsilons))
+    size = problem.system.inputs_count + problem.system.outputs_count
+    # where parties draw alone, what holds at a curator says next to nothing
+    bound = None if problem.local and size > ALONE else _bound(plain, tuple(float(e) for e in epsilons))
     build = partial(_laplace, epsilons=tuple(epsilons), bound=bound)
     found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
     best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
