@@ -307,6 +307,8 @@ def _by_one_line(problem: Problem, program: GaussianProgram) -> GaussianSolution
             found = solve_gaussian(one, settings.tolerance, settings.deadline, settings.progress)
         except NotSpecialError:
             return None
+        if isinstance(found, Unprotectable):
+            return None
         if all(largest_norm(found.strategy, own.differences) <= 1 for own in views if own is not view):
             nothing = sparse.csc_array((found.strategy.shape[1], 0)), np.zeros(0)
             points = found.dual.differences[0], found.dual.weights[0]

@@ -78,7 +78,7 @@ CUTS = 30
 PLACES = 600
 """Numbers of the inputs up to which noise on each of them is always compared."""
 ALONE = 64
-"""Inputs and outputs together up to which noise of parties alone is compared with what is best at a curator."""
+"""Inputs and outputs together up to which noise of classes of parties is compared with what is best at a curator."""
 TINY = 1e-3
 """Scales of noise in whole numbers below which there is next to none."""
 SCALE_BITS = 40
@@ -104,8 +104,9 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
         return
     plain = problem.of_squares(problem.system.lowered.errors.weights**2) if problem.sizes else problem
     size = problem.system.inputs_count + problem.system.outputs_count
-    # where parties draw alone, what holds at a curator says next to nothing
-    bound = None if problem.local and size > ALONE else _bound(plain, tuple(float(e) for e in epsilons))
+    # of many parties who draw alone, what holds at a curator says next to nothing
+    many = problem.local and not problem.system.lowered.layout.plain
+    bound = None if many and size > ALONE else _bound(plain, tuple(float(e) for e in epsilons))
     build = partial(_laplace, epsilons=tuple(epsilons), bound=bound)
     found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
     best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
