@@ -8,6 +8,8 @@ the end, as L does (notes/streams.md).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array
@@ -19,6 +21,11 @@ PIECES = 32
 """Of equal length, in all that a unit changes of a row."""
 CLASSES = 200
 """Of which the moves are looked at."""
+MOST_TURNS, MOST_PLACES = 64, 2**11
+"""Of a row, how often a unit may change a number there, and numbers, that are looked at."""
+ROUNDS = 12
+MOST_RAMP = 4.0
+"""Steeper ones have inverses that grow."""
 SHORT, SHORT_CLASS = 4096, 64
 """Numbers of a row, and between two that one unit changes, for which the ramp is looked for."""
 NEAR = 1e-4
@@ -51,47 +58,101 @@ def summed_inverse(size: int, ramp: float, band: int) -> Array:
     return np.cumsum(found)
 
 
-def stretches(size: int, times: int, apart: int) -> NDArray[np.int64]:
+def stretches(size: int, apart: int) -> NDArray[np.int64]:
     """Lengths of the stretches, in order."""
-    pieces = max(PIECES // times, 1)
-    even = (np.arange(0, size, apart)[:, None] + apart * np.arange(pieces) // pieces).reshape(-1)
+    turns = -(-size // apart)
+    inner = np.arange(max(PIECES // turns, 1)) * apart // max(PIECES // turns, 1)
+    even = (np.arange(turns)[:, None] * apart + inner).reshape(-1)
+    even = even[:: max(len(even) // (2 * PIECES), 1)]
     late = size - np.geomspace(1, size, STRETCHES).round().astype(np.int64)
     edges = np.unique(np.concatenate((even[even < size], late, [0, size])))
     return np.diff(edges)
 
 
-def ramp_of(size: int, times: int, apart: int, band: int) -> float:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`size` numbers, of which a unit changes `times`, `exactly` or at least `apart`; a band of at most that."""
+
+    size: int
+    times: int
+    apart: int
+    exactly: bool
+    band: int
+
+
+def ramp_of(row: Row) -> float:
     """The ramp with the least loss, near enough: that of a shorter row."""
-    if times == 1:
+    if row.times == 1:
         return 0.0
-    less = max(min(size // SHORT, apart // SHORT_CLASS), 1)
+    less = max(min(row.size // SHORT, row.apart // SHORT_CLASS), 1)
+    short = Row(row.size // less, row.times, row.apart // less, True, row.band // less)
 
     def loss(ramp: float) -> float:
-        return deviations(size // less, times, apart // less, ramp, band // less)[2]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = deviations(short, ramp, 1)[2]
+        return found if np.isfinite(found) else np.inf
 
-    found = optimize.minimize_scalar(loss, bounds=(0.0, 16.0), method="bounded", options={"xatol": 1e-2})
+    found = optimize.minimize_scalar(loss, bounds=(0.0, MOST_RAMP), method="bounded", options={"xatol": 1e-2})
     return float(found.x)
 
 
-def deviations(size: int, times: int, apart: int, ramp: float, band: int) -> tuple[NDArray[np.int64], Array, float]:
-    """Lengths of stretches, the deviation of noise in each, and the loss: near the least where classes move at most 1.
+def deviations(row: Row, ramp: float, rounds: int = ROUNDS) -> tuple[NDArray[np.int64], Array, float]:
+    """Lengths of stretches, the deviation of noise in each, and the loss: near the least where units move at most 1.
 
-    Args: times, apart: a unit changes so many numbers, so far apart; band at most that where there are several.
+    What moves most joins what was looked at, for so many rounds.
     """
-    lengths = stretches(size, times, apart)
+    size, apart, band = row.size, row.apart, row.band
+    lengths = stretches(size, apart)
     edges = np.concatenate(([0], np.cumsum(lengths)))
     costs = np.cumsum(summed_inverse(size, ramp, band) ** 2)[::-1]
     each = np.add.reduceat(costs, edges[:-1])
     squares = np.concatenate(([0.0], np.cumsum(root(band, ramp, band) ** 2)))
-    late = apart - np.geomspace(1, apart, CLASSES).astype(np.int64)
-    starts = np.unique(np.concatenate((np.linspace(0, apart - 1, CLASSES).astype(np.int64), late, edges % apart)))
-    moves = np.zeros((len(starts), len(lengths)))
-    for turn in range(0, size, apart):
-        places = starts[starts < size - turn] + turn
-        moves[: len(places)] += np.diff(squares[np.clip(edges[None, :] - places[:, None], 0, band)], axis=1)
-    rates = _least(each / each.sum(), moves)
-    rates /= float((moves @ rates).max())
+    turns = _turns(-(-size // apart), row.times)
+    few = max(min(CLASSES, MOST_PLACES // len(turns)), 2)
+    late = apart - np.geomspace(1, apart, few).astype(np.int64)
+    starts = np.unique(np.concatenate((np.linspace(0, apart - 1, few).astype(np.int64), late)))
+    places = turns[:, None] * apart + starts
+    effects = np.diff(squares[np.clip(edges - places[..., None], 0, band)], axis=2) * (places < size)[..., None]
+    moves = np.add.reduceat(effects, np.arange(0, len(turns), row.times), axis=0).reshape(-1, len(lengths))
+    moves = moves[moves.any(axis=1)]
+    for _ in range(rounds):
+        rates = _least(each / each.sum(), moves)
+        most = effects[_most(effects @ rates, places, row)].sum(axis=0)
+        if most @ rates < 1 + NEAR:
+            break
+        moves = np.vstack((moves, most))
+    rates /= float(most @ rates)
     return lengths, 1 / np.sqrt(rates), float((each / rates).sum())
+
+
+def _turns(count: int, times: int) -> NDArray[np.int64]:
+    """All turns of a row, or so many in a row from each of a few."""
+    if count <= max(times, MOST_TURNS):
+        return np.arange(count)
+    firsts = np.linspace(0, count - times, max(MOST_TURNS // times, 2)).astype(np.int64)
+    return np.unique(firsts[:, None] + np.arange(times))
+
+
+def _most(moved: Array, places: NDArray[np.int64], row: Row) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """What one unit changes, of these places (turns, starts) in order, that moves most."""
+    if row.exactly:
+        sums = np.cumsum(np.vstack((np.zeros(moved.shape[1]), moved)), axis=0)
+        windows = sums[row.times :] - sums[: len(sums) - row.times]
+        turn, start = divmod(int(windows.argmax()), moved.shape[1])
+        return np.arange(turn, turn + row.times), np.full(row.times, start)
+    flat = places.reshape(-1)
+    before = np.searchsorted(flat, flat - row.apart, side="right")
+    best, values = np.zeros(len(flat) + 1), []
+    for _ in range(row.times):
+        values.append(moved.reshape(-1) + best[before])
+        best = np.concatenate(([0.0], np.maximum.accumulate(values[-1])))
+    found, end = list[int](), len(flat)
+    for value in reversed(values):
+        if end:
+            found.append(int(value[:end].argmax()))
+            end = int(before[found[-1]])
+    turn, start = np.divmod(np.array(found), moved.shape[1])
+    return turn, start
 
 
 def _least(costs: Array, moves: Array) -> Array:

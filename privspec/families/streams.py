@@ -35,7 +35,7 @@ from privspec.noise.samplers import Randomness
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document
 from privspec.problem.streams import block_of
-from privspec.solvers.totals import convolved, ramp_of, summed_inverse
+from privspec.solvers.totals import Row, convolved, ramp_of, summed_inverse
 from privspec.solvers.totals import deviations as sizes_of
 
 DIGITS, RAMP_BITS = 30, 10
@@ -81,11 +81,10 @@ class LongRows:
         """Noise near the least loss in a band."""
         started = perf_counter()
         block, pattern = system.block, system.pattern
-        band = min(pattern.apart, block.steps)
-        row = block.steps, pattern.times, pattern.apart
-        ramp = Fraction(round(ramp_of(*row, band) * 2**RAMP_BITS), 2**RAMP_BITS)
-        lengths, sizes, _ = sizes_of(*row, float(ramp), band)
-        executed, mu = _executed(system, ramp, band, lengths.tolist(), sizes.tolist())
+        row = Row(block.steps, pattern.times, pattern.apart, pattern.exactly, min(pattern.apart, block.steps))
+        ramp = Fraction(round(ramp_of(row) * 2**RAMP_BITS), 2**RAMP_BITS)
+        lengths, sizes, _ = sizes_of(row, float(ramp))
+        executed, mu = _executed(system, ramp, row.band, lengths.tolist(), sizes.tolist())
         others = tuple(_alternatives(system)) if settings.alternatives else ()
         return Decided(system, executed, mu, others, perf_counter() - started)
 

@@ -180,7 +180,7 @@ class Banded:
     def loss(self) -> tuple[Fraction, Fraction]:
         """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""
         spread, added = inverse_up(self.ramp, self.band, self.block.steps)
-        below, at, found = _sums([value * value for value in spread]), self.block.steps, Fraction(0)
+        below, at, found = _sums(spread, 2), self.block.steps, Fraction(0)
         del spread
         for count, size in zip(self.lengths, self.deviations, strict=True):
             found += size**2 * sum(below[at - count : at])
@@ -199,11 +199,11 @@ def _low(one: fmpz_poly, other: fmpz_poly, size: int) -> list[int]:
     return found + [0] * (size - len(found))
 
 
-def _sums(values: list[int]) -> list[int]:
-    """Running totals."""
+def _sums(values: list[int], power: int = 1) -> list[int]:
+    """Running totals of powers."""
     total, found = 0, []
     for value in values:
-        total += value
+        total += value**power
         found.append(total)
     return found
 

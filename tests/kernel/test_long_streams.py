@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from flint import arb, ctx
-from privspec.solvers.totals import deviations, ramp_of
+from privspec.solvers.totals import Row, deviations, ramp_of
 
 from privspec import registry
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
@@ -221,10 +221,12 @@ def test_runs_are_off_by_what_is_predicted(domain):
         assert np.abs(off.mean(axis=0)).max() < 6 / np.sqrt(count)
 
 
-def test_noise_is_near_the_best_of_its_band():
+@pytest.mark.parametrize("exactly", [True, False])
+def test_noise_is_near_the_best_of_its_band(exactly):
     """n = 256, four times: a tenth above what any Gaussian noise reaches."""
-    ramp = ramp_of(256, 4, 64, 64)
-    lengths, sizes, _ = deviations(256, 4, 64, ramp, 64)
+    row = Row(256, 4, 64, exactly, 64)
+    ramp = ramp_of(row)
+    lengths, sizes, _ = deviations(row, ramp)
     held = Held("x", 0, 256, "entries", (256,), Fraction(0), Fraction(1), None, (), None, None)
     block = Stream(held, Released("O", 0, 256, (256,), defined=True), Fraction(1, 256), "", ())
     exact, step = tuple(Fraction(float(size)) for size in sizes), Fraction(1, 2**30)
@@ -233,5 +235,5 @@ def test_noise_is_near_the_best_of_its_band():
         Pattern(4, 64, True),
     )
     reached = float(found.mu_squared(pattern) * found.loss()[0])
-    assert 27.164366 < reached < 27.164366 * 1.093
+    assert 27.164366 < reached < 27.164366 * (1.093 if exactly else 1.12)
     assert float(bound(block, pattern, Fraction(1))) < 27.164366
