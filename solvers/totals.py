@@ -24,8 +24,8 @@ CLASSES = 200
 MOST_TURNS, MOST_PLACES = 64, 2**11
 """Of a row, how often a unit may change a number there, and numbers, that are looked at."""
 ROUNDS = 12
-MOST_RAMP = 4.0
-"""Steeper ones have inverses that grow."""
+MOST_RAMP = 1.0
+"""Up to it coefficients fall, and the inverse does not grow."""
 SHORT, SHORT_CLASS = 4096, 64
 """Numbers of a row, and between two that one unit changes, for which the ramp is looked for."""
 NEAR = 1e-4
@@ -71,7 +71,7 @@ def stretches(size: int, apart: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`size` numbers, of which a unit changes `times`, `exactly` or at least `apart`; a band of at most that."""
+    """`size` numbers, of which a unit changes `times`, `exactly` or at least `apart`; the band of its strategy."""
 
     size: int
     times: int
@@ -82,7 +82,7 @@ class Row:
 
 def ramp_of(row: Row) -> float:
     """The ramp with the least loss, near enough: that of a shorter row."""
-    if row.times == 1:
+    if row.times == 1 or row.band > row.apart:
         return 0.0
     less = max(min(row.size // SHORT, row.apart // SHORT_CLASS), 1)
     short = Row(row.size // less, row.times, row.apart // less, True, row.band // less)
@@ -110,7 +110,8 @@ def deviations(row: Row, ramp: float, rounds: int = ROUNDS) -> tuple[NDArray[np.
     turns = _turns(-(-size // apart), row.times)
     few = max(min(CLASSES, MOST_PLACES // len(turns)), 2)
     late = apart - np.geomspace(1, apart, few).astype(np.int64)
-    starts = np.unique(np.concatenate((np.linspace(0, apart - 1, few).astype(np.int64), late)))
+    even = np.linspace(0, apart - 1, few).astype(np.int64)
+    starts = np.unique(np.concatenate((even, late, edges % apart, (edges - 1) % apart)))
     places = turns[:, None] * apart + starts
     effects = np.diff(squares[np.clip(edges - places[..., None], 0, band)], axis=2) * (places < size)[..., None]
     moves = np.add.reduceat(effects, np.arange(0, len(turns), row.times), axis=0).reshape(-1, len(lengths))

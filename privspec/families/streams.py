@@ -81,10 +81,15 @@ class LongRows:
         """Noise near the least loss in a band."""
         started = perf_counter()
         block, pattern = system.block, system.pattern
-        row = Row(block.steps, pattern.times, pattern.apart, pattern.exactly, min(pattern.apart, block.steps))
-        ramp = Fraction(round(ramp_of(row) * 2**RAMP_BITS), 2**RAMP_BITS)
-        lengths, sizes, _ = sizes_of(row, float(ramp))
-        executed, mu = _executed(system, ramp, row.band, lengths.tolist(), sizes.tolist())
+        whole = (block.steps, pattern.times, pattern.apart, pattern.exactly)
+        found = []
+        for band in sorted({pattern.apart, block.steps}):
+            ramp = Fraction(round(ramp_of(Row(*whole, band)) * 2**RAMP_BITS), 2**RAMP_BITS)
+            lengths, sizes, loss = sizes_of(Row(*whole, band), float(ramp))
+            meet = pattern.times if band > pattern.apart else 1
+            found.append((loss * meet, ramp, band, lengths.tolist(), sizes.tolist()))
+        _, *best = min(found)
+        executed, mu = _executed(system, *best)
         others = tuple(_alternatives(system)) if settings.alternatives else ()
         return Decided(system, executed, mu, others, perf_counter() - started)
 

@@ -2,9 +2,9 @@
 
 n numbers (or vectors of d numbers) stand in a row, one unit changes up to k of them, b apart, each by at most a. A are
 the running totals, A = R R for R with the coefficients r_m of (1 - x)^(-1/2), and C is banded with c_m = r_m (1 + e m /
-w), m < w, cut to whole numbers of 2^-40, w <= b where k > 1. What is drawn is C x + s_i N(0, 1), and totals are A C^-1
+w), m < w, cut to whole numbers of 2^-40. What is drawn is C x + s_i N(0, 1), and totals are A C^-1
 of that. Nothing of size n is in a plan, nothing of size n^2 is computed. Columns of C that move at once are orthogonal
-(noise/notes/streams.md, "Long series"):
+where w <= b, as in what follows, else mu^2 is up to k times as large (noise/notes/streams.md, "Long series"):
 
     mu^2 = a^2 max over what one unit changes of sum_j u_j,      u_j = sum_m c_m^2 / s_(j+m)^2
     loss = d sum_i s_i^2 sum_(m <= n-i) g_m^2,                   g = 1 / ((1 - x) C(x))
@@ -168,14 +168,13 @@ class Banded:
 
     def mu_squared(self, pattern: Pattern) -> Fraction:
         """At least mu^2 of what one unit changes."""
-        if self.band > pattern.apart:
-            raise Refused("has a band in which one unit changes two numbers")
         unit = min(self.deviations)
         shares = [-(-(2**BITS) * unit**2 // size**2) for size in self.deviations]
         rows = [share for share, count in zip(shares, self.lengths, strict=True) for _ in range(count)]
         squares = [(value * value >> BITS) + 1 for value in roots(self.ramp, self.band)]
         moved = _low(fmpz_poly(squares), fmpz_poly(rows[::-1]), self.block.steps)[::-1]
-        return self.block.amount**2 * Fraction(_most(moved, pattern), 4**BITS) / unit**2
+        meet = pattern.times if self.band > pattern.apart else 1  # Cauchy and Schwarz
+        return self.block.amount**2 * meet * Fraction(_most(moved, pattern), 4**BITS) / unit**2
 
     def loss(self) -> tuple[Fraction, Fraction]:
         """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""

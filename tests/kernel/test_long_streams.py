@@ -15,7 +15,6 @@ from privspec import registry
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Held, Released
-from privspec.kernel.core.reading import Refused
 from privspec.kernel.streams import (
     BITS,
     MOST_ALIGNED,
@@ -159,9 +158,12 @@ def test_what_moves_and_what_it_costs(n, band, pattern):
     assert float(added) >= np.abs(noise[-1] / sizes).sum() - 1e-9
 
 
-def test_a_band_in_which_units_meet_is_refused():
-    with pytest.raises(Refused, match="two numbers"):
-        executed(12, 5).mu_squared(Pattern(3, 4, True))
+def test_columns_that_meet_move_no_more_than_is_said():
+    found = executed(13, 9)
+    matrix, sizes = strategy(found), np.repeat([float(size) for size in found.deviations], found.lengths)
+    gram = (matrix / sizes[:, None]).T @ (matrix / sizes[:, None])
+    worst = max(gram[np.ix_(own, own)].sum() for own in ([i, i + 4, i + 8] for i in range(5)))
+    assert worst <= float(found.mu_squared(Pattern(3, 4, True))) <= 3 * worst
 
 
 @pytest.mark.parametrize(
@@ -187,6 +189,7 @@ def test_forged_plans_are_refused():
         (("mechanism", "ramp"), "1"),
         (("mechanism", "ramp"), "-1/4"),
         (("mechanism", "band"), 21),
+        (("mechanism", "band"), 60),
         (("mechanism", "band"), 19),
         (("mechanism", "lengths", 0), found["mechanism"]["lengths"][0] + 1),
         (("mechanism", "grid"), "1"),
