@@ -196,6 +196,29 @@ def streams(folder: Path, *, quick: bool) -> list[Row]:
             spent.append(seconds)
             name = f"streams n = {n}, k = {k}, {how} {n // k} apart"
             rows.append(Row(name, told, beside, proved(path), exponent(sizes, spent)))
+    return [*rows, *long_streams(folder, quick=quick)]
+
+
+def long_streams(folder: Path, *, quick: bool) -> list[Row]:
+    """The same of so many vectors that nothing of the square of their number can be computed, beside the plain root."""
+    from privspec.solvers.totals import root, summed_inverse
+
+    rows, sizes, spent = [], [], []
+    for n in (10**5,) if quick else (10**5, 10**6):
+        for k in (1, 4):
+            (folder / "stream.priv").write_text(STREAM.format(n=n, k=k, apart=n // k, how="exactly"))
+            seconds, memory, path = solved(folder / "stream.priv", folder, times=1)
+            checked = used(*PRIVSPEC, "verify", str(path), times=1)[0]
+            loss = json.loads(path.read_text(encoding="utf-8"))["loss"]
+            bracket = f"{loss['lower_bound'] / (n * k):.4f} to {loss['value'] / (n * k):.4f}"
+            told = f"solve {seconds:.1f}, verify {checked:.1f} s, {memory:.0f} MB, mean square {bracket}"
+            costs = float((summed_inverse(n, 0.0, n // k) ** 2 * range(n, 0, -1)).sum()) / n
+            plain = k * float((root(n // k, 0.0, n // k) ** 2).sum()) * costs
+            if k == 1:
+                sizes.append(n)
+                spent.append(seconds)
+            beside = f"square root in a band, no proof: mean square {plain:.4f}"
+            rows.append(Row(f"streams n = {n}, k = {k}", told, beside, proved(path), exponent(sizes, spent)))
     return rows
 
 
