@@ -13,7 +13,6 @@ from math import gcd
 
 from flint import arb, arb_mat, ctx, fmpz_poly
 
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, Size, read
@@ -653,8 +652,7 @@ class ChainRules(Rules):
             reached, why = reached_by_windows(chain, distance), "quilt"
         else:
             reached, why, words = reached_by_quilts(chain, proof[1]), "quilt", "by Markov quilts"
-        holds = reached <= said and set(guarantee.achieved) == {"epsilon"} and guarantee.because == (why,)
-        holds = holds and proves(asked.measure.name, guarantee.asked, {"epsilon": said})
+        holds = guarantee.holds({"epsilon": reached}) and guarantee.because == (why,)
         head = f"{', '.join(chain.outputs)}, {asked.neighbours}: epsilon {float(reached):.8g} {words}"
         tail = "" if holds else f"; the plan states epsilon {float(max(said, Fraction(0))):.8g}, or asks for less"
         case.says("privacy", holds, f"{head}{tail}", guarantee.number)

@@ -15,7 +15,7 @@ from math import comb, isqrt
 
 from flint import arb, arb_mat, ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
+from privspec.kernel.core.linear import Column, Difference, Linear, Matrix, Places, size_of
 from privspec.kernel.core.numbers import end, fraction
 from privspec.kernel.core.reading import Item
 from privspec.kernel.participation import PERSON, Room, spaced
@@ -248,6 +248,51 @@ def in_a_row(block: Linear, some: tuple[Difference, ...], columns: Matrix, given
     if found is None or not inside:
         raise given.wrong("is no difference of neighbours")
     return found
+
+
+Shared = dict[int, int]
+"""By coordinate of a cell: the first of those that a record in it may lie in, by its share of each."""
+
+
+def first_cells(columns: tuple[Column, ...]) -> list[int]:
+    """For each cell of a table the first that a record in it may have a share in: where it is between two values."""
+    found = [0]
+    for column in columns:
+        size = size_of(column)
+        found = [first * size + (0 if column[-1] else i) for first in found for i in range(size)]
+    return found
+
+
+def shared_among(block: Linear, steps: tuple[Fraction, ...]) -> Shared:
+    """The cells of all tables of which records stand on a grid of shares."""
+    found: Shared = {}
+    for held, step in zip(block.held, steps, strict=True):
+        firsts, at = first_cells(held.columns), block.places[held.start][0]
+        for i in range(held.stop - held.start if held.cells and step != 1 else 0):
+            found[at + i] = at + i - i % len(firsts) + firsts[i % len(firsts)]
+    return found
+
+
+def moved_and_rounded(
+    ends: list[tuple[int, ...]], at: range, shared: Shared, *, swap: bool
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """By how much a record in each cell moves answers, or one that goes to another cell; and which of them it may move.
+
+    Where it lies by shares in several cells it moves them by a mixture of these, but any that one of these moves.
+    """
+    touched = ends
+    if at.start in shared:
+        alike = dict[int, list[tuple[int, ...]]]()
+        for i, end_ in zip(at, ends, strict=True):
+            alike.setdefault(shared[i], []).append(end_)
+        any_of = {first: tuple(int(any(one)) for one in zip(*own, strict=True)) for first, own in alike.items()}
+        touched = [any_of[shared[i]] for i in at]
+    if not swap:
+        return list(zip(ends, touched, strict=True))
+    moves = [tuple(map(int.__sub__, a, b)) for i, a in enumerate(ends) for b in ends[:i]]
+    if touched is ends:
+        return list(zip(moves, moves, strict=True))
+    return list(zip(moves, (tuple(map(max, a, b)) for i, a in enumerate(touched) for b in touched[:i]), strict=True))
 
 
 def widest(points: list[tuple[int, ...]], size: int) -> int:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import Difference, Held, Matrix, Measured, Release
 from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, units_of
-from privspec.kernel.core.numbers import fraction, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import NONE, fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Case, Frame, Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import Alike
@@ -27,7 +26,6 @@ from privspec.kernel.sizes import cbrt_down
 from privspec.kernel.trust import NORMS, Asserted
 
 SCOPE = "laplace"
-NONE = Fraction(0)
 
 
 class PlacedRules(LinearRules):
@@ -206,21 +204,14 @@ def _by_class(
 
 def _conclude(case: Case, release: Release, guarantee: Guarantee, view: Item) -> None:
     """Each party has what its own figure asks; the plan states the largest, which proves one of them."""
-    asked, gaussian = guarantee.obligation, release.noise.gaussian
-    key, each, public = "mu" if gaussian else "epsilon", asked.measure.each, case.frame.trust.means.public
-    if set(guarantee.achieved) != {key}:
-        raise case.guarantees.wrong(f"does not give {key} alone")
+    asked, public = guarantee.obligation, case.frame.trust.means.public
     inverse, _ = view.fields("inverse", "scaling")
-    seen, said = seen_by(release, asked.seen, public=public, inverse=inverse), guarantee.achieved[key]
-    parts = [by_measure(release, seen, one, each) for one in release.problem.differences[guarantee.number]]
-    most = [max(figures) for figures in zip(*parts, strict=True)]
-    found = [sqrt_up(figure, 100) if gaussian else figure for figure in most]
-    holds = all(proves(one.name, one.figures({}), {key: own}) for one, own in zip(each, found, strict=True))
-    stated = max(found) <= said and any(proves(one.name, one.figures({}), {key: said}) for one in each)
-    text = (
-        f"{', '.join(asked.outputs)}, {asked.neighbours}: {key} from {float(min(found)):.8g} to {float(max(found)):.8g}"
-    )
-    tail = "which each party's own figure allows" if holds else "which is more than some party's figure allows"
-    case.says(
-        "privacy", holds and stated, f"{text}, {tail}" + ("" if stated else "; another is stated"), guarantee.number
-    )
+    seen, moved = seen_by(release, asked.seen, public=public, inverse=inverse), release.problem.differences
+    parts = [by_measure(release, seen, one, asked.measure.each) for one in moved[guarantee.number]]
+    found = [release.noise.figures(max(figures)) for figures in zip(*parts, strict=True)]
+    key, holds = "mu" if release.noise.gaussian else "epsilon", guarantee.holds(*found)
+    low, high = (float(end(one[key] for one in found)) for end in (min, max))
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {key} from {low:.8g} to {high:.8g}"
+    over = "which is more than some party's figure allows, or another is stated"
+    tail = "which each party's own figure allows" if holds else over
+    case.says("privacy", holds, f"{text}, {tail}", guarantee.number)

@@ -11,6 +11,7 @@ from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
@@ -97,15 +98,22 @@ def _person_sensitivity(
     strategy: DyadicMatrix, scales: tuple[Fraction, ...], person: PersonDifferences, step: Fraction
 ) -> Fraction:
     """The same of one person's records, at most: what each of them does by itself, added up."""
-    whole, total = np.abs(strategy.integers), Fraction(0)
+    whole, touched, total = np.abs(strategy.integers), rows_touched(strategy, person.alike), Fraction(0)
     for start, (cells, most, each) in person.rooms:
-        columns = whole[:, start : start + cells].T.tolist()
-        costs = [
-            sum(((v * strategy.unit + step) / scale for v, scale in zip(column, scales, strict=True) if v), Fraction(0))
-            for column in columns
-        ]
+        costs = []
+        for i in range(start, start + cells):
+            rows = np.flatnonzero(touched[:, i]).tolist()
+            costs.append(sum(((int(whole[r, i]) * strategy.unit + step) / scales[r] for r in rows), Fraction(0)))
         total += top(tuple(costs), most, each)
     return total * (1 + person.both)
+
+
+def rows_touched(strategy: DyadicMatrix, alike: tuple[Indices, ...]) -> NDArray[np.bool_]:
+    """Which rows (first axis) a record in a cell may move, or with it in cells that have shares of it."""
+    found: NDArray[np.bool_] = strategy.integers != 0
+    for cells in alike:
+        found[:, cells] = found[:, cells].any(axis=1, keepdims=True)
+    return found
 
 
 MANY = 256
@@ -118,6 +126,7 @@ def scaled_l1_sensitivity(
     """The largest sum over rows of (|B_r d| + step where row r moves) / scale_r, exactly.
 
     Where d moves several units, a bound of it: each may round rows of its own; of mixtures, wherever a unit has a part.
+    Records of which several cells have shares move every row that these are in.
     Of a box, the sum over its numbers. Raises: InternalError for balls.
     """
     if isinstance(differences, BoxDifferences):
@@ -134,6 +143,7 @@ def scaled_l1_sensitivity(
     else:
         raise InternalError("an l1 sensitivity over balls")
     B, times, worst = strategy.integers, differences.moved, Fraction(0)
+    touched = rows_touched(strategy, differences.alike)
     own = Fraction(0) if mixed else step * times
     # in whole numbers over one: of differences that scales were fitted to, nearly all come near the worst
     rates = {b: (strategy.unit / b, own / b) for b in set(scales)}
@@ -146,12 +156,13 @@ def scaled_l1_sensitivity(
         return (Fraction(differences.scale) * widest(columns, len(rated)) + sum(added)) / below
     for first, second, amount in moving:
         shift = np.abs(B[:, first] - (B[:, second] if second is not None else 0))
-        moved = np.flatnonzero(shift)
+        own_rows = touched[:, first] | (touched[:, second] if second is not None else False)
+        moved = np.flatnonzero(own_rows if differences.alike else shift)
         near = float(amount) * float(inverse @ shift) + float(steps[moved].sum())
         if near < float(worst) * (1 - 1e-9):
             continue
         rows = moved.tolist()
         sizes = sum(size * rated[r] for r, size in zip(rows, shift[moved].tolist(), strict=True))
         worst = max(worst, (amount * sizes + sum(added[r] for r in rows)) / below)
-    touched = (np.flatnonzero(B[:, unit].any(axis=1)) for unit in (mixed if step else ()))
-    return worst + times * max((sum((step / scales[r] for r in rows), Fraction(0)) for rows in touched), default=0)
+    parts = (np.flatnonzero(B[:, unit].any(axis=1)) for unit in (mixed if step else ()))
+    return worst + times * max((sum((step / scales[r] for r in rows), Fraction(0)) for rows in parts), default=0)

@@ -17,6 +17,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
 from privspec.kernel.core.linear import COUNTED, Difference, Part, Released
+from privspec.kernel.lengths import first_cells
 from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
@@ -473,6 +474,15 @@ def held_of(block: InputBlock, each: int = 1) -> Held:
     shape = tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
     return Held(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
+
+
+def cells_alike(block: InputBlock) -> list[list[int]]:
+    """The cells of a table in sets, where a record may have shares in several: in all of one set."""
+    found = first_cells(tuple(_column(name, domain) for name, domain in block.schema or ()))
+    sets: dict[int, list[int]] = {}
+    for cell in range(block.size if len(set(found)) < len(found) else 0):
+        sets.setdefault(cell - cell % len(found) + found[cell % len(found)], []).append(cell)
+    return list(sets.values())
 
 
 def _column(name: str, domain: Domain) -> Column:

@@ -40,7 +40,8 @@ class VectorDifferences:
 
     `exact` False: the true differences lie in k times the convex hull of these, which holds them all. `moved`: how
     many units change at once; each may change answers that the others leave, and so their rounding. `mixed`: units of
-    which any coordinates change together, and so the rounding of any answer that they have a part in.
+    which any coordinates change together, and so the rounding of any answer that they have a part in. `alike`: cells
+    that one record may have shares in, likewise.
     """
 
     indices: Indices
@@ -48,6 +49,7 @@ class VectorDifferences:
     exact: bool = True
     moved: int = 1
     mixed: tuple[Indices, ...] = ()
+    alike: tuple[Indices, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,6 +60,7 @@ class PairDifferences:
     scale: Fraction = Fraction(1)
     exact: bool = True
     moved: int = 1
+    alike: tuple[Indices, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -105,14 +108,15 @@ class PersonDifferences:
     rooms: tuple[tuple[int, Room], ...]
     both: bool = False
     exact: bool = True
+    alike: tuple[Indices, ...] = ()
 
 
 def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences:
     """Those of units whose coordinates are chosen, of inputs that are laid out; a unit has all of its own or none."""
     match differences:
-        case VectorDifferences(indices, amounts, exact, moved, mixed):
+        case VectorDifferences(indices, amounts, exact, moved, mixed, alike):
             kept, blocks = chosen[indices], tuple(block for block in mixed if chosen[block[0]])
-            return VectorDifferences(indices[kept], amounts[kept], exact, moved, blocks)
+            return VectorDifferences(indices[kept], amounts[kept], exact, moved, blocks, alike)
         case BallDifferences(blocks, radius, exact):
             return BallDifferences(tuple(block for block in blocks if chosen[block[0]]), radius, exact)
         case BoxDifferences(blocks, reach, exact):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -261,6 +262,36 @@ def test_balls_stand_on_shares_of_their_radius() -> None:
     for grid, figure in ((F(1), 3), (F(1, 2), 1)):
         one = release(rows, noise, held=held, steps=(F(1, 2),), grid=grid)
         assert reached(one, Seen([0, 1]), record) == figure
+
+
+def test_a_record_that_lies_in_several_cells_moves_all_that_these_are_in() -> None:
+    """A quarter in each of four cells rounds each of four counts to a half; one cell by itself moves one of them."""
+    columns = tuple((name, ("0", "1"), None, None, (), True) for name in ("a", "b"))
+    held = (Held("x", 0, 4, "cells", (4,), F(0), None, None, columns, None, None),)
+    for shape, figure in (("cell", 3), ("swap", 4), ("kept", 3), ("replaced", 6)):
+        record = Difference((Part(0, 4, 4, shape, 4, F(1)),), 1)
+        counts = release(np.eye(4, dtype=int).tolist(), Noise("laplace", (F(1),) * 4), held=held, grid=F(1, 2))
+        assert reached(counts, Seen([0, 1, 2, 3]), record) == figure
+        whole = replace(counts, steps=(F(1),))
+        assert reached(whole, Seen([0, 1, 2, 3]), record) == (1 if shape in ("cell", "kept") else 2)
+
+
+@pytest.mark.parametrize("unit", ["adding or removing one record", "replacing one record"])
+@pytest.mark.parametrize("pay", ["[0, 0.1]", "[0.3, 0.7]"])
+def test_sums_of_a_column_off_the_lattice_are_as_private_as_they_are_solved_to_be(pay: str, unit: str) -> None:
+    """A record lies in the cells of both ends: what rounding may move of either counts."""
+    text = f"""variables:
+  input people in table(pay in {pay}, age in [0, 0.7], d in 1..4)
+  output O
+  output P
+loss: E[||O - sum(people.pay, by = {{d}})||^2] + 2 * E[||P - count(people, by = {{d}})||^2]
+privacy: (O, P) are 1-DP wrt people, {unit}
+options:
+  noise family laplace
+"""
+    for other in (text, text.replace("count(people, by = {d})", "sum(people.age, by = {d})")):
+        report = judge(Item(plans.solved_text(other), "plan"))
+        assert report.ok, report.failed
 
 
 def test_all_that_a_voter_holds_moves_together() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import exp
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -240,6 +241,26 @@ def test_laws_of_several_answers_are_refused(forged: dict[str, Any]) -> None:
     matrix |= {"shape": [1, 2], "rows": [0, *matrix["rows"]]}
     sites[0]["parameters"]["rows"] = 2
     assert "several answers" in refused(resign(plan))
+
+
+def test_figures_of_parties_are_epsilons_of_a_law_and_not_its_delta() -> None:
+    """A law of next to no noise has no delta at an epsilon of 1000."""
+    plan = solved_text((Path(__file__).parents[1] / "questions" / "everybody_chooses.priv").read_text())
+    law = Stepped(Fraction(1000), (100 * 2**30) // 800 | 1, 1, Fraction(1, 3), 0, (1,))
+    grid, mechanism, (guarantee,) = Fraction(1, 2**30), plan["mechanism"], plan["guarantees"]
+    assert mechanism["executed"]["grid"] == "2^-30"
+    stated = {"epsilon": "1000", "width": law.width, "period": 1, "ratio": "1/3", "point": 0}
+    stated["weights"] = {"shape": [1], "unit": "1", "rows": [1]}
+    mechanism["family"], mechanism["executed"]["noise"] = "stepped", {"shape": "stepped", "laws": [stated]}
+    parameters = {"scale": str(grid), "rows": 1}
+    mechanism["sites"] = [{"at": "paid", "shape": "stepped", "parameters": parameters, "grid": str(grid)}]
+    variance = float(law.square * grid**2)
+    mechanism["output_covariance"], plan["status"], plan["claims"]["bound"] = [[variance]], "feasible", None
+    plan["loss"] |= {"value": variance, "lower_bound": None, "relative_gap": None, "among": ""}
+    for achieved in ({"epsilon": "1/2"}, {"epsilon": "1/2", "delta": "0"}, {"epsilon": "1000", "delta": "0"}):
+        guarantee |= {"because": ["stepped", "post-processing"], "achieved": achieved}
+        report = judge(Item(resign(plan), "plan"))
+        assert not report.ok and ("alone" in str(report.failed) or "more than some party" in str(report.failed))
 
 
 def test_forged_weights_are_refused() -> None:

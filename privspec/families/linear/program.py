@@ -20,7 +20,7 @@ from privspec.model.measures import Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.problem.linear import moved_by
+from privspec.problem.linear import cells_alike, moved_by
 from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_differences import (
     BallDifferences,
@@ -199,10 +199,17 @@ def _sets(
 
     Raises: UnboundedError if one unit can change an input without limit.
     """
+    alike = tuple(
+        np.array(cells) + layout.places[block.name][0] for block in model.blocks for cells in cells_alike(block)
+    )
     for difference in moved_by(model, requirement):
         summed = difference.parts[0].shape not in COUNTED and not layout.plain
         hidden = _hidden_by_numbers(difference, layout) if summed else None
-        yield from ((one, cover, hidden) for one, cover in sets_of([difference], layout, target))
+        for one, cover in sets_of([difference], layout, target):
+            if alike and isinstance(one, VectorDifferences | PairDifferences | PersonDifferences):
+                yield replace(one, alike=alike), cover, hidden
+            else:
+                yield one, cover, hidden
 
 
 def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:

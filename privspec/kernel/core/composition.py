@@ -11,14 +11,13 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from privspec.kernel.core.numbers import ball, end, gaussian_delta_up
+from privspec.kernel.core.numbers import NONE, ball, end, gaussian_delta_up
 from privspec.kernel.core.reading import Refused
 
 PURE_PARTS = 12
 """Parts that are not Gaussian of which one line may be composed: 2^12 patterns of their answers."""
 APPROXIMATE = ("epsilon-DP", "(epsilon, delta)-DP", "epsilon-LDP", "(epsilon, delta)-LDP")
 """Measures of epsilon, with a delta that is 0 where it is not named."""
-NONE = Fraction(0)
 
 
 def proves(measure: str, asked: dict[str, Fraction], *parts: dict[str, Fraction]) -> bool:

@@ -14,7 +14,6 @@ from math import comb, gcd
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel import lengths, shares
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import (
     COUNTED,
     Difference,
@@ -27,11 +26,10 @@ from privspec.kernel.core.linear import (
     read_release,
 )
 from privspec.kernel.core.numbers import rational, sqrt_up
-from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, Guarantee, View, read_guarantees
+from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
 from privspec.kernel.rows import chosen_rows, dot, products
-from privspec.kernel.stepped import Noise
 
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
@@ -165,11 +163,13 @@ def _unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece,
     return (Fraction(lengths.vertex(gram)) if exact else lengths.of_vectors(gram, sizes)) / int(below)
 
 
-def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves) -> Fraction:
+def largest_cost(
+    answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves, shared: lengths.Shared | None = None
+) -> Fraction:
     """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
 
     `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
-    answer moves.
+    answer moves, of records that cells have `shared` among them wherever one of these does.
     """
     weights = [1 / rational(scale) for scale in scales]
     weighed = [w * v for w, row in zip(weights, answers.tolist(), strict=True) for v in row]
@@ -190,9 +190,8 @@ def largest_cost(answers: Matrix, scales: list[Fraction], steps: list[Fraction],
             if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
                 total += (length((lengths.widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
                 continue
-            if piece.shape == "swap":
-                ends = [tuple(map(int.__sub__, a, b)) for i, a in enumerate(ends) for b in ends[:i]]
-            each = [length(move) + (step(move) if piece.shape in COUNTED else 0) for move in ends]
+            moved = lengths.moved_and_rounded(ends, piece.at, shared or {}, swap=piece.shape == "swap")
+            each = [length(move) + (step(own) if piece.shape in COUNTED else 0) for move, own in moved]
             if piece.shape in PERSON:
                 total += lengths.top(tuple(each), *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
                 continue
@@ -268,7 +267,8 @@ def reached(
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
     if noise.shape.startswith("laplace") or noise.law:
-        cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves)
+        shared = lengths.shared_among(release.problem, release.steps)
+        cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves, shared)
         return noise.law.delta_up(int(cost), 1 if any(steps) else apart) if noise.law else cost
     square = largest_square(strategy, moves, scaling)
     if noise.shape == "gaussian-shares":
@@ -305,8 +305,16 @@ def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
         mixed = "" if seen.mixture is None else ", mixed"
         shown = case.frame.trust.shown(seen=len(seen.used), answers=answers, mixed=mixed)
         case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
-        if not asked.measure.each:
-            _conclude(case, guarantee, release.noise, found)
+        if asked.measure.each:
+            continue
+        least, limits = release.noise.figures(found), guarantee.asked.items()
+        holds, figures = guarantee.holds(least), ", ".join(f"{key} = {float(value):.8g}" for key, value in limits)
+        reach = " and ".join(f"{key} is {float(value):.8g} at most" for key, value in least.items())
+        stated = " and ".join(f"{float(figure):.8g}" for figure in guarantee.achieved.values())
+        tail = f"within the {stated} that is stated. This gives"
+        tail = tail if holds else f"and {stated} is stated. This does not give"
+        text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, {tail} {asked.measure.name} with {figures}"
+        case.says("privacy", holds, text, guarantee.number)
     return release
 
 
@@ -319,19 +327,3 @@ def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ..
     _, found = bound(release, case.frame, outputs, differences, witness)
     least = release.noise.figures(found)
     return least if "mu" in least else {"delta": Fraction(0), **least}
-
-
-def _conclude(case: Case, guarantee: Guarantee, noise: Noise, found: Fraction) -> None:
-    """The figures that a plan states cover what was found, and prove what is asked."""
-    least, said, measure = noise.figures(found), guarantee.achieved, guarantee.obligation.measure
-    if set(said) != set(least):
-        raise case.guarantees.wrong(f"does not give {' and '.join(least)} alone")
-    covered = all(least[key] <= figure for key, figure in said.items())
-    holds = proves(measure.name, guarantee.asked, said)
-    figures = ", ".join(f"{name} = {float(value):.8g}" for name, value in guarantee.asked.items())
-    reach = " and ".join(f"{key} is {float(least[key]):.8g} at most" for key in said)
-    text = f"{', '.join(guarantee.obligation.outputs)}, {guarantee.obligation.neighbours}: {reach}"
-    stated = " and ".join(f"{float(figure):.8g}" for figure in said.values())
-    text += f", within the {stated} that is stated" if covered else f", and {stated} is stated"
-    text += f". This gives {measure.name} with {figures}" if holds else f". This does not give {measure.name}"
-    case.says("privacy", covered and holds, text, guarantee.number)

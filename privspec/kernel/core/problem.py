@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
+from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.participation import Kept
@@ -168,17 +169,10 @@ def read_frame(item: Item) -> Frame:
     return found
 
 
-def _amount(item: Item) -> Amount:
-    key, amount = item.items(2)
-    found = read(Share, amount) if isinstance(amount.value, dict) else amount.exact(0)
-    assert isinstance(found, Fraction | Share)
-    return key.text(), found
-
-
 Amount = tuple[str, Fraction | Share]
 Public = tuple[str, tuple[int, ...], str, str]
 READERS = {
-    "Amount": _amount,
+    "Amount": ["str", "Size | Share"],
     "Public": {"name": "str", "shape": "tuple[int, ...]", "sha256": "str", "provenance": "str"},
 }
 WORDS = {"Data.rule": ("clip", "drop", "map"), "Frame.format": (FORMAT,)}
@@ -194,6 +188,16 @@ class Guarantee:
     asked: dict[str, Fraction]
     achieved: dict[str, Fraction]
     because: tuple[str, ...]
+
+    def holds(self, *reached: dict[str, Fraction]) -> bool:
+        """Whether what all reach, or each party, proves what is asked; what is stated is no less, and proves some."""
+        asked, said = self.obligation.measure, self.achieved
+        wanted = [(one.name, one.figures({})) for one in asked.each] or [(asked.name, self.asked)] * len(reached)
+        if any(set(one) != set(said) for one in reached):
+            raise Refused(f"the plan does not give {' and '.join(reached[0])} alone for line {self.obligation.line}")
+        within = all(one[key] <= said[key] for one in reached for key in one)
+        pairs = zip(wanted, reached, strict=True)
+        return within and all(proves(*one, own) for one, own in pairs) and any(proves(*one, said) for one in wanted)
 
 
 def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:

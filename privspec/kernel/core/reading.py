@@ -234,8 +234,8 @@ PLAIN = {
 }
 """How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more.
 
-A module says under READERS how its own words are read: by a function, or by the word under each key of an object that
-is read as a tuple; and under WORDS which words a text may be, by class and field.
+A module says under READERS how its own words are read: by a function, or by the word under each key of an object, or
+of each entry of a list, that is read as a tuple; and under WORDS which words a text may be, by class and field.
 """
 
 
@@ -247,10 +247,15 @@ def typed(kind: str, item: Item, home: str) -> object:
         return [typed(kind[5:-1], one, home) for one in item.items()]
     if kind.startswith("tuple["):
         return tuple(typed(kind[6:-6], one, home) for one in item.items())
+    first, _, forms = kind.partition(" | ")
+    if forms and first in PLAIN:  # a number, or an object in its place
+        return typed(forms if isinstance(item.value, dict) else first, item, home)
     names = vars(sys.modules[home])
     reader = names.get("READERS", {}).get(kind, PLAIN.get(kind))
     if isinstance(reader, dict):
         return tuple(typed(*pair, home) for pair in zip(reader.values(), item.fields(*reader), strict=True))
+    if isinstance(reader, list):
+        return tuple(typed(*pair, home) for pair in zip(reader, item.items(len(reader)), strict=True))
     if reader is not None:
         return reader(item)
     known = {getattr(one, "FORM", ""): one for one in (names[name] for name in kind.split(" | "))}

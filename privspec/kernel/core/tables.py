@@ -11,12 +11,11 @@ from math import lcm, log
 
 from flint import ctx
 
-from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_down, sqrt_down
+from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_down, sqrt_down
 from privspec.kernel.core.problem import Case, Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
 from privspec.kernel.divergences import satisfies
 
-NONE = Fraction(0)
 DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
 PAIRS = 2**22
