@@ -550,7 +550,7 @@ def _judgement(found: Verification | None) -> Judgement:
         return Judgement()
     from datetime import date
 
-    claims = tuple((c.name, c.text) for c in found.claims if c.holds)
+    claims = tuple((c.name, c.text) for c in found.claims if c.holds and c.derived)
     return Judgement(claims, found.told, _kernel_version(), date.today().isoformat())
 
 

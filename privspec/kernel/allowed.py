@@ -8,15 +8,13 @@ from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
 from privspec.kernel.core.linear_privacy import Moves, Piece, pieces, units_of
-from privspec.kernel.core.numbers import ball, end, exp_up, fraction, sqrt_up
+from privspec.kernel.core.numbers import NONE, ball, end, exp_up, fraction, sqrt_up
 from privspec.kernel.core.problem import Frame, Measure
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import in_a_row
 from privspec.kernel.participation import PERSON, Room, of_kept
 from privspec.kernel.rows import chosen_rows
 from privspec.kernel.shares import Owner, check_one, owners
-
-NONE = Fraction(0)
 
 
 def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:

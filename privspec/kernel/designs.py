@@ -234,8 +234,7 @@ def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
         return None
     task = read(Task, block)
     assert isinstance(task, Task)
-    parts = [*task.loss.variations, *(one for *_, some in task.loss.worst for one in some)]
-    if task.estimates is not None or any(weight < 0 for weight, *_ in parts):
+    if task.estimates is not None:
         return None
     plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
     found = Lagrangian(task, [])

@@ -12,11 +12,9 @@ from fractions import Fraction
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from privspec.kernel.core.numbers import fraction, rational
+from privspec.kernel.core.numbers import NONE, fraction, rational
 from privspec.kernel.core.reading import ENTRIES, Item, Refused
 from privspec.kernel.participation import Wholes, wholes
-
-NONE = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from math import ceil, comb, factorial, floor, prod
 
 from flint import arb, ctx
 
-from privspec.kernel.core.composition import NONE, proves
-from privspec.kernel.core.numbers import ball, end, exp_up
+from privspec.kernel.core.composition import proves
+from privspec.kernel.core.numbers import NONE, ball, end, exp_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Guarantee, Obligation, Rules, Unit, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
 from privspec.kernel.participation import Kept, wrong_person
-from privspec.kernel.quality.stated import SAID, judge_loss
+from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.thresholds import Averaged, Sought, averaged
 
 NOTE = "scores"
@@ -668,12 +668,10 @@ class SelectionRules(Rules):
         block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
         kind = "worst" if block.cost.worst else "expected"
         words = [block.expression, units_of(block), kind]
-        if isinstance(drawn, Listed):
-            bound = None if witness.absent else least(block, case.frame.obligations, read_witness(block, witness))
-            judge_loss(case, drawn.loss(), bound, CLASSES[bound is not None :], "mechanism", words)
-            return
-        if not block.cost.worst:
-            self._tested(case, block, witness, words)
+        derived = None if witness.absent else least(block, case.frame.obligations, read_witness(block, witness))
+        if isinstance(drawn, Listed) or not block.cost.worst:
+            value = drawn.loss() if isinstance(drawn, Listed) else None
+            judge_loss(case, value, derived, (CLASSES[derived is not None],), "mechanism", words)
             return
         target = drawn.target
         aside = target is not None and isinstance(block.score, Ranks) and target != Target(block.score.share, 0)
@@ -681,27 +679,7 @@ class SelectionRules(Rules):
             raise case.mechanism.wrong("aims beside what is sought, and its worst loss is not known")
         unit = 1 if target is None else target.share.denominator
         value = block.cost.weight * block.groups * worst_ranks(drawn.family, drawn.base, block.size, unit)
-        derived = None if witness.absent else least(block, case.frame.obligations, read_witness(block, witness))
         judge_loss(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
-
-    def _tested(self, case: Case, block: Selected, witness: Item, words: list[str]) -> None:
-        """A mean over data that are not listed; what no mechanism is below is proved all the same."""
-        known: dict[str, object] = dict(zip(SAID, words, strict=True))
-        names = ("value", "standard_error", "profiles", "lower_bound", "relative_gap", "among")
-        value, error, profiles, low, gap, among = case.loss.stating(known, *names)
-        count, off, shown = profiles.integer(1), error.double(), Fraction(value.double())
-        text = f"tested, not proved: a mean over {count} simulated tables, standard error {off:.2g}"
-        case.says("loss", off >= 0 and case.status == "feasible", text)
-        among.same(CLASSES[not witness.absent])
-        if witness.absent:
-            low.same(None)
-            gap.same(None)
-            return
-        derived, stated = least(block, case.frame.obligations, read_witness(block, witness)), Fraction(low.double())
-        apart = (shown - stated) / (abs(shown) or 1)
-        gap.same(float(apart))
-        text = f"no mechanism has a mean loss below {min(float(stated), float(derived)):.8g} ({CLASSES[1]})"
-        case.says("bound", stated <= derived and apart >= 0, text)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)

@@ -15,15 +15,15 @@ from math import ceil, exp, floor, lcm, sinh, sqrt
 from flint import arb, ctx, fmpq
 
 from privspec.kernel.allowed import largest_mu_squared, mass, sent
-from privspec.kernel.core.composition import APPROXIMATE, NONE, PURE_PARTS
+from privspec.kernel.core.composition import APPROXIMATE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
-from privspec.kernel.core.numbers import ball, exp_down, exp_up
+from privspec.kernel.core.numbers import NONE, ball, exp_down, exp_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes import Total, bounds
-from privspec.kernel.quality.tables import TERMS, Lagrangian, contrasts, lower_bound
+from privspec.kernel.quality.tables import Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
 from privspec.kernel.selection import least as least_of
@@ -389,9 +389,8 @@ class TableCurve(Curve):
 
     def costs(self, witness: Item, lines: list[Contrast]) -> Lagrangian:
         """What the multipliers of a witness add up to."""
-        found, (tangent, *terms) = Lagrangian(self.task, lines), witness.fields("loss", *TERMS, optional=("supports",))
-        found.amount(self.task.loss, Fraction(1), tangent)
-        found.add(*terms)
+        found = Lagrangian(self.task, lines)
+        found.amount(self.task.loss, Fraction(1), found.add(witness, "loss"))
         return found
 
     def at(self, share: Fraction) -> Fraction:

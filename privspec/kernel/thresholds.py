@@ -20,7 +20,7 @@ from math import ceil
 
 from flint import arb, ctx
 
-from privspec.kernel.core.numbers import ball, end, exp_up
+from privspec.kernel.core.numbers import NONE, ball, end, exp_up
 from privspec.kernel.core.reading import Item, Refused, canonical
 
 BITS = 128
@@ -28,7 +28,6 @@ FINE, ODDS = 96, 64
 """Binary places of chances, and of what they are multiplied by."""
 LARGEST = 2**22
 """Most chances of one bound."""
-NONE = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

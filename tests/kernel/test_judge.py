@@ -21,8 +21,8 @@ ROOT = Path(privspec.kernel.__file__).parent
 ALLOWED = {"__future__", "base64", "dataclasses", "flint", "fractions", "hashlib", "json", "math", "sys"}
 LIMITS = {
     "core": 1_620,
-    "quality": 1_032,
-    "lemmas": 950,
+    "quality": 1_029,
+    "lemmas": 922,
 }
 """Lines, which may only be lowered; the aim is 1,100, 950 and 750."""
 ALONE = """

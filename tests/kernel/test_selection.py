@@ -34,6 +34,7 @@ from privspec.kernel.selection import (
 )
 from privspec.kernel.thresholds import Sought, averaged
 from privspec.model.lotteries import lottery_of
+from privspec.plan import Plan
 from tests.plans import mutate, solved_text
 
 BASE = Fraction(17, 10)
@@ -320,6 +321,9 @@ def test_a_mean_that_is_simulated_is_tested_and_what_bounds_it_is_proved():
     group = plan["claims"]["bound"]["groups"][0]
     witness, low = ("claims", "bound", "groups", 0), plan["loss"]["lower_bound"]
     assert 0.2 * plan["loss"]["value"] < low < plan["loss"]["value"]
+    (said,) = (claim for claim in judge(Item(plan, "plan")).claims if claim.name == "loss")
+    assert said.status == "tested" and "tested, not proved" in said.text
+    assert said.text not in Plan.of(plan).explain("auditor")
     apart = 1 - (low * 1.01) / plan["loss"]["value"]
     raised = plan["loss"] | {"lower_bound": low * 1.01, "relative_gap": apart}
     refused(

@@ -15,8 +15,9 @@ from privspec.core.spans import Source
 from privspec.families.document import sealed
 from privspec.families.family import Infeasible, Settings, compiler_of
 from privspec.kernel import Report, judge
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import read_law
+from privspec.kernel.quality.tables_forms import Amount
 from privspec.model.build import load_model
 from privspec.plan import verify
 
@@ -427,6 +428,16 @@ PRIMES = [n for n in range(10**6, 10**6 + 3000) if all(n % d for d in range(2, 1
 )
 def test_hostile_plans_end_at_once(change: Change, reason: str) -> None:
     assert reason in refused("pure", change)
+
+
+def test_a_total_variation_is_not_rewarded() -> None:
+    """No bound is known of such a loss: what is left out of a witness would count as nothing."""
+    law = {"shape": [2], "unit": "1/2", "rows": [1, 1]}
+    term = {"weight": "-1", "values": [0, 1], "laws": [law]}
+    amount = {"average": None, "variations": [term], "worst": [], "prices": [], "constant": "0"}
+    with pytest.raises(Refused, match="less than 0"):
+        read(Amount, Item(amount, "loss"))
+    read(Amount, Item(amount | {"variations": [term | {"weight": "1"}]}, "loss"))
 
 
 def test_denominators_without_end_are_refused() -> None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.core.composition import proves
-from privspec.kernel.core.numbers import exp_up
+from privspec.kernel.core.numbers import NONE, exp_up
 from privspec.kernel.core.problem import Case, Frame, Guarantee, Obligation, Rules, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
-from privspec.kernel.quality.stated import SAID, Line, judge_lines, judge_loss
+from privspec.kernel.quality.stated import SIMULATED, Line, judge_lines, judge_loss
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
 """Beyond such exponents a bound is nothing; by so much of itself a stated epsilon may be above the one derived."""
@@ -21,12 +21,8 @@ SCOPES = {
 }
 """What a loss is the least of, by the form of the bound."""
 LISTED = "the rules of private voting that this plan lists"
-SIMULATED = ("standard_error", "profiles")
-NONE = Fraction(0)
 SHARES, PLURALITY = Rule("dictator", NONE), Rule("plurality", NONE)
 MISSED = False, SHARES
-Ends = tuple[Fraction, Fraction]
-"""Two numbers that a loss is between."""
 Chosen = dict[str, Fraction]
 Lines = tuple[Obligation, ...]
 
@@ -85,7 +81,7 @@ class Cost:
                 found.append(([most] * j + [rest] + [0] * m)[:m])
         return [tuple(map(Fraction, one)) for one in found]
 
-    def mean(self, rule: Rule, vote: Vote, law: BallotLaw) -> Fraction:
+    def mean(self, rule: Rule, vote: Vote, law: tuple[Weighed, ...]) -> Fraction:
         """On average. Of mixtures the mismatch is 1 - (1 - w) sum q^2 - w / m, E[N^2] = T p (1 - p) + T^2 p^2."""
         t, m = vote.voters, vote.ballots.size
         if rule.family in MIXTURES and self.beside == MISSED and not vote.ballots.borda:
@@ -129,12 +125,15 @@ class Total:
     terms: tuple[Term, ...]
     offset: Fraction
 
-    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Ends:
+    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Fraction:
+        """Exactly; of powers as closely as they are known, and refused where that does not tell the nearest double."""
         parts = [part for term in self.terms for part in term.parts]
         powers = {rule.family, *(part.family for part in parts)} & {*POWERS}
         value = self.offset + sum(term.of(rule, vote) for term in self.terms)
-        off = 4 * OFF * sum(abs(part.weight) for part in parts) if powers else 0
-        return value - off, value + off
+        off = 4 * OFF * sum(abs(part.weight) for part in parts) if powers else NONE
+        if float(value - off) != float(value + off):
+            raise Refused("a loss is not known as closely as it is stated")
+        return value + off
 
     def alone(self, *wanted: tuple[bool, Rule]) -> Fraction | None:
         """The w > 0 where it is w * worst[cost] and a constant, the cost being one of those wanted; else None."""
@@ -156,9 +155,8 @@ class Choice:
     weight: Fraction
     inverse: bool
 
-    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Ends:
-        number = chosen[self.name]
-        return (self.weight / number if self.inverse else self.weight * number,) * 2
+    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Fraction:
+        return self.weight / chosen[self.name] if self.inverse else self.weight * chosen[self.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ class Vote:
     voters: int
     secret: bool
     ballots: Ballots
-    law: BallotLaw | None
+    law: tuple[Weighed, ...] | None
     loss: Total | Choice
     expression: str
     limits: tuple[Limited, ...]
@@ -206,16 +204,11 @@ class Vote:
         return adding, many if adding or self.secret else min(many, self.voters), self.public_voters
 
 
-def _law(item: Item) -> BallotLaw:
-    pairs = [pair.items(2) for pair in item.items()]
-    return tuple((tuple(points.exact(0) for points in kind.items()), weight.exact(0)) for kind, weight in pairs)
-
-
-BallotLaw = tuple[tuple[Scores, Fraction], ...]
+Weighed = tuple[Scores, Fraction]
 Limited = tuple[int, str, Total | None, Fraction]
 Shared = tuple[str, Fraction, int | None]
 READERS = {
-    "BallotLaw": _law,
+    "Weighed": ["tuple[Size, ...]", "Size"],
     "Limited": {"line": "int", "text": "str", "measured": "Total | None", "bound": "Fraction"},
     "Shared": {"name": "str", "budget": "Size", "count": "int | None"},
 }
@@ -272,7 +265,7 @@ def bounds(lines: Lines, vote: Vote, witness: Item, measured: Total, chosen: Cho
             return []
         moved = [(vote.change(one), epsilon) for one, name, epsilon in pure if name == "epsilon-DP" and epsilon > 0]
         dummies = [g / (_power(epsilon) - 1) for (adding, g, _), epsilon in moved if not adding]
-        return [measured.of(Rule("dictator", each), vote, chosen)[0] for each in dummies]
+        return [measured.of(Rule("dictator", each), vote, chosen) for each in dummies]
     _, detail = witness.fields("form", "votes" if form == "walk" else "profile")
     each, more = divmod(voters, m)
     if form == "near tie" and [n.integer() for n in detail.items(m)] != [each] * (m - more) + [each + 1] * more:
@@ -415,43 +408,26 @@ class VoteRules(Rules):
         averaged = isinstance(asked, Total) and any(term.operator == "E" for term in asked.terms)
         words = [vote.expression, "units of the loss expression", "expected" if averaged else "worst"]
         classes = (LISTED if witness.absent else SCOPES[witness.form(*SCOPES)],)
+        value, stated = None, dict(case.loss.entries())
         try:
-            value = one_double(asked.of(executed.rule, vote, executed.chosen))
+            value = asked.of(executed.rule, vote, executed.chosen)
         except Refused:
-            simulated = dict(case.loss.entries()).keys() & {*SIMULATED}
-            if not simulated:
+            if not stated.keys() & {*SIMULATED}:
                 raise
-            known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "among": classes[0]}
-            known |= dict(zip(SAID, words, strict=True))
-            _, error, profiles = case.loss.stating(known, "value", *SIMULATED)
-            count, off = profiles.integer(1), error.double()
-            holds = off > 0 and case.status == "feasible" and witness.absent
-            text = f"tested, not proved: a mean over {count} simulated profiles, standard error {off:.2g}"
-            case.says("loss", holds, text)
-            return
         try:
-            low = None if witness.absent else Fraction(dict(case.loss.entries())["lower_bound"].double())
+            low = None if witness.absent else Fraction(stated["lower_bound"].double())
             derived = None if low is None else proved(case.frame.obligations, vote, witness, low)
             if low is not None and derived is None:
                 raise Refused("a bound is claimed for a loss that it is not known for, or by no line")
+            judge_loss(case, value, derived, classes, "rule", words)
         except Refused as reason:
             case.says("bound", False, str(reason))
-            return
-        judge_loss(case, value, derived, classes, "rule", words)
 
     def _accuracy(self, case: Case, executed: Executed) -> None:
         found, rule = list[Line](), executed.rule
         for line, text, total, most in executed.vote.limits:
             if total is None and rule.family not in MIXTURES and executed.vote.ballots.size > 2:
                 raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
-            value = NONE if total is None else one_double(total.of(rule, executed.vote, executed.chosen))
+            value = NONE if total is None else total.of(rule, executed.vote, executed.chosen)
             found.append((line, text, most, value))
         judge_lines(case, found, NONE, stated=True)
-
-
-def one_double(ends: Ends) -> Fraction:
-    """The larger of two numbers that are stated as one double."""
-    low, high = ends
-    if float(low) != float(high):
-        raise Refused("a loss is not known as closely as it is stated")
-    return high

@@ -124,8 +124,7 @@ class LinearRules(Rules):
         law, sites, run, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
         release = judge(case, law, run, case.claims.fields("views", "bound")[0])
         block, found = release.problem, Figures.of(release)
-        averages(case, release, found)
-        grids(case, release, found)
+        offsets(case, release, found)
         whole = matrices.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
         spread.same(None if whole is None else matrices.doubles(whole))
         places(case, release, found, sites)
@@ -139,36 +138,29 @@ class LinearRules(Rules):
         return let_through(case, executed, view, outputs, witness)
 
 
-def averages(case: Case, release: Release, found: Figures) -> None:
-    """What is released averages to what it is for, over all inputs of the box; constants enter as the problem says."""
-    block, reach = release.problem, list[Fraction]()
-    for held in block.held:
-        low, high = (-held.ball[0], held.ball[0]) if held.ball else (held.lower, held.upper)
+def offsets(case: Case, release: Release, found: Figures) -> None:
+    """Over all inputs of the box averages are what is asked for, and grids move outputs by a share of their deviations.
+
+    Numbers are rounded to the nearest point, vectors of a ball towards its centre; of a record each number that is
+    added up, as shares of two cells. Constants enter as the problem says.
+    """
+    block, noise, reach, steps = release.problem, found.noise, list[Fraction](), list[Fraction]()
+    held = list(zip(block.held, release.steps, strict=True))
+    for one, grid in held:
+        low, high = (-one.ball[0], one.ball[0]) if one.ball else (one.lower, one.upper)
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
-        most = Fraction(held.records) if held.cells and held.records else most
-        reach += [most * copies for copies in block.places[held.start][1].numbers]
-    known = [held for held in block.held if held.records]
-    off = matrices.less(found.noise * release.strategy, block.target)
-    share, own = _share(_moved(block, off, reach, known), found.spread), block.errors.of(off)
-    if own is not off and own.nrows():
-        share = max(share, _share(_moved(block, own, reach, known), found.squares))
+        most = Fraction(one.records) if one.cells and one.records else most
+        own = grid * one.width / (1 if one.ball else 2)
+        own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
+        reach += [most * copies for copies in block.places[one.start][1].numbers]
+        steps += [own * copies for copies in block.places[one.start][1].numbers]
+    known, off = [one for one in block.held if one.records], matrices.less(noise * release.strategy, block.target)
+    share, errors = _share(_moved(block, off, reach, known), found.spread), block.errors.of(off)
+    if errors is not off and errors.nrows():
+        share = max(share, _share(_moved(block, errors, reach, known), found.squares))
     counts = f" (counts up to {COUNT})" if COUNT in reach else ""
     text = f"averages are what the problem asks for, within {float(share) ** 0.5:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
-
-
-def grids(case: Case, release: Release, found: Figures) -> None:
-    """Rounding of inputs, of noisy answers and of outputs moves no output by more than a share of its deviation.
-
-    Numbers are rounded to the nearest point, vectors of a ball towards its centre; of a record each number that is
-    added up, as shares of two cells.
-    """
-    block, steps, noise = release.problem, list[Fraction](), found.noise
-    held = list(zip(block.held, release.steps, strict=True))
-    for one, grid in held:
-        own = grid * one.width / (1 if one.ball else 2)
-        own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
-        steps += [own * copies for copies in block.places[one.start][1].numbers]
     whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
     fine = {release.grid, release.output_grid, matrices.denominator(noise), *(v.denominator for v in block.offset)}
     answer = NONE if whole or release.round_outputs else release.grid / 2

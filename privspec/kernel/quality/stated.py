@@ -9,22 +9,29 @@ from privspec.kernel.core.problem import Case
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]
 """Its number, its text, what it asks for at most, and what is."""
-SAID = ("expression", "units", "kind")
+SAID, SIMULATED = ("expression", "units", "kind"), ("standard_error", "profiles")
 CLOSE = 10**9
 """Inverse of the share by which noise may differ from that of the places named, and exceed what a line asks for."""
 
 
 def judge_loss(
-    case: Case, exact: Fraction, derived: Fraction | None, classes: tuple[str, ...], noun: str, words: list[str]
+    case: Case, exact: Fraction | None, derived: Fraction | None, classes: tuple[str, ...], noun: str, words: list[str]
 ) -> None:
     """The value is the nearest double of the exact one, and the bound at most the one that is derived, if there is any.
 
-    Args: classes, what the bound may be said to be about, and one of these, `noun`; words, expression, units and kind.
+    Args: exact, None for a mean over simulated data, which is only read, and never optimal; classes, what the bound may
+        be said to be about, and one of these, `noun`; words, expression, units and kind.
     """
-    rounded = float(exact)
-    known = {"value": rounded, **dict(zip(SAID, words, strict=True))}
-    low, gap, among = case.loss.stating(known, "lower_bound", "relative_gap", "among")
-    case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
+    known, drawn = dict[str, object](zip(SAID, words, strict=True)), SIMULATED if exact is None else ()
+    value, low, gap, among, *more = case.loss.stating(known, "value", "lower_bound", "relative_gap", "among", *drawn)
+    rounded, mean = value.double(), "mean " * (exact is None)
+    if exact is None:
+        off, count = more[0].double(), more[1].integer(1)
+        text = f"tested, not proved: a mean over {count} simulations, standard error {off:.2g}"
+        case.says("loss", off >= 0 and case.status == "feasible", text, derived=False)
+    else:
+        value.same(float(exact))
+        case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
     if among.text() not in classes:
         raise among.wrong("is not what the bound is about")
     if derived is None:
@@ -36,10 +43,10 @@ def judge_loss(
     stated = Fraction(low.double())
     apart = (Fraction(rounded) - stated) / (Fraction(abs(rounded)) or 1)
     gap.same(float(apart))
-    text = f"no {noun} has a loss below {min(float(stated), float(derived)):.8g} ({among.text()})"
+    text = f"no {noun} has a {mean}loss below {min(float(stated), float(derived)):.8g} ({among.text()})"
     case.says("bound", stated <= derived and apart >= 0, text)
-    holds = (case.status == "optimal") == (apart <= OPTIMAL_GAP)
-    case.says("bound", holds, f"the loss is within {float(apart):.2g} of the bound: {case.status}")
+    holds = (case.status == "optimal") == (apart <= OPTIMAL_GAP and exact is not None)
+    case.says("bound", holds, f"the {mean}loss is within {float(apart):.2g} of the bound: {case.status}")
 
 
 def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from privspec.kernel.core.numbers import BITS, exp_up, sqrt_up
+from privspec.kernel.core.numbers import BITS, NONE, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
 from privspec.kernel.divergences import MEASURES, support
 from privspec.kernel.quality.stated import judge_lines, judge_loss
-from privspec.kernel.quality.tables_forms import NONE, Amount, Contrast, Rounds, Task, Variation
+from privspec.kernel.quality.tables_forms import Amount, Contrast, Rounds, Task, Variation
 
 GRID = 160
 ONE = 1 << GRID
-TERMS = ("pairs", "conditions", "accuracy")
 Part = tuple[list[Fraction], Grid | None, list[Variation]]
 """Weights of rows, average costs, and total variations."""
 
@@ -145,19 +144,19 @@ def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
 
     Were one split into several, what is paid once for the largest of a pair would be paid for a part of it.
     """
-    rows, low = item.value if isinstance(item.value, list) else [None], -1e300 if signed else 0
-    if any(not isinstance(row, list) or len(row) != len(extents) + 1 for row in rows):
-        raise item.wrong("has an entry of another form")
-    *places, multipliers = list(zip(*rows, strict=True)) or [()] * (len(extents) + 1)
-    for place, extent in zip(places, extents, strict=True):
-        if set(map(type, place)) - {int} or (place and not 0 <= min(place) <= max(place) < extent):
-            raise item.wrong("has an entry for what is not there")
-    if set(map(type, multipliers)) - {int, float} or not all(low <= z < 1e300 for z in multipliers):
-        raise item.wrong("has a multiplier that is no number from 0 on")
-    if len(set(zip(*places, strict=True))) < len(rows):
-        raise item.wrong("has two multipliers for one place")
-    exact = (z.as_integer_ratio() for z in multipliers)
-    return [[*at, (top << GRID) // bottom] for *at, (top, bottom) in zip(*places, exact, strict=True)]
+    found, low = dict[tuple[int, ...], int](), -1e300 if signed else 0
+    for row in item.value if isinstance(item.value, list) else [None]:
+        if not isinstance(row, list) or len(row) != len(extents) + 1:
+            raise item.wrong("has an entry of another form")
+        *at, z = row
+        inside = all(type(i) is int and 0 <= i < extent for i, extent in zip(at, extents, strict=True))
+        if not inside or tuple(at) in found:
+            raise item.wrong("has two multipliers for one place" if inside else "has an entry for what is not there")
+        if type(z) not in (int, float) or not low <= z < 1e300:
+            raise item.wrong("has a multiplier that is no number from 0 on")
+        top, bottom = z.as_integer_ratio()
+        found[tuple(at)] = (top << GRID) // bottom
+    return [[*at, z] for at, z in found.items()]
 
 
 def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Contrast]:
@@ -223,11 +222,13 @@ class Lagrangian:
             self.costs(row, [int(shown == value) for shown in values], scale)
             self.constant -= scale * laws[row].values()[value]
 
-    def add(self, pairs: Item, conditions: Item, accuracy: Item, supports: Item) -> None:
-        """Multipliers of all that the problem asks of tables.
+    def add(self, witness: Item, beside: str) -> Item:
+        """Multipliers of all that the problem asks of tables; what the witness says `beside` them.
 
         For multipliers of what is seen of two laws, the slack of their pair is paid for the largest of them.
         """
+        terms = beside, "pairs", "conditions", "accuracy"
+        other, pairs, conditions, accuracy, supports = witness.fields(*terms, optional=("supports",))
         for item in [] if supports.absent else supports.items():
             number, first, second, level, multiplier, ratios = item.items(6)
             one, a, b = self.asked[number.integer(0, len(self.asked) - 1)], first.integer(), second.integer()
@@ -274,6 +275,7 @@ class Lagrangian:
                 raise multiplier.wrong("is negative")
             self.amount(amount, scale, tangent)
             self.constant -= scale * limit
+        return other
 
     def value(self, free: tuple[str, ...] = ()) -> Fraction:
         """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
@@ -294,10 +296,8 @@ def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
         raise Refused("a law has a share of less than nothing")
     if task.estimates is not None:
         return estimates_bound(witness, task, asked)
-    tangent, *terms = witness.fields("loss", *TERMS, optional=("supports",))
     found = Lagrangian(task, asked)
-    found.amount(task.loss, Fraction(1), tangent)
-    found.add(*terms)
+    found.amount(task.loss, Fraction(1), found.add(witness, "loss"))
     return found.value()
 
 
@@ -329,13 +329,12 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
         gap = min((a - b for a in g for b in g if a > b), default=NONE)
         least += weight * gap / 2 * mean([abs(v - mean(t)) for v in t])
     for item in cuts.items():
-        means, *terms = item.fields("means", *TERMS, optional=("supports",))
         cut = Lagrangian(task, asked)
         for weight, (g, _, _) in zip(weights, moments, strict=True):
             for row, p in enumerate(prior):
                 pairs = zip(cut.reduced[row], g, strict=True)
                 cut.reduced[row] = [old + floor(weight * p * value**2 * ONE) for old, value in pairs]
-        cut.add(*terms)
+        means = cut.add(item, "means")
         for k, z in entries(means, len(moments), signed=True):
             if k not in free:
                 raise means.wrong("has an entry for what is not there")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from privspec.kernel.core.numbers import BITS
+from privspec.kernel.core.numbers import BITS, NONE
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
 
-NONE = Fraction(0)
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
 Price = tuple[str, Fraction]
@@ -24,7 +23,7 @@ Estimates = tuple[str, list[Fraction]]
 Moment = tuple[list[Fraction], list[Fraction], dict[str, Fraction]]
 READERS = {
     "Price": {"name": "str", "weight": "Fraction"},
-    "Variation": {"weight": "Fraction", "values": "list[int]", "laws": "list[Grid]"},
+    "Variation": {"weight": "Size", "values": "list[int]", "laws": "list[Grid]"},
     "Worst": {"weight": "Fraction", "costs": "Grid", "variations": "list[Variation]"},
     "Scaled": {"name": "str", "values": "Grid"},
     "Accuracy": {"line": "int", "text": "str", "amount": "Amount", "limit": "Fraction"},
