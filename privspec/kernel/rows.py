@@ -167,6 +167,8 @@ def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
 
 def chosen_rows(matrix: fmpq_mat, rows: list[int]) -> fmpq_mat:
     """Some of the rows, in any order."""
+    if rows == list(range(matrix.nrows())):
+        return matrix
     return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
 
 
@@ -254,4 +256,7 @@ def denominator(matrix: Rows) -> int:
 
 def identity(size: int) -> fmpq_mat:
     """Ones on the diagonal."""
-    return fmpq_mat(fmpz_mat(size, size, [int(i == j) for i in range(size) for j in range(size)]))
+    found = fmpq_mat(size, size)
+    for i in range(size):
+        found[i, i] = fmpq(1)
+    return found
