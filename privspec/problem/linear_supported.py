@@ -81,7 +81,12 @@ def refuse_laid_out(model: Model, layout: Layout) -> None:
                     f"{share.name} has {share.width:,} numbers that count one by one, which is too much to "
                     "compute with",
                     label=f"more than {LAID_OUT:,} numbers",
-                    help="ask for sums and means of them, or for fewer numbers",
+                    help="ask for sums and means of them, or for fewer numbers"
+                    + (
+                        f"; where parties trust nobody, hide what one of them holds: `replacing one {of}`"
+                        if model.trust.alone and (of := model.block(share.name).index)
+                        else ""
+                    ),
                 )
                 for share in wide
             ]
