@@ -40,8 +40,8 @@ BITS, INNER = 40, 62
 """Binary digits of the strategy, and of the recurrence that gives it."""
 FINE = 56
 """Binary digits of its inverse."""
-GROUP = 64
-"""Numbers in a row of which the one that moves most stands for all, where changes need not be evenly spaced."""
+MOST_PLACES = 2**20
+"""Places, once for each change, that are looked at one by one where changes need not be evenly spaced; else groups."""
 NEAR = 1000
 """Classes are looked at together whose last is no more than a thousandth farther from the start than the first, or a
 little more where each has many numbers."""
@@ -215,7 +215,8 @@ def _most(moved: list[int], pattern: Pattern) -> int:
     if pattern.exactly:
         starts = range(max(size - (times - 1) * apart, min(apart, size)))
         return max(sum(moved[start : start + times * apart : apart]) for start in starts)
-    group = max(min(GROUP, apart // GROUP), 1)
+    most = max(min(size * times // MOST_PLACES, apart // 64), 1)
+    group = next(length for length in range(most, 0, -1) if apart % length == 0)
     largest = [max(moved[i : i + group]) for i in range(0, size, group)]
     step, reached = apart // group, [0] * (len(largest) + 1)
     for _ in range(times):
