@@ -85,6 +85,10 @@ SCALE_BITS = 40
 """Laplace scales are rounded up to fractions with denominators of this many bits."""
 
 
+TIED = 1e-3
+"""Relative difference up to which sizes of columns, or of axes, are the same: solved strategies are no more exact."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Place:
     """Somewhere that Laplace noise may enter: what is measured there, and how the answers use it."""
@@ -108,7 +112,7 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     many = problem.local and not problem.system.lowered.layout.plain
     bound = None if many and size > ALONE else _bound(plain, tuple(float(e) for e in epsilons))
     build = partial(_laplace, epsilons=tuple(epsilons), bound=bound)
-    found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
+    found = _best_of_each([sized(problem, partial(build, place=place)) for place in _places(problem, bound)])
     best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
     if _least_on_inputs(problem, epsilons) <= best and (inputs := _inputs(problem)) is not None:
         found.insert(0, sized(problem, partial(build, place=inputs)))
@@ -116,6 +120,15 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     knorm = None if bound is None else sized(problem, lambda own: _knorm(own, tuple(epsilons), bound))
     if knorm is not None:
         yield knorm
+
+
+def _best_of_each(found: list[Candidate | None]) -> list[Candidate | None]:
+    """Of candidates of one name the one of least loss."""
+    best = dict[str, Candidate]()
+    for one in found:
+        if one is not None and (one.name not in best or one.loss < best[one.name].loss):
+            best[one.name] = one
+    return list(best.values())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -191,8 +204,10 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     strategy, rebuilt = bound.solution.strategy, bound.solution.reconstruction
     if system.seen_whole or rebuilt is None:
         rebuilt = system.target @ np.linalg.pinv(strategy)
-    measured = _levelled(strategy, rebuilt)
-    yield Place("Laplace noise on the best Gaussian strategy", *measured, problem.verdict(families, None))
+    rule = problem.verdict(families, None)
+    for turn in (_triangular(strategy), _axes(strategy, np.asarray(system.error_map @ rebuilt))):
+        measured = _levelled(turn @ strategy, rebuilt @ turn.T)
+        yield Place("Laplace noise on the best Gaussian strategy", *measured, rule)
 
 
 def _of_parties(problem: Problem) -> Iterator[Place]:
@@ -210,6 +225,32 @@ def _of_parties(problem: Problem) -> Iterator[Place]:
         outputs.append(np.eye(len(target))[used])
     name = "Laplace noise by each party on answers of its own"
     yield Place(name, strategy, np.vstack(outputs).T, problem.verdict(("laplace", "geometric"), None, curator=False))
+
+
+def _triangular(strategy: Array) -> Array:
+    """The rotation (r, r) of r rows that makes them triangular in some of their columns.
+
+    Gaussian noise fixes a strategy up to a rotation, and Laplace noise depends on it: without a rule, the round-off of
+    a machine would choose. Columns are taken as they add most to those before, the first of those that add as much.
+    """
+    left, basis = strategy.copy(), np.zeros((0, len(strategy)))
+    for _ in range(len(strategy)):
+        sizes = np.sum(left**2, axis=0)
+        at = int(np.argmax(sizes >= sizes.max() * (1 - TIED)))
+        basis = np.vstack([basis, left[:, at] / max(np.sqrt(sizes[at]), 1e-300)])
+        left = strategy - basis.T @ (basis @ strategy)
+    turn, _ = np.linalg.qr(basis.T)
+    return np.asarray(turn.T)
+
+
+def _axes(strategy: Array, errors: Array) -> Array:
+    """The rotation (r, r) to the principal axes of the errors (q, r), triangular where some of these are alike."""
+    _, sizes, turn = np.linalg.svd(errors)
+    sizes = np.concatenate([sizes, np.zeros(len(turn) - len(sizes))])
+    ends = [*(np.flatnonzero(sizes[:-1] - sizes[1:] > TIED * sizes[0]) + 1), len(turn)]
+    for first, last in zip([0, *ends], ends, strict=False):
+        turn[first:last] = _triangular(turn[first:last] @ strategy) @ turn[first:last]
+    return np.asarray(turn)
 
 
 def _levelled(strategy: Array, outputs: Array) -> tuple[Array, Array]:
