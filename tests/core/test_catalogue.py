@@ -7,6 +7,7 @@ import pytest
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.render import Entry, entries, explain_code, written
+from privspec.registry import FAMILIES
 from privspec.core.spans import Source
 from privspec.language.parser import parse
 
@@ -97,19 +98,22 @@ def test_items_of_lists_stand_on_lines_of_their_own() -> None:
 
 def test_every_part_of_the_compiler_is_named_where_solve_refuses() -> None:
     text = explain_code("PS0501")
-    parts = [p for p in (ROOT / "privspec" / "families").iterdir() if (p / "family.py").exists()]
     named = {
         "linear": "sums and counts",
-        "tables": "tables of probabilities",
-        "selection": "votes",
+        "table": "tables of probabilities",
+        "votes": "votes",
         "statistics": "statistics of many parties",
-        "systems": "outputs of several of these",
-        "correlated": "sums over a sequence",
+        "selection": "medians, quantiles, extremes",
+        "system": "outputs of several of these",
+        "chain": "sums over a sequence",
         "points": "reports of one real point or number",
+        "cells": "the\n  report has finitely many values",
+        "frequencies": "how many parties hold each of finitely many values",
         "keys": "keys that nobody has listed",
         "marginals": "tables of counts of any size",
-        "designs": "choices among finitely many values",
+        "stream": "running totals of more than 2,048",
+        "design": "choices among finitely many values",
         "priced": "an amount of privacy at least cost",
     }
-    assert {p.name for p in parts} == set(named)
+    assert {family.form for family in FAMILIES} == set(named)
     assert all(words in text for words in named.values())

@@ -32,7 +32,8 @@ def test_a_remembered_solution_scales(name: str) -> None:
     assert settings.cache.hits == 0
     factor = Fraction(5, 2)
     second = chosen(with_amounts(CASES[name], factor), settings).chosen
-    assert settings.cache.hits == 1
+    # noise on the numbers of parties alone has a closed form, of which nothing is remembered
+    assert settings.cache.hits == (name != "nobody")
     fresh = chosen(with_amounts(CASES[name], factor), Settings(alternatives=False)).chosen
     assert second.loss == pytest.approx(first.loss / float(factor) ** 2, rel=1e-9)
     assert second.loss == pytest.approx(fresh.loss, rel=1e-6)

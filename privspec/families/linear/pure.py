@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from math import ceil, inf
 
 import numpy as np
@@ -205,7 +205,13 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     if system.seen_whole or rebuilt is None:
         rebuilt = system.target @ np.linalg.pinv(strategy)
     rule = problem.verdict(families, None)
-    for turn in (_triangular(strategy), _axes(strategy, np.asarray(system.error_map @ rebuilt))):
+    errors, ends = np.asarray(system.error_map @ rebuilt), sorted({0, *bound.solution.blocks, len(strategy)})
+    # answers that some observers alone see are turned among themselves
+    parts = [(strategy[a:b], errors[:, a:b]) for a, b in pairwise(ends)]
+    for turns in ([_triangular(own) for own, _ in parts], [_axes(*part) for part in parts]):
+        turn = np.zeros((len(strategy), len(strategy)))
+        for (a, b), own in zip(pairwise(ends), turns, strict=True):
+            turn[a:b, a:b] = own
         measured = _levelled(turn @ strategy, rebuilt @ turn.T)
         yield Place("Laplace noise on the best Gaussian strategy", *measured, rule)
 
