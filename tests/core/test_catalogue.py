@@ -7,9 +7,9 @@ import pytest
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.render import Entry, entries, explain_code, written
-from privspec.registry import FAMILIES
 from privspec.core.spans import Source
 from privspec.language.parser import parse
+from privspec.registry import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 CODE = re.compile(r"\bPS\d{4}\b")
