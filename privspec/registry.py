@@ -147,7 +147,8 @@ LONG = 2048
 """Units of a row beyond which no matrix of its size is laid out."""
 
 
-def _of_a_long_row(model: Model) -> bool:
+def of_a_long_row(model: Model) -> bool:
+    """Whether its one input has more units than are laid out."""
     return _one_of_each(model) and max(model.inputs[0].type.shape[:1], default=0) > LONG
 
 
@@ -210,7 +211,7 @@ FAMILIES = (
     Family(
         "marginals", "marginals", "marginals.family.TableCounts", _of_one_table, "marginals.execution.TableMechanism"
     ),
-    Family("stream", "streams", "streams.LongRows", _of_a_long_row, "streams.StreamMechanism"),
+    Family("stream", "streams", "streams.LongRows", of_a_long_row, "streams.StreamMechanism"),
     Family(
         "linear",
         "linear",

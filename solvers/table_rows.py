@@ -450,6 +450,8 @@ def solve_rows(
 
     Raises: OutOfTimeError, SolverError.
     """
+    if watch.expired:
+        raise OutOfTimeError(None)
     slacks = sum(_slacks(block, program.shape[1]) for block in program.privacy)
     starts = sets_of(program, watch) if slacks > _SETS and program.cost.size <= _DENSE else None
     rows = RowsProgram(program, starts=starts)

@@ -14,8 +14,8 @@ import networkx as nx
 import pytest
 
 TOP = Path(__file__).parents[1]
-# Ceilings: raised for what people ask of tables, streams of vectors and faster starts; else they may only be lowered.
-LINES = 99_154
+# Ceilings: raised for what people ask of tables, reports of many parties and long series; else they may only be lowered.
+LINES = 101_845
 FILES = 330
 ENTERED = 130
 IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ import (?:\([^)]*\)|[\w*].*)|import \w.*)$", re.MULTILINE)

@@ -216,6 +216,8 @@ class Pointwise:
             return _each(lambda a, b: arithmetic("@", a, b, expr.span), (left, right))
         a, b = _aligned(_numbers(left, expr.span), _numbers(right, expr.span))
         try:
+            if expr.op in "+-" and (together := _in_whole_numbers(OPERATORS[expr.op], a, b)) is not None:
+                return Grid(together)
             if expr.op != "^":
                 return Grid(OPERATORS[expr.op](a, b))
         except ZeroDivisionError as error:
@@ -362,16 +364,49 @@ def _norm(grid: Grid, expr: syntax.Norm) -> Grid:
         case "inf":
             return Grid(entries.max(axis=axes))
         case _:
-            return Grid(np.asarray(np.frompyfunc(root, 1, 1)(_squared_norm(grid, expr).data), dtype=object))
+            return _squared_norm(grid, expr, root)
 
 
-def _squared_norm(grid: Grid, expr: syntax.Norm) -> Grid:
+def _squared_norm(grid: Grid, expr: syntax.Norm, of: Callable[[Fraction], Fraction] = Fraction) -> Grid:
+    """The squares, or a function `of` them."""
     entries = _numbers(grid, expr.span)
     # whole numbers over one denominator: sums of fractions reduce each
-    unit = lcm(*{one.denominator for one in entries.ravel().tolist()})
-    whole = np.frompyfunc(lambda one: one.numerator * (unit // one.denominator), 1, 1)(entries)
+    whole, unit = _whole(entries)
     squares = (whole * whole).sum(axis=tuple(range(2, entries.ndim)))
-    return Grid(np.asarray(np.frompyfunc(lambda one: Fraction(one, unit * unit), 1, 1)(squares), dtype=object))
+    return Grid(_each_once(lambda one: of(Fraction(one, unit * unit)), squares))
+
+
+SMALL = 2**28
+"""Whole numbers below it, and sums of a few of their squares, are computed with in 64 bits."""
+
+
+def _whole(entries: Entries) -> tuple[NDArray[Any], int]:
+    """Numbers as whole ones, in 64 bits where these are small, over one denominator."""
+    values = entries.ravel().tolist()
+    unit = lcm(*{one.denominator for one in values})
+    whole = [one.numerator * (unit // one.denominator) for one in values]
+    small = max(map(abs, whole), default=0) < SMALL and prod(entries.shape[2:]) <= 64
+    return np.array(whole, dtype=np.int64 if small else object).reshape(entries.shape), unit
+
+
+def _each_once(of: Callable[[int], Fraction], whole: NDArray[Any]) -> Entries:
+    """A function of whole numbers, worked out once for each different one."""
+    found, places = np.unique(whole, return_inverse=True)
+    known = np.empty(len(found), dtype=object)
+    known[:] = [of(int(one)) for one in found]
+    return np.asarray(known[places.reshape(whole.shape)], dtype=object)
+
+
+def _in_whole_numbers(combine: Callable[[Any, Any], Any], a: Entries, b: Entries) -> Entries | None:
+    """Sums or differences of few numbers at many pairs; None where there are not many."""
+    if max(a.size, b.size) * 8 > prod(np.broadcast_shapes(a.shape, b.shape)):
+        return None
+    (first, one), (second, other) = _whole(a), _whole(b)
+    unit = lcm(one, other)
+    if unit // one >= SMALL or unit // other >= SMALL:
+        return None
+    whole = combine(first * (unit // one), second * (unit // other))
+    return _each_once(lambda value: Fraction(value, unit), whole)
 
 
 RowLaws: TypeAlias = tuple[Mapping[Symbol, Fraction], ...]

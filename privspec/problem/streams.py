@@ -22,6 +22,7 @@ from privspec.model.neighbours import NeighbourRelation, ReplacingEntry, Replaci
 from privspec.model.reports import Failure
 from privspec.problem.linear import held_of
 from privspec.problem.marginals import OtherFormError, Reader, alone, gaussian
+from privspec.registry import of_a_long_row
 
 TOTALS = (Tally((0,), frozenset({0})),)
 """All numbers of the input, added up in order."""
@@ -72,7 +73,9 @@ def block_of(model: Model) -> StreamBlock:
 
 @once
 def _found(model: Model) -> StreamBlock | None:
-    if not alone(model) or not gaussian(model) or len(model.requirements) != 1 or model.blocks[0].layout != "entries":
+    if not of_a_long_row(model) or not alone(model) or not gaussian(model):
+        return None
+    if len(model.requirements) != 1 or model.blocks[0].layout != "entries":
         return None
     (line,), (block,), (output,) = model.requirements, model.blocks, model.outputs
     if isinstance(line.measure, Personalised) or model.exposed(line) != (output.name,):

@@ -16,7 +16,7 @@ from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Problem
-from privspec.solvers.programs import SolverError
+from privspec.solvers.programs import SolverError, Watch
 from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import InfeasibleTable, TableSolution
 from privspec.solvers.table_search_programs import DebiasedProgram
@@ -123,8 +123,10 @@ def _conflict(
 
 
 def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
+    watch = Watch(settings.deadline)
     lowered = to_program(system)
-    found = target_itself(system, lowered) or solved(lowered, settings)
+    # of large tables it takes time to say what is to be solved
+    found = target_itself(system, lowered) or solved(lowered, replace(settings, deadline=watch.left))
     if isinstance(found, InfeasibleTable):
         return _conflict(model, system, lowered, found, settings)
     if settings.exact:
