@@ -14,7 +14,7 @@ import networkx as nx
 import pytest
 
 TOP = Path(__file__).parents[1]
-# Ceilings: raised for what people ask of tables, reports of many parties and long series; else they may only be lowered.
+# Ceilings: raised for what people ask of tables, reports of parties and long series; else they may only be lowered.
 LINES = 101_845
 FILES = 330
 ENTERED = 130
