@@ -112,7 +112,7 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     many = problem.local and not problem.system.lowered.layout.plain
     bound = None if many and size > ALONE else _bound(plain, tuple(float(e) for e in epsilons))
     build = partial(_laplace, epsilons=tuple(epsilons), bound=bound)
-    found = _best_of_each([sized(problem, partial(build, place=place)) for place in _places(problem, bound)])
+    found = [sized(problem, partial(build, place=place)) for place in _places(problem, bound)]
     best = min((one.loss for one in found if one is not None and one.admissible), default=inf)
     if _least_on_inputs(problem, epsilons) <= best and (inputs := _inputs(problem)) is not None:
         found.insert(0, sized(problem, partial(build, place=inputs)))
@@ -120,15 +120,6 @@ def pure_candidates(problem: Problem) -> Iterator[Candidate]:
     knorm = None if bound is None else sized(problem, lambda own: _knorm(own, tuple(epsilons), bound))
     if knorm is not None:
         yield knorm
-
-
-def _best_of_each(found: list[Candidate | None]) -> list[Candidate | None]:
-    """Of candidates of one name the one of least loss."""
-    best = dict[str, Candidate]()
-    for one in found:
-        if one is not None and (one.name not in best or one.loss < best[one.name].loss):
-            best[one.name] = one
-    return list(best.values())
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -204,16 +195,13 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     strategy, rebuilt = bound.solution.strategy, bound.solution.reconstruction
     if system.seen_whole or rebuilt is None:
         rebuilt = system.target @ np.linalg.pinv(strategy)
-    rule = problem.verdict(families, None)
     errors, ends = np.asarray(system.error_map @ rebuilt), sorted({0, *bound.solution.blocks, len(strategy)})
     # answers that some observers alone see are turned among themselves
     parts = [(strategy[a:b], errors[:, a:b]) for a, b in pairwise(ends)]
-    for turns in ([_triangular(own) for own, _ in parts], [_axes(*part) for part in parts]):
-        turn = np.zeros((len(strategy), len(strategy)))
-        for (a, b), own in zip(pairwise(ends), turns, strict=True):
-            turn[a:b, a:b] = own
-        measured = _levelled(turn @ strategy, rebuilt @ turn.T)
-        yield Place("Laplace noise on the best Gaussian strategy", *measured, rule)
+    turns = ([_triangular(own) for own, _ in parts], [_axes(*part) for part in parts])
+    turn = min((_blocks(one) for one in turns), key=lambda one: _expense(one @ strategy, errors @ one.T))
+    measured = _levelled(turn @ strategy, rebuilt @ turn.T)
+    yield Place("Laplace noise on the best Gaussian strategy", *measured, problem.verdict(families, None))
 
 
 def _of_parties(problem: Problem) -> Iterator[Place]:
@@ -231,6 +219,21 @@ def _of_parties(problem: Problem) -> Iterator[Place]:
         outputs.append(np.eye(len(target))[used])
     name = "Laplace noise by each party on answers of its own"
     yield Place(name, strategy, np.vstack(outputs).T, problem.verdict(("laplace", "geometric"), None, curator=False))
+
+
+def _blocks(parts: list[Array]) -> Array:
+    """A matrix of square blocks along its diagonal."""
+    ends = np.cumsum([0, *map(len, parts)])
+    found = np.zeros((ends[-1], ends[-1]))
+    for (a, b), own in zip(pairwise(ends), parts, strict=True):
+        found[a:b, a:b] = own
+    return found
+
+
+def _expense(strategy: Array, errors: Array) -> float:
+    """What Laplace noise on these rows costs that hides, for itself, the one input that moves them most."""
+    shares = np.sum(errors**2, axis=0) ** (1 / 3)
+    return float(np.max(shares @ np.abs(strategy) ** (2 / 3)))
 
 
 def _triangular(strategy: Array) -> Array:
