@@ -283,9 +283,9 @@ def relaxation(design: OpenChoices, losses: Sequence[float | None], costs: Seque
     """
     if len(design.choices) != 1 or not isinstance(design.choices[0].values[0], tuple):
         return None
-    kept = [tuple(map(int, value)) for value in design.choices[0].values if isinstance(value, tuple)]
-    size = len(kept[0])
-    if len(kept) != 2**size or any(set(one) - {0, 1} for one in kept):
+    values = [value for value in design.choices[0].values if isinstance(value, tuple)]
+    kept, size = [tuple(map(int, value)) for value in values], len(values[0])
+    if len(kept) != 2**size or any(set(value) - {0, 1} for value in values):
         return None
     loss, cost = dict(zip(kept, losses, strict=True)), dict(zip(kept, costs, strict=True))
     nothing = (0,) * size

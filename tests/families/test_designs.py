@@ -347,3 +347,11 @@ def test_parties_send_what_the_chosen_protocol_asks_for(
     assert run_command_line(["aggregate", "p.json", "m1.json", "m2.json", "-o", "o.json"]) == 0
     value = json.loads(Path("o.json").read_text("utf-8"))["outputs"]["O"]["values"]
     assert float(value[0] if isinstance(value, list) else value) == pytest.approx(4, abs=8)
+
+
+def test_halves_of_figures_are_no_selection_of_some() -> None:
+    """A choice between 0 and one half is compared as it is: no relaxation to shares between 0 and 1 is of it."""
+    text = template_text("shared_budget").replace("{0, 1}", "{0, 0.5}")
+    plan = Problem(text).solve()
+    assert plan.verify().ok
+    assert plan.stated.remarks.relaxation is None

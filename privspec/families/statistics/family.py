@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
@@ -26,11 +27,14 @@ from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure
 from privspec.model.values import show
+from privspec.solvers.programs import OutOfTimeError
 
 CROWD_LIMIT = 2**29
 """Numbers in all records of one simulated crowd: four gigabytes."""
 NUMBERS_COMPARED = 2**22
 """Numbers in all crowds on which the loss without noise is simulated, where it is all there is to tell."""
+SECONDS_COMPARED = 10.0
+"""Seconds that this may take."""
 
 
 class Statistics:
@@ -200,14 +204,16 @@ def _no_privacy(system: StatisticSystem) -> SpecError:
     """A spec without a requirement is no plan: its loss is told, and that it protects nobody."""
     block = system.block
     crowd = system.drawn * block.count * block.dimension
-    exact = _predicted(system, [], most=max(2, min(100, NUMBERS_COMPARED // crowd))).exact
-    model = system.model
+    most, notes, model = max(2, min(100, NUMBERS_COMPARED // crowd)), list[str](), system.model
+    with suppress(OutOfTimeError):
+        exact = _predicted(system, [], most=most, deadline=SECONDS_COMPARED).exact
+        notes.append(f"predicted loss without any noise, for comparison: {exact:.4f}")
     return SpecError(
         Diagnostic(
             "PS0518",
             "this spec asks for no privacy, so there is no plan: whatever is computed from the records may reveal them",
             (Label(model.nodes[block.output].span, "would be published as it is"),),
-            notes=(f"predicted loss without any noise, for comparison: {exact:.4f}",),
+            notes=tuple(notes),
             help=f"add a line under privacy: {block.output} is 1-DP wrt {block.source}, replacing one record",
             source=model.source,
         )
