@@ -382,7 +382,7 @@ def test_no_clock_decides_a_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
         predict(system, every, most=50, deadline=10.0)
 
 
-def test_how_many_crowds_show_the_loss_without_noise_follows_from_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_without_noise_follows_from_the_spec_or_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def message() -> str:
         with pytest.raises(SpecError) as caught:
             Statistics().lower(model_of(privacy=""))
@@ -391,4 +391,5 @@ def test_how_many_crowds_show_the_loss_without_noise_follows_from_the_spec(monke
     fast = message()
     ticks = iter(range(10**9, 2 * 10**9, 3600))
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(ticks)))
-    assert message() == fast
+    # where it takes too long nothing is told, and never another figure
+    assert message() == "()" != fast
