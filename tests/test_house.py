@@ -15,7 +15,7 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 # Ceilings: raised for what people ask of tables, reports of parties and long series; else they may only be lowered.
-LINES = 101_854
+LINES = 101_848
 FILES = 330
 ENTERED = 130
 IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ import (?:\([^)]*\)|[\w*].*)|import \w.*)$", re.MULTILINE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -32,7 +33,7 @@ from privspec.explain.facts import (
 from privspec.explain.plots import SiteFact
 from privspec.explain.quantities import LOSS_DIGITS, Quantity, count, exact, rounded, ungrouped
 from privspec.model.reports import listing
-from privspec.stated import Executed, Place, Site, Stated, parse_exact
+from privspec.stated import Executed, Noise, Place, Site, Stated, parse_exact
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
@@ -286,6 +287,23 @@ class AdditiveNoise(AddedNoise):
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         through = {} if facts.model is None else facts.model.through
         return (run_command(plan, (through.get(i.name, i.name) for i in self.inputs)),)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactNoise(AdditiveNoise):
+    """Additive noise of which a plan states what is drawn, and no covariance of the outputs."""
+
+    entry = Judged("loss")
+    compared_with = "Other ways to add noise", AddedNoise.compared_with[1]
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        return ()
+
+    def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
+        if self.shape == "laplace":
+            return None
+        return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
 
 
 _LAWS = {

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from math import prod, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 from privspec.core.records import dataclass
-from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
+from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded
@@ -22,12 +21,11 @@ from privspec.kernel.keys import KeyBlock, read_keys
 from privspec.kernel.marginals import Marginals, Residuals, Separate
 from privspec.kernel.ordered import Strategies, read_executed
 from privspec.model.reports import listing
-from privspec.stated import Executed, Noise, Stated
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
-    from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.facts import Facts, Frontier
+    from privspec.explain.facts import Facts
 
 
 _NOTE = Note("marginals")
@@ -62,7 +60,7 @@ def _deviations(spread: Spread) -> tuple[Quantity, Quantity, Quantity]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableNoise(AdditiveNoise):
+class TableNoise(CompactNoise):
     """Noise drawn once for each set of columns; `parts` and tables `asked` for by how many columns."""
 
     spread: Spread
@@ -70,18 +68,7 @@ class TableNoise(AdditiveNoise):
     parts: tuple[Ways, ...]
     asked: tuple[Ways, ...]
 
-    entry = Judged("loss")
     loss_note = _NOTE
-    compared_with = "Other ways to add noise", MechanismFact.compared_with[1]
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        return ()
-
-    def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
-        if self.shape == "laplace":
-            return None
-        return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the numbers'."""

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
-from privspec.explain.additive import AdditiveNoise, InputFact, OutputFact
-from privspec.explain.document import Block, Judged, Note, Sentence, proved, table
+from privspec.explain.additive import CompactNoise, InputFact, OutputFact
+from privspec.explain.document import Block, Note, Sentence, proved, table
 from privspec.explain.facts import MechanismFact, executed
 from privspec.explain.quantities import count, rounded
 from privspec.kernel.streams import Banded, read_banded
-from privspec.stated import Executed, Noise, Stated
+from privspec.stated import Stated
 
 if TYPE_CHECKING:
-    from privspec.explain.claims import Claim
     from privspec.explain.context import Context
-    from privspec.explain.facts import Facts, Frontier
+    from privspec.explain.facts import Facts
 
 _NOTE = Note("streams")
 
 
 @dataclass(frozen=True, slots=True)
-class StreamNoise(AdditiveNoise):
+class StreamNoise(CompactNoise):
     """Noise of a few sizes on the answers of a banded strategy."""
 
     done: Banded
 
-    entry = Judged("loss")
     loss_note = _NOTE
-    compared_with = "Other ways to add noise", MechanismFact.compared_with[1]
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        return ()
-
-    def frontier(self, plan: Stated, claims: tuple[Claim, ...]) -> Frontier | None:
-        return AdditiveNoise.frontier(self, replace(plan, executed=Executed(noise=Noise(shape="gaussian"))), claims)
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance of a total, on average."""
