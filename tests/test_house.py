@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +16,33 @@ import networkx as nx
 import pytest
 
 TOP = Path(__file__).parents[1]
-# Ceilings: raised for what people ask of tables, reports of parties and long series; else they may only be lowered.
-LINES = 101_848
-FILES = 330
+TOKENS = {
+    "core": 13_000,
+    "editor": 7_000,
+    "execute": 60_000,
+    "explain": 84_000,
+    "families": 204_000,
+    "functions": 15_000,
+    "kernel": 117_000,
+    "language": 28_000,
+    "model": 104_000,
+    "noise": 10_500,
+    "problem": 80_000,
+    "solvers": 77_000,
+    "top": 29_000,
+}
+"""What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
+FILES = 340
 ENTERED = 130
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
 IMPORT = re.compile(r"^[ \t]*(?:from [\w.]+ import (?:\([^)]*\)|[\w*].*)|import \w.*)$", re.MULTILINE)
 """A statement that imports; to read whole files for theirs takes seconds."""
 COUNT = """
@@ -80,10 +105,31 @@ def test_imports_run_in_no_circle() -> None:
     assert circles() == []
 
 
+def tokens(path: Path) -> int:
+    """Tokens of a module that neither layout nor comments, docstrings and imports can change."""
+    text = path.read_text(encoding="utf-8")
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        value = node.value if isinstance(node, ast.Expr) else None
+        words = isinstance(value, ast.Constant) and isinstance(value.value, str)
+        if words or isinstance(node, (ast.Import, ast.ImportFrom)):
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    kept = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sum(token.type not in LAYOUT and token.start[0] not in left_out for token in kept)
+
+
+def room(name: str) -> str:
+    """The room a module stands in: its folder under the package."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in TOKENS else "top"
+
+
 def test_the_house_does_not_grow() -> None:
-    lines = sum(path.read_text(encoding="utf-8").count("\n") for path in modules().values())
-    print(f"{lines} lines in {len(modules())} files")
-    assert lines <= LINES
+    held = dict.fromkeys(TOKENS, 0)
+    for name, path in modules().items():
+        held[room(name)] += tokens(path)
+    print(f"{sum(held.values())} tokens in {len(modules())} files: {held}")
+    assert {name: count for name, count in held.items() if count > TOKENS[name]} == {}
     assert len(modules()) <= FILES
 
 
