@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
-from privspec.core.records import MISSING, dataclass, field, fields
+from privspec.core.records import MISSING, dataclass, field, fields, replace
 from privspec.kernel.core.reading import Item, Refused
 from privspec.registry import block_of
 
@@ -428,12 +428,24 @@ class TrustPart(Part):
     kind: str = ""
 
 
+class Obligation(Part):
+    """What is seen together of whom a line of privacy is about: more than it names, where all see all messages."""
+
+    seen: tuple[str, ...] = ()
+
+
 class Problem(Part):
     """What the spec means, as far as pages read it."""
 
     trust: TrustPart = TrustPart()
+    obligations: tuple[Obligation, ...] = ()
     views: tuple[Seen, ...] = ()
     blocks: tuple[Any, ...] = ()
+
+    def seen(self, guarantee: Guarantee) -> Guarantee:
+        """A guarantee of all that its line is about."""
+        lines = self.obligations[guarantee.requirement :][:1] if guarantee.requirement >= 0 else ()
+        return replace(guarantee, outputs=lines[0].seen) if lines else guarantee
 
 
 class OpenChoice(Part):

@@ -92,7 +92,7 @@ def facts(
     reader = getattr(import_module(f"privspec.explain.{module}"), name)
     whole = (document, plan, model, facts, judgement)
     mechanism: MechanismFact = reader(*whole) if form == "system" else reader(plan, where)
-    judged = [mechanism.judged(_drawn(claim(g), mechanism, model)) for g in plan.guarantees]
+    judged = [mechanism.judged(_drawn(claim(plan.problem.seen(g)), mechanism, model)) for g in plan.guarantees]
     stated = tuple(item for item, _ in judged)
     claims = tuple(
         _claim_fact(item, question, mechanism, _everything(plan, item, stated, mechanism, model), model)

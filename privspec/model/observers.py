@@ -182,8 +182,9 @@ def _before(model: Model, names: Iterable[str]) -> dict[str, None]:
 
 
 def names_all(model: Model, line: Requirement, outputs: Iterable[str]) -> bool:
-    """Whether a line names these outputs, or all that they are computed from."""
-    return all(_named(model, line.outputs, name) for name in outputs)
+    """Whether a line is about these outputs, or all that they are computed from: where all see all, it is about all."""
+    exposed = model.exposed(line)
+    return all(_named(model, exposed, name) for name in outputs)
 
 
 def _named(model: Model, named: tuple[str, ...], name: str) -> bool:
@@ -252,7 +253,8 @@ def _unnamed(model: Model, found: Look, report: Report) -> None:
 
 
 def _not_joined(model: Model, found: Look, report: Report) -> None:
-    lines = [line for line in model.requirements if found.input in line.wrt and set(found.outputs) & set(line.outputs)]
+    about = [line for line in model.requirements if found.input in line.wrt]
+    lines = [line for line in about if set(found.outputs) & set(model.exposed(line))]
     spans = list(dict.fromkeys(line.span for line in lines))
     report.warn(
         "PS0313",

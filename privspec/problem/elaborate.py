@@ -79,7 +79,7 @@ def views_of(model: Model) -> tuple[View, ...]:
     found: list[View] = []
     for look in looks(model):
         seen = tuple(name for name in look.observer.outputs if name in model.nodes)
-        named = [set(line.outputs) for line in model.requirements if look.input in line.wrt]
+        named = [set(model.exposed(line)) for line in model.requirements if look.input in line.wrt]
         if not seen or any(set(seen) <= outputs for outputs in named):
             continue
         for unit in units(model, look.input):

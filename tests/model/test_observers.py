@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from model_specs import load
 
+from privspec import Problem
 from privspec.model.observers import Observer, exposures, observers, units
 
 TWO = """variables:
@@ -79,6 +80,24 @@ def test_a_line_for_all_that_an_output_is_computed_from_bounds_it() -> None:
 def test_where_nobody_is_trusted_all_see_all_messages() -> None:
     text = TWO.format(lines="  A is 1-GDP wrt x, replacing one entry, seen by press") + "options: trust nobody\n"
     assert observers(load(text)) == (Observer("anyone", ("A", "B", "C")),)
+
+
+OF_ALL = "  (A, B, C) is 2-GDP wrt w, replacing one record\n  A is 1-GDP wrt x, replacing one record"
+
+
+@pytest.mark.parametrize("trust", ["nobody", "secure_sum"])
+def test_a_line_is_about_all_messages_where_all_see_them(trust: str) -> None:
+    model = load(TWO.format(lines=OF_ALL) + f"options: trust {trust}\n")
+    assert not exposures(model) and not model.warnings
+    assert [look.unnamed for look in exposures(load(TWO.format(lines=OF_ALL)))] == [("B",)]
+
+
+def test_a_plan_and_its_pages_say_of_what_a_line_is_about() -> None:
+    text = TWO.format(lines=OF_ALL).replace("sum(x)", "x[1]").replace("sum(w)", "w[1]")
+    plan = Problem(text + "options: trust nobody\n").solve()
+    assert plan.verify().ok and not plan.document["problem"]["views"] and "exposures" not in plan.document
+    assert "| Anyone: result A |" not in plan.explain("public")
+    assert "(A, B, C) is 1-GDP wrt x" in plan.explain("auditor")
 
 
 def test_units_are_those_of_the_lines_or_the_default() -> None:
