@@ -537,7 +537,7 @@ def _profile(plan: Path, profiles: Sequence[str], reader: str | None, form: str)
 @json_option
 @quiet_option
 def verify(plan: Path, as_json: bool, quiet: bool) -> int:
-    """Derive every claim of a plan again, by code that shares nothing with the compiler and its solvers."""
+    """Derive every claim of a plan again, by code that uses nothing of the compiler and its solvers."""
     from privspec.plan import Plan
 
     report = Plan.read(plan).verify()
@@ -981,8 +981,8 @@ def explain_error(code: str) -> None:
 
 
 @app.command("help", epilog=_examples("help tutorial", "help prefix_sums", "help zCDP"))
-@click.argument("topic", required=False)
-def show_help(topic: str | None) -> None:
+@click.argument("topic", nargs=-1)
+def show_help(topic: tuple[str, ...]) -> None:
     """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.
 
     A NAME may be that of a function (prefix_sums), a measure (zCDP), a clause (replacing), an option (trust), a noise
@@ -990,7 +990,7 @@ def show_help(topic: str | None) -> None:
     """
     from privspec.manual import help_text
 
-    print(help_text(topic), end="")
+    print(help_text(" ".join(topic) or None), end="")
 
 
 @app.command(epilog=_examples("lsp --grammar > priv.tmLanguage.json"))

@@ -2,16 +2,19 @@
 
 Its pages are `language/reference.md`, `language/words.md` and `functions/reference.md`: every example in them is a spec
 that the tests solve or check, and how far one unit moves a linear function is worked out from the function, not written
-down. The built-in specs are listed, shown, and copied out with the files that they read.
+down. `language/capabilities.md` shows what is printed for each kind of question, `language/limits.md` says what a plan
+promises and where that ends, and `language/terms.md` leads from the field's terms to the pages that serve. The built-in
+specs are listed, shown, and copied out with the files that they read.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -34,6 +37,10 @@ _ENTRY = re.compile(r"^## (?P<head>[^\n]*)\n\n(?P<text>.*?)(?=^#|\Z)", re.M | re
 _EXAMPLE = re.compile(r"^```priv(?P<only> check)?\n(?P<spec>.*?)^```$", re.M | re.S)
 TUTORIAL = ("language", "tutorial.md")
 WORDS = ("language", "words.md")
+CAPABILITIES = ("language", "capabilities.md")
+LIMITS = ("language", "limits.md")
+TERMS = ("language", "terms.md")
+_SEE = re.compile(r"^See: (?P<pages>.*)$", re.M)
 SHOWN = 8
 """Entries of the vector that a function is tried on."""
 
@@ -90,6 +97,18 @@ def words() -> tuple[Entry, ...]:
     return tuple(_entries(page(*WORDS)))
 
 
+@cache
+def terms() -> tuple[Entry, ...]:
+    """The entries of the field's terms: each leads to pages that serve, or says that there is nothing of the kind."""
+    return tuple(_entries(page(*TERMS)))
+
+
+def see(entry: Entry) -> tuple[str, ...]:
+    """The pages that the entry of a term leads to."""
+    found = _SEE.search(entry.text)
+    return tuple(found["pages"].split(", ")) if found else ()
+
+
 def _entries(text: str) -> Iterator[Entry]:
     return (Entry(match["head"], match["text"].strip()) for match in _ENTRY.finditer(text))
 
@@ -99,11 +118,10 @@ def help_text(topic: str | None) -> str:
 
     Raises: UsageError PS0732 if there is nothing of that name.
     """
-    known = {"language": _language, "functions": _functions, "words": _words, "tutorial": _tutorial}
     if topic is None:
         return _overview()
-    if topic in known:
-        return known[topic]()
+    if topic in PAGES:
+        return PAGES[topic]()
     found = [_function(functions()[topic])] if topic in functions() else []
     found += [_word(entry) for entry in words() if topic in entry.names]
     if topic in SECTIONS:
@@ -113,17 +131,39 @@ def help_text(topic: str | None) -> str:
     templates = [template.name for template in list_templates()]
     if topic.removesuffix(".priv") in templates:
         return template_text(topic)
-    near = nearest(topic, (*known, *functions(), *(name for entry in words() for name in entry.names), *templates))
-    hint = f"did you mean {near}?" if near else "`privspec help` lists the pages"
+    there = (*PAGES, *functions(), *SECTIONS, *(name for entry in words() for name in entry.names), *templates)
+    alike = [name for name in there if _folded(name) == _folded(topic)]
+    if alike:
+        return help_text(alike[0])
+    by_name = {_singular(name): entry for entry in terms() for name in entry.names}
+    if _singular(topic) in by_name:
+        return _term(by_name[_singular(topic)])
+    near = nearest(topic, (*there, *(name for entry in terms() for name in entry.names)))
+    hint = (
+        f"did you mean {near}?" if near else "`privspec help` lists the pages, `privspec help terms` the field's terms"
+    )
     raise UsageError.of("PS0732", f"the manual has no page {topic}", help=hint)
+
+
+def _folded(term: str) -> str:
+    """A term without capitals, hyphens and accents: as people write it in a search box."""
+    plain = unicodedata.normalize("NFKD", term).encode("ascii", "ignore").decode("ascii")
+    return re.sub(r"[-_\s]+", " ", plain.lower()).strip()
+
+
+def _singular(term: str) -> str:
+    return _folded(term).removesuffix("s")
 
 
 def _overview() -> str:
     return (
         "privspec help tutorial      thirteen questions, from the data to the page that people read\n"
+        "privspec help capabilities  what can be asked for, a spec and what is printed for each\n"
+        "privspec help limits        what a plan promises, and where that ends\n"
         "privspec help language      the language, section by section, with examples\n"
         "privspec help functions     every function in a line\n"
         "privspec help words         measures, clauses, options, noise families, domains and laws, each in a line\n"
+        "privspec help terms         the field's terms (clipping, group by, Pufferfish), and the pages they lead to\n"
         "privspec help NAME          any of these whole (prefix_sums, zCDP), a section (privacy), or a template\n"
         "privspec templates          the built-in specs\n"
         "privspec explain-error CODE the long form of a diagnostic\n"
@@ -131,9 +171,27 @@ def _overview() -> str:
     )
 
 
-def _tutorial() -> str:
-    """Commands and what they print, set in from the margin."""
-    return re.sub(r"^```\w+\n(.*?)^```$", lambda found: _indented(found[1]), page(*TUTORIAL), flags=re.M | re.S)
+def _with_output(place: tuple[str, str]) -> str:
+    """A page of commands and what they print, set in from the margin."""
+    return re.sub(r"^```\w+\n(.*?)^```$", lambda found: _indented(found[1]), page(*place), flags=re.M | re.S)
+
+
+def _terms() -> str:
+    """Every term in a line, with the pages that it leads to."""
+    entries = (
+        fill(f"{entry.signature}: {', '.join(see(entry))}", 98, initial_indent="  ", subsequent_indent="      ")
+        for entry in terms()
+    )
+    listed = "\n".join(entries)
+    head = "Terms of the field, and the pages that they lead to"
+    return f"{head}\n\n{listed}\n\nprivspec help TERM shows one of them whole.\n"
+
+
+def _term(entry: Entry) -> str:
+    """What is said of a term, and the commands that show the pages it leads to."""
+    text = _SEE.sub("", entry.text).strip()
+    leads = "".join(f"  privspec help {name}\n" for name in see(entry))
+    return f"{entry.signature}\n\n{text}\n\n{leads}"
 
 
 def _language() -> str:
@@ -188,6 +246,18 @@ def section(name: str) -> str:
 
 def _indented(spec: str) -> str:
     return "".join(f"    {line}\n" if line else "\n" for line in spec.splitlines())
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "tutorial": partial(_with_output, TUTORIAL),
+    "capabilities": partial(_with_output, CAPABILITIES),
+    "limits": partial(page, *LIMITS),
+    "language": _language,
+    "functions": _functions,
+    "words": _words,
+    "terms": _terms,
+}
+"""The pages that are printed whole."""
 
 
 def sensitivity(name: str) -> Iterator[str]:

@@ -304,7 +304,7 @@ class Plan:
             raise VerificationError.of("PS0911", message) from error
 
     def verify(self) -> Verification:
-        """Re-check every claim with code that shares nothing with compiler and solvers, once for a text in a process.
+        """Re-check every claim with code that uses nothing of compiler and solvers, once for a text in a process.
 
         >>> from privspec import load
         >>> load("prefix_sums").solve(n=4).verify().ok

@@ -21,8 +21,10 @@ from privspec.manual import (
     help_text,
     list_templates,
     page,
+    see,
     sensitivity,
     template_text,
+    terms,
     words,
 )
 from privspec.model.distances import DISTANCES
@@ -165,6 +167,48 @@ def test_what_is_not_there_is_refused_with_what_is_near(capsys: pytest.CaptureFi
 
 def test_the_pages_ship_with_the_package() -> None:
     wanted = Path(__file__).parents[1].joinpath("pyproject.toml").read_text("utf-8")
-    for part, names in (("language", ("reference.md", "tutorial.md", "words.md")), ("functions", ("reference.md",))):
+    for part, names in (("language", "*.md"), ("functions", "reference.md")):
         line = next(line for line in wanted.splitlines() if line.startswith(f'"privspec.{part}" = ['))
-        assert all(f'"{name}"' in line for name in names)
+        assert f'"{names}"' in line
+
+
+ASKED = (
+    "Pufferfish",
+    "partition selection",
+    "randomized response",
+    "Renyi",
+    "Gaussian mechanism",
+    "confidence interval",
+    "group by",
+    "clipping",
+    "exponential mechanism",
+    "join",
+    "shuffle",
+    "synthetic data",
+    "k-anonymity",
+    "Neighbours",
+    "ledgers",
+    "zcdp",
+    "Prefix-Sums",
+)
+"""What people of the field look up first, as they write it."""
+
+
+@pytest.mark.parametrize("term", ASKED)
+def test_a_term_of_the_field_has_a_page(term: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["help", *term.split()]) == 0
+    assert len(capsys.readouterr().out) > 80
+
+
+def test_the_pages_that_terms_lead_to_are_there() -> None:
+    for entry in terms():
+        assert see(entry), entry.signature
+        for name in see(entry):
+            assert help_text(name), name
+        for name in entry.names:
+            assert help_text(name), name
+
+
+def test_no_two_terms_are_one() -> None:
+    folded = [" ".join(name.lower().split()) for entry in terms() for name in entry.names]
+    assert len(folded) == len(set(folded))

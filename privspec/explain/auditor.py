@@ -114,11 +114,10 @@ def sign_blocks(facts: Facts) -> tuple[Block, ...]:
 def _near(facts: Facts) -> str:
     """How much less any other mechanism can lose, in a line."""
     loss = facts.loss
-    if loss is None or loss.gap is None:
+    if loss is None or loss.lower_bound is None:
         return f"{facts.status}: it is not proved that no other has less loss"
     known = "derived by the kernel" if facts.bound_certified else "not derived by the kernel"
-    size = f"{loss.gap}{'' if loss.gap.text.endswith('%') else ' of it'}"
-    return f"{facts.status}: none of the mechanisms considered has a loss lower by more than {size} ({known})"
+    return f"{facts.status}: none of the mechanisms considered has a loss below {loss.lower_bound} ({known})"
 
 
 def called(facts: Facts) -> Iterator[tuple[str, str]]:

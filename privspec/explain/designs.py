@@ -20,7 +20,7 @@ from privspec.explain.document import (
     reported,
     table,
 )
-from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, Quantity, count, known, rounded
+from privspec.explain.quantities import DOWN, LOSS_DIGITS, Quantity, count, gap_words, known, rounded
 from privspec.stated import DesignPart, Loss, Relaxed, Stated
 
 MOST_SHOWN = 24
@@ -108,7 +108,7 @@ def design_fact(document: Mapping[str, Any], design: DesignPart) -> DesignFact:
         tuple(found),
         rounded(loss.value, LOSS_DIGITS),
         known(loss.lower_bound, LOSS_DIGITS, DOWN),
-        None if loss.relative_gap is None else rounded(max(loss.relative_gap, 0.0), 1, UP),
+        gap_words(loss.relative_gap),
         relaxed_words(Stated.of(document).remarks.relaxation),
     )
 

@@ -23,7 +23,7 @@ class Status(Enum):
 
 
 MEANINGS = {
-    Status.PROVED: "derived again for this page by the kernel, which shares nothing with compiler and solvers; what "
+    Status.PROVED: "derived again for this page by the kernel, which uses nothing of compiler and solvers; what "
     "the spec means, by reading it again",
     Status.FOLLOWS: "follows from what the spec says or from what is proved, by the written proof that is named",
     Status.REPORTED: "found by the compiler; nothing that is proved rests on it",

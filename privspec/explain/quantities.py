@@ -13,6 +13,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
 
+from privspec.core import OPTIMAL_GAP
 from privspec.core.records import dataclass
 from privspec.stated import parse_exact
 
@@ -108,6 +109,14 @@ def unit_words(unit: str, figure: str) -> str:
 def percent(share: Real, digits: int = 2, rounding: Rounding = NEAREST) -> Quantity:
     """A share as a percentage, the sign kept."""
     return Quantity(float(share), f"{rounded(Fraction(share) * 100, digits, rounding)} %", rounding)
+
+
+def gap_words(relative: float | None) -> Quantity | None:
+    """A relative gap, rounded up; never below the one at which plans are optimal, as less hangs on the processor."""
+    if relative is None:
+        return None
+    gap = max(Fraction(str(OPTIMAL_GAP)), Fraction(relative))
+    return percent(gap, 2, UP) if gap >= Fraction(1, 1000) else rounded(gap, 1, UP)
 
 
 def _plain(number: Decimal) -> str:

@@ -37,13 +37,13 @@ from privspec.explain.facts import (
     MechanismFact,
     SolverFact,
 )
-from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, exact, known, percent, rounded
+from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, exact, gap_words, known, percent, rounded
 from privspec.explain.questions import Question
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
 from privspec.problem.designs import inside
 from privspec.registry import block_of
-from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated, parse_exact
+from privspec.stated import Alternative, Assumption, Line, Seen, Source, Stated
 
 if TYPE_CHECKING:
     from privspec.language.syntax import Expr
@@ -189,12 +189,10 @@ def _loss_fact(plan: Stated, mechanism: MechanismFact, where: Context) -> LossFa
     if loss is None:
         return None
     variance, of = mechanism.variance_behind(plan, where)
-    gap = None if loss.relative_gap is None else max(Fraction(0), parse_exact(loss.relative_gap))
-    percentage = gap is not None and gap >= Fraction(1, 1000)
     return LossFact(
         value=rounded(loss.value, LOSS_DIGITS),
         lower_bound=known(loss.lower_bound, LOSS_DIGITS, DOWN),
-        gap=percent(gap, 2, UP) if gap is not None and percentage else known(gap, 1, UP),
+        gap=gap_words(loss.relative_gap),
         standard_error=known(loss.standard_error, 2, UP),
         expression=loss.expression,
         units=loss.units.removeprefix(OWN_UNITS),

@@ -31,7 +31,7 @@ _STATED = _GREEK | {"epsilon for each unit": "ε per unit of distance"}
 
 
 def status_words(facts: Facts) -> str:
-    """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 4e-10 (certified)".
+    """How the plan was found and how good it is: "solved in 0.3 s · optimal, gap 1e-6 (certified)".
 
     Where it is not proved optimal, how many designs it is the best of, and the bound if any.
     """

@@ -1,4 +1,4 @@
-"""The kernel: judges a plan against its problem, and shares nothing with the compiler.
+"""The kernel: judges a plan against its problem, and uses nothing of compiler and solvers.
 
 Alone: `python -m privspec.kernel PLAN`. It imports json, fractions, hashlib, math, sys, base64, dataclasses and
 python-flint only.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Linear, read_linear
-from privspec.kernel.core.numbers import fraction
+from privspec.kernel.core.numbers import digits_down, fraction
 from privspec.kernel.core.problem import PLAN, Case, read_frame
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.kernel.quality.stated import OPTIMAL_GAP, near
 from privspec.kernel.quality.tables import Lagrangian
 from privspec.kernel.quality.tables_forms import Task
 
@@ -251,7 +251,7 @@ def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> F
     floor = floor_of(one.problem, one.paid)
     if found.least != floor:
         raise came.wrong("does not state what its alternative cannot be below")
-    tail = "" if floor is None else f"; its loss and cost are at least {float(floor):.8g}"
+    tail = "" if floor is None else f"; its loss and cost are at least {digits_down(floor)}"
     case.says("alternatives", True, f"{design.name(one)} was not computed: {found.reason}{tail}", derived=False)
     return Figures(None, floor)
 
@@ -287,7 +287,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
         said: dict[str, object] = {"name": design.name(one), "loss": loss, "admissible": loss is not None}
         stated.stating(said, "reason")[0].text()
     name = design.name(design.alternatives[number])
-    case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].paid):.10g}, {total:.10g}")
+    case.says("loss", True, f"{name}: with its cost of {float(design.alternatives[number].paid):.6g}, {total:.6g}")
     better = [one for one in figures if one.total is not None and one.total < best]
     found = "no alternative with a plan costs less" if not better else "another alternative costs less"
     case.says("alternatives", not better, f"{name}: {found}")
@@ -307,7 +307,7 @@ def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -
     stated_low = Fraction(low.double())
     apart = gap_of(Fraction(total), stated_low, design.alternatives[number].paid)
     gap.same(float(apart))
-    text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {float(stated_low):.8g}"
+    text = f"no mechanism of any of the {len(figures)} alternatives has loss and cost below {digits_down(stated_low)}"
     case.says("bound", stated_low <= min(least) and apart >= 0, text)
     if (case.status == "optimal") != (apart <= OPTIMAL_GAP):
-        case.says("bound", False, f"the loss is within {float(apart):.2g} of the bound, and it is called {case.status}")
+        case.says("bound", False, f"the loss is within {near(apart)} of the bound, and it is called {case.status}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_mu_up
-from privspec.kernel.core.numbers import sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import digits_down, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import (
     PLAN,
     Bound,
@@ -24,7 +24,7 @@ from privspec.kernel.core.problem import (
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
-from privspec.kernel.quality.stated import OPTIMAL_GAP
+from privspec.kernel.quality.stated import OPTIMAL_GAP, near
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 
 NOTE, EXACT = "composition", "composition-exact"
@@ -468,7 +468,7 @@ def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
     least, shares = Fraction(stated(case).double()), shares_of(case, parts)
     done = shares.cost(least)
     cut = f"shares cut into {done} box{'es' if done > 1 else ''}"
-    case.says("bound", True, f"no split costs less than {float(least):.8g}, {cut}. Considered: {shares.among}")
+    case.says("bound", True, f"no split costs less than {digits_down(least)}, {cut}. Considered: {shares.among}")
     return least, shares.among
 
 
@@ -490,9 +490,9 @@ def _loss(case: Case, cases: list[Case], expression: str, least: Fraction | None
     case.accuracy.same([line.value for own in cases for line in own.accuracy.items()])
     fairness = [line.value for own in cases if not own.fairness.absent for line in own.fairness.items()]
     case.fairness.same(fairness or None)
-    case.says("loss", True, f"the loss of all parts is {float(total):.10g}")
+    case.says("loss", True, f"the loss of all parts is {float(total):.6g}")
     if apart is None:
         case.says("bound", case.status == "feasible", "other splits of the budget were tried; none is proved worse")
         return
     holds = apart >= 0 and (apart <= OPTIMAL_GAP) == (case.status == "optimal")
-    case.says("bound", holds, f"the loss is within {float(apart):.2g} of the bound")
+    case.says("bound", holds, f"the loss is within {near(apart)} of the bound")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor, isqrt
+from math import ceil, floor, isqrt, log10
 
 from flint import arb, ctx, fmpq
 
@@ -14,6 +14,8 @@ LARGEST_LOG = 1000
 """e^q is enclosed for |q| up to this: far beyond any privacy."""
 FINEST = 2**16
 """Largest exponent of two that is worked out: anything finer counts as 2^-30000 where it may only be larger."""
+NORMAL = Fraction(1, 10**300), Fraction(10**300)
+"""Sizes of numbers whose digits are cut; those beyond are near the ends of what a double can hold."""
 PRECISION = 2048
 """Binary digits with which Gaussian curves are worked out."""
 
@@ -75,6 +77,14 @@ def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:
     shift = max(0, bits + (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 2)
     low = sqrt_down(value, bits)
     return low if low * low == value else low + Fraction(1, 1 << shift)
+
+
+def digits_down(value: Fraction, digits: int = 6) -> str:
+    """At most the value, with so many significant digits."""
+    if value == 0 or not NORMAL[0] < abs(value) < NORMAL[1]:
+        return f"{float(value):.{digits}g}"
+    unit = Fraction(10) ** (floor(log10(abs(float(value)))) - digits + 1)
+    return f"{float(floor(value / unit) * unit):.{digits}g}"
 
 
 def gaussian_delta_up(epsilon: Fraction, mu_squared: Fraction) -> Fraction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from privspec.kernel.core.numbers import digits_down
 from privspec.kernel.core.problem import Case
 
 OPTIMAL_GAP = Fraction(1, 10**6)
@@ -31,7 +32,7 @@ def judge_loss(
         case.says("loss", off >= 0 and case.status == "feasible", text, derived=False)
     else:
         value.same(float(exact))
-        case.says("loss", True, f"the loss of what is executed is {rounded:.10g}")
+        case.says("loss", True, f"the loss of what is executed is {rounded:.6g}")
     if among.text() not in classes:
         raise among.wrong("is not what the bound is about")
     if derived is None:
@@ -43,10 +44,15 @@ def judge_loss(
     stated = Fraction(low.double())
     apart = (Fraction(rounded) - stated) / (Fraction(abs(rounded)) or 1)
     gap.same(float(apart))
-    text = f"no {noun} has a {mean}loss below {min(float(stated), float(derived)):.8g} ({among.text()})"
+    text = f"no {noun} has a {mean}loss below {digits_down(min(stated, derived))} ({among.text()})"
     case.says("bound", stated <= derived and apart >= 0, text)
     holds = (case.status == "optimal") == (apart <= OPTIMAL_GAP and exact is not None)
-    case.says("bound", holds, f"the {mean}loss is within {float(apart):.2g} of the bound: {case.status}")
+    case.says("bound", holds, f"the {mean}loss is within {near(apart)} of the bound: {case.status}")
+
+
+def near(apart: Fraction) -> str:
+    """A relative gap, at least the one at which a plan is optimal: what is below hangs on the solver's processor."""
+    return f"{float(max(apart, OPTIMAL_GAP)):.2g}"
 
 
 def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:

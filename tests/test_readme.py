@@ -1,0 +1,69 @@
+"""The README: short, every command works, and what is shown below one is what it prints.
+
+`pytest tests/test_readme.py --accept` writes what is printed now into the README and the page of capabilities.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from privspec.manual import CAPABILITIES, page
+from tests.pasting import command_line, pasted
+
+TOP = Path(__file__).parents[1]
+README = TOP / "README.md"
+LINES = 250
+"""What a newcomer reads."""
+TOUR = "## A one-minute tour\n"
+ELSEWHERE = {
+    "privspec data people.priv --input people=warehouse.duckdb::people --sql": "databases have tests of their own",
+}
+
+
+def commands() -> list[str]:
+    """The commands that the README names for what it can do."""
+    listed = README.read_text("utf-8").partition("## What it can do\n")[2].partition("\n## ")[0]
+    return re.findall(r"`(privspec (?:solve|audit|sweep|data|help|diff) [^`]+)`", listed)
+
+
+def compare(text: str, place: Path, folder: Path, accept: bool) -> None:
+    """What its commands print now is what the page shows; `accept`: it is written there."""
+    (folder / "work").mkdir()
+    with command_line(folder) as environment:
+        now, steps = pasted(text, folder / "work", environment)
+    if accept:
+        place.write_text(place.read_text("utf-8").replace(text, now), "utf-8")
+        return
+    assert now.splitlines() == text.splitlines()
+    assert steps > 2
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= LINES
+
+
+def test_the_tour_prints_what_is_shown(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    text = README.read_text("utf-8").partition(TOUR)[2]
+    compare(text, README, tmp_path, pytestconfig.getoption("--accept"))
+
+
+def test_capabilities_print_what_is_shown(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    place = TOP.joinpath("privspec", *CAPABILITIES[0].split("."), CAPABILITIES[1])
+    compare(page(*CAPABILITIES), place, tmp_path, pytestconfig.getoption("--accept"))
+
+
+@pytest.mark.slow
+def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
+    import subprocess
+
+    assert len(commands()) > 20
+    with command_line(tmp_path) as environment:
+        for line in ("privspec solve linear_queries -q", *commands()):
+            if line not in ELSEWHERE:
+                words = shlex.split(line)
+                done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
