@@ -117,7 +117,8 @@ def _near(facts: Facts) -> str:
     if loss is None or loss.lower_bound is None:
         return f"{facts.status}: it is not proved that no other has less loss"
     known = "derived by the kernel" if facts.bound_certified else "not derived by the kernel"
-    return f"{facts.status}: none of the mechanisms considered has a loss below {loss.lower_bound} ({known})"
+    bound = f"none of the mechanisms considered has a loss below {loss.lower_bound} ({known})"
+    return f"{facts.status}: this one loses {loss.value}, and {bound}"
 
 
 def called(facts: Facts) -> Iterator[tuple[str, str]]:
