@@ -29,6 +29,8 @@ FINE = 2**128
 FINEST = 2**64
 """Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
 LARGEST_PARTS = 1000
+LARGEST_LOG = 2000
+"""Of a ratio that is worked out closely."""
 MOST_ENTRIES = 4000
 """Chances of the largest table of laws."""
 
@@ -206,55 +208,59 @@ class Target:
 class Steps:
     """What one record changes: no score by more than `reach` steps, no two scores apart by more than `spread`.
 
-    `unit`: steps in a record. `kept`: whether some answer is the best one both before and after.
+    `unit`: steps in a record. `nearest`: so many steps at least is every answer but one behind, however the records
+    lie, where each of them has a threshold that `reach` is about; None of counts, which have none (note, section 2).
     """
 
     unit: int
     spread: int
     reach: int
-    kept: bool
+    nearest: int | None = None
 
 
 def steps_of(block: Selected, target: Target | None, adding: bool) -> Steps:
     """The steps of one record that comes or goes, or is replaced by another one (note, section 2)."""
     if target is None:
-        return Steps(1, 1, 1, False) if adding else Steps(1, 2, 2, False)
+        return Steps(1, 1, 1) if adding else Steps(1, 2, 2)
     share, unit = target.share, target.share.denominator
-    ends = share in (0, 1) and not target.offset
-    if ends:  # one side alone is ever away from its aim, and one record moves all of that side one way
-        return Steps(1, 1, 1, False)
+    if share in (0, 1) and not target.offset:
+        # one side alone is ever away from its aim, and one record moves all of that side one way
+        return Steps(1, 1, 1, 0)
     reach = unit if target.offset or not adding else max(share.numerator, unit - share.numerator)
-    if adding:
-        return Steps(unit, 2 * reach, reach, kept=share == Fraction(1, 2) and not target.offset)
-    whole = block.records is not None and (share * block.records).denominator == 1
-    return Steps(unit, 2 * reach, reach, kept=whole)
+    if adding or block.records is None:
+        return Steps(unit, 2 * reach, reach, 0)
+    above = target.aim(block.records) * unit % unit
+    return Steps(unit, 2 * reach, reach, int(min(above, unit - above)))
 
 
 def ratio_up(family: str, base: Fraction, size: int, steps: Steps, group: int) -> Fraction:
     """No chance of an answer is more than so many times that beside up to `group` records that changed.
 
-    Note, section 3: base^spread; x^2 (k - 1) / (x + k - 2) for the exponential mechanism over k answers, x = base^reach
-    and x^2 (1 - (1 - 1/x)^k) for permute-and-flip, x k (x I(k - 1) - (x - 1) I(k - 2)) with I(j) the integral over s in
-    [0, 1] of (1 - s / x)^j where one answer stays the best one.
+    Note, section 3: base^spread at most; with x = base^reach, y = base^-nearest and l = k - 2 of k answers, of ranks
+    x (1 + l y) / (1 + l y / x) for the exponential mechanism, and for permute-and-flip x J(y / x) / J(y), J(c) the
+    integral over t in [0, 1] of (1 - t) (1 - c t)^l.
     """
     if base == 1 or not group:
         return Fraction(1)
+    moved, near = steps.reach * group, steps.nearest
     with ctx.workprec(PRECISION):
-        found = [ball(base) ** (steps.spread * group)]
-        for often, records in ((1, group), (group, 1)):
-            x = ball(base) ** (steps.reach * records)
-            if family == "exponential":
-                found.append((x * x * (size - 1) / (x + size - 2)) ** often)
-            else:
-                found.append((x * x * (1 - (1 - 1 / x) ** size)) ** often)
-                if steps.kept and records == 1:
-                    found.append((x * size * (x * _passed(x, size - 1) - (x - 1) * _passed(x, size - 2))) ** often)
-        return min(max(end(one.upper()), Fraction(1)) for one in found)
+        most = end((ball(base) ** (steps.spread * group)).upper())
+        if near is None or (fall := float(ball(base).log()) * (moved + near)) > LARGEST_LOG:
+            return most
+    with ctx.workprec(PRECISION + ceil(3 * fall)):  # the integrals lose the digits of (y / x)^2
+        x, y, others = ball(base) ** moved, ball(base) ** -near, size - 2
+        if family == "exponential":
+            found = x * (1 + others * y) / (1 + others * y / x)
+        else:
+            found = x * _passed(y / x, others) / _passed(y, others)
+        return max(min(end(found.upper()), most), Fraction(1))
 
 
-def _passed(x: arb, power: int) -> arb:
-    """The integral over s in [0, 1] of (1 - s / x)^power."""
-    return x / (power + 1) * (1 - (1 - 1 / x) ** (power + 1))
+def _passed(chance: arb, others: int) -> arb:
+    """The integral over t in [0, 1] of (1 - t) (1 - chance t)^others."""
+    left = 1 - chance
+    one, more = ((1 - left ** (n + 1)) / (chance * (n + 1)) for n in (others, others + 1))
+    return (more - left * one) / chance
 
 
 def epsilon_up(ratio: Fraction) -> Fraction:
