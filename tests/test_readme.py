@@ -10,12 +10,17 @@ import shlex
 from pathlib import Path
 
 import pytest
+from privspec.solvers import programs
 
-from privspec.manual import CAPABILITIES, page
+from privspec.core import OPTIMAL_GAP
+from privspec.kernel import lengths
+from privspec.manual import CAPABILITIES, LIMITS, page
+from privspec.model import designs, worlds
 from tests.pasting import command_line, pasted
 
 TOP = Path(__file__).parents[1]
 README = TOP / "README.md"
+CHANGELOG = TOP / "CHANGELOG.md"
 LINES = 250
 """What a newcomer reads."""
 TOUR = "## A one-minute tour\n"
@@ -67,3 +72,24 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
                 words = shlex.split(line)
                 done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def test_sizes_that_the_limits_name_are_those_of_the_code() -> None:
+    text = page(*LIMITS)
+    for words, size in (
+        ("every combination is solved as a spec of its own, at most\n  {} of them", designs.MOST),
+        ("where a person can be in at most {} states", lengths.LISTED),
+        ("A table has up to {} rows that are inputs", worlds.ROW_LIMIT),
+        ("in a box of more than {} entries rests on an upper bound", programs.VERTEX_LIMIT),
+    ):
+        assert words.format(f"{size:,}") in text
+    assert f"a relative gap of at most {OPTIMAL_GAP:g}".replace("e-06", "e-6") in text
+
+
+MEASURED = re.compile(r"\d\.\d|\b\d+ (?:s|ms|MB|GB|kB|seconds|minutes|times)\b|\d %")
+"""How figures look that somebody measured."""
+
+
+def test_the_changelog_quotes_no_measurement() -> None:
+    text = CHANGELOG.read_text("utf-8")
+    assert MEASURED.findall(re.sub(r"^## .*$|`[^`]*`|format \d\.\d", "", text, flags=re.M)) == []
