@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,6 @@ def test_capabilities_print_what_is_shown(tmp_path: Path, pytestconfig: pytest.C
 
 @pytest.mark.slow
 def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
-    import subprocess
-
     assert len(commands()) > 20
     with command_line(tmp_path) as environment:
         for line in ("privspec solve linear_queries -q", *commands()):

@@ -3,9 +3,10 @@
     python -m tests.benchmarks [--quick] [--only NAME[,NAME]] [--limit SECONDS]
 
 Every row runs in a process of its own, one thread for linear algebra, and both of its sides in that one run; seconds
-are of the processor, and memory is the most that a command held. Commands are started as a user starts them: with
-bytecode that is kept, the least of two times. `--quick` takes smaller sizes, and three minutes; progress goes to
-standard error. `--only` takes parts of names.
+are of the processor (the rows of Parquet have those of the clock as well), and memory is the most that a command held.
+Commands are started as a user starts them: with bytecode that is kept, the least of two times. `--quick` takes smaller
+sizes, and three minutes; which sizes that leaves out is printed below the table, and progress goes to standard error.
+`--only` takes parts of names.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ SMALL = TOP / "specs" / "counting_query.priv"
 PRIVSPEC = (sys.executable, "-m", "privspec")
 
 
+MISSING = "not installed: pip install -e '.[dev,benchmarks]'"
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of the table."""
@@ -38,6 +42,39 @@ class Row:
     instead: str
     bound: str = "-"
     growth: str = "-"
+
+
+SIZES: dict[str, dict[bool, tuple[Any, ...]]] = {
+    "sums": {True: (10**5, 10**6), False: (10**5, 10**6, 10**7)},
+    "marginals": {
+        True: ("1,700 cells", "5,950 cells", "Adult, 2-way", "Adult, 3-way"),
+        False: ("1,700 cells", "5,950 cells", "Adult, 2-way", "Adult, 3-way", "10^30, 3-way"),
+    },
+    "streams": {True: ((64, 4), (256, 4)), False: ((256, 4), (1024, 8))},
+    "long streams": {True: (10**5,), False: (10**5, 10**6)},
+    "covariance": {True: (128, 256, 512), False: (512, 1024, 2048, 4096)},
+    "ranges": {True: (64, 128), False: (64, 128, 256)},
+    "command": {True: (64, 256), False: (64, 256, 512)},
+    "tables": {True: ("delta30",), False: ("delta30", "delta30r")},
+    "grids": {True: (7,), False: (10,)},
+    "crowds": {True: ("crowd_vldp",), False: ("crowd_vldp", "crowd_rlcp")},
+    "reports": {True: (10**5,), False: (10**6,)},
+    "engines": {True: (10**6, 10**7), False: (10**7, 10**8)},
+    "systems": {True: ((4, 10, 200),), False: ((16, 30, 1000),)},
+    "elections": {True: (10**5,), False: (10**6,)},
+    "kernel": {True: (64, 256), False: (64, 256, 1024)},
+}
+"""The sizes of each benchmark with `--quick`, and without."""
+
+
+def left_out() -> str:
+    """The sizes that `--quick` does without, in words."""
+    words = []
+    for name, of in SIZES.items():
+        missing = [size for size in of[False] if size not in of[True]]
+        listed = ", ".join(f"{size:,}" if isinstance(size, int) else str(size) for size in missing)
+        words += [f"{name} {listed}"] if missing else []
+    return "; ".join(words)
 
 
 def used(*command: str, folder: Path | None = None, times: int = 2) -> tuple[float, float]:
@@ -95,7 +132,7 @@ def sums(folder: Path, *, quick: bool) -> list[Row]:
     """A sum over many people: the whole commands."""
     import numpy as np
 
-    sizes, spent, told = ([10**5, 10**6] if quick else [10**5, 10**6, 10**7]), [], ""
+    sizes, spent, told = SIZES["sums"][quick], [], ""
     for n in sizes:
         text = f"variables:\n  input x in [0, 1]^{n}\n  output O\nloss:\n  E[ (O - sum(x))^2 ]\n"
         (folder / "sum.priv").write_text(f"{text}privacy:\n  O is 1-GDP wrt x, replacing one entry\n")
@@ -118,13 +155,7 @@ def marginals(_folder: Path, *, quick: bool, names: Sequence[str] = ()) -> list[
     from tests.benchmarks import bench_marginals as bench
 
     rows, grown = [], []
-    names = names or (
-        "1,700 cells",
-        "5,950 cells",
-        "Adult, 2-way",
-        "Adult, 3-way",
-        *(() if quick else ("10^30, 3-way",)),
-    )
+    names = names or SIZES["marginals"][quick]
     for name in names:
         called = [sys.executable, bench.__file__, "--one", name]
         found = json.loads(subprocess.run(called, check=True, capture_output=True, cwd=TOP).stdout)
@@ -137,7 +168,8 @@ def marginals(_folder: Path, *, quick: bool, names: Sequence[str] = ()) -> list[
         else:
             beside = f"ResidualPlanner+ {(bench.PLUS[name] / found['loss'] - 1) * 100:.1f} % above"
         steps = ", ".join(
-            f"{step} {found[step]:.2f}" for step in ("solve", "verify", "release") if found[step] == found[step]
+            f"{step} {found[step]:.2f}" if found[step] == found[step] else f"{step} not run"
+            for step in ("solve", "verify", "release")
         )
         error = f"RMSE {sqrt(found['loss'] / found['numbers']):.4f}" if plain else f"loss {found['loss']:.2f}"
         told = f"{steps} s, {found['memory']:.0f} MB, {error}"
@@ -166,16 +198,21 @@ privacy:
 
 
 def square_root(n: int, k: int) -> float:
-    """The mean squared error of the square root of prefix sums in a band, columns of one length, as people use it."""
+    """The least mean squared error of square roots of prefix sums in bands of any width that keeps units apart."""
     import numpy as np
     from scipy.linalg import solve_triangular, toeplitz
 
     steps = np.arange(1, n)
-    column = np.cumprod(np.append(1.0, (2 * steps - 1) / (2 * steps))) * (np.arange(n) < n // k)
-    strategy = np.tril(toeplitz(column))
-    strategy /= np.linalg.norm(strategy, axis=0)
-    root = solve_triangular(strategy, np.tril(np.ones((n, n))).T, lower=True, trans="T")
-    return float(k * np.sum(root**2) / n)
+    column = np.cumprod(np.append(1.0, (2 * steps - 1) / (2 * steps)))
+    widths = {max(1, round(n / k / 2**j)) for j in range(8)}
+
+    def error(width: int) -> float:
+        strategy = np.tril(toeplitz(column * (np.arange(n) < width)))
+        strategy /= np.linalg.norm(strategy, axis=0)
+        root = solve_triangular(strategy, np.tril(np.ones((n, n))).T, lower=True, trans="T")
+        return float(k * np.sum(root**2) / n)
+
+    return min(map(error, widths))
 
 
 def streams(folder: Path, *, quick: bool) -> list[Row]:
@@ -183,7 +220,7 @@ def streams(folder: Path, *, quick: bool) -> list[Row]:
     rows = []
     for how in ("exactly", "at least"):
         sizes, spent = [], []
-        for n, k in ((64, 4), (256, 4)) if quick else ((256, 4), (1024, 8)):
+        for n, k in SIZES["streams"][quick]:
             (folder / "stream.priv").write_text(STREAM.format(n=n, k=k, apart=n // k, how=how))
             seconds, memory, path = solved(folder / "stream.priv", folder, times=1)
             checked = used(*PRIVSPEC, "verify", str(path), times=1)[0]
@@ -191,7 +228,7 @@ def streams(folder: Path, *, quick: bool) -> list[Row]:
             told = f"solve {seconds:.1f}, verify {checked:.1f} s, {memory:.0f} MB, mean square {mean:.4f}"
             found: list[float] = []
             slow = took(lambda n=n, k=k, found=found: found.append(square_root(n, k)))
-            beside = f"square root in a band, no proof: {slow:.1f} s, mean square {found[0]:.4f}"
+            beside = f"best square root in a band, no proof: {slow:.1f} s, mean square {found[0]:.4f}"
             sizes.append(n)
             spent.append(seconds)
             name = f"streams n = {n}, k = {k}, {how} {n // k} apart"
@@ -204,7 +241,7 @@ def long_streams(folder: Path, *, quick: bool) -> list[Row]:
     from privspec.solvers.totals import root, summed_inverse
 
     rows, sizes, spent = [], [], []
-    for n in (10**5,) if quick else (10**5, 10**6):
+    for n in SIZES["long streams"][quick]:
         for k in (1, 4):
             (folder / "stream.priv").write_text(STREAM.format(n=n, k=k, apart=n // k, how="exactly"))
             seconds, memory, path = solved(folder / "stream.priv", folder, times=1)
@@ -234,7 +271,7 @@ def covariance(_folder: Path, *, quick: bool) -> list[Row]:
     plain, peer = run("cvxpy", small), run("jax-privacy", 256)
     beside = f"cvxpy n = {small}: {plain.get('note') or format(plain['cpu'], '.1f') + ' s'}"
     beside += f"; jax-privacy n = 256: {peer.get('note') or format(peer['cpu'], '.1f') + ' s'}"
-    for n in (128, 256, 512) if quick else (512, 1024, 2048, 4096):
+    for n in SIZES["covariance"][quick]:
         found = run("default", n)
         if "note" in found:
             rows.append(Row(f"full covariance n = {n}", found["note"], beside))
@@ -250,7 +287,7 @@ def covariance(_folder: Path, *, quick: bool) -> list[Row]:
 def ranges(folder: Path, *, quick: bool) -> list[Row]:
     """All ranges of a histogram."""
     rows, sizes, spent = [], [], []
-    for n in (64, 128) if quick else (64, 128, 256):
+    for n in SIZES["ranges"][quick]:
         seconds, memory, path = solved("range_queries", folder, "--set", f"oldest={n - 1}", times=1)
         sizes.append(n)
         spent.append(seconds)
@@ -265,7 +302,7 @@ def whole_command(folder: Path, *, quick: bool) -> list[Row]:
     from tests.benchmarks import bench_placement as bench
 
     rows, sizes, spent = [], [], []
-    for n in (64, 256) if quick else (64, 256, 512):
+    for n in SIZES["command"][quick]:
         seconds, memory, path = solved("prefix_sums", folder, "--set", f"n={n}")
         alone = bench.run("default", n, sites=False, limit=60, memory=8, threads=1)
         sizes.append(n)
@@ -294,25 +331,26 @@ def _table(case: str, name: str, limit: float) -> Row:
         told = f"solve {mine['seconds']:.2f}, verify {mine['verify']:.2f} s, {mine['memory']:.0f} MB"
     beside = plain if isinstance(plain, str) else f"{plain['seconds']:.2f} s"
     bound = "-" if isinstance(mine, str) else f"gap {mine['gap']:.1e}"
-    return Row(name, told, f"HiGHS through cvxpy, no certificate: {beside}", bound)
+    solver = "" if isinstance(plain, str) else f"{plain['solver']} through "
+    return Row(name, told, f"{solver}cvxpy, no certificate: {beside}", bound)
 
 
 def tables(_folder: Path, *, quick: bool) -> list[Row]:
     """Tables with delta, of an even and of an uneven prior."""
-    said, uneven = "(eps, delta) table, 30 inputs", () if quick else ("delta30r",)
-    return [_table(case, said + ", uneven prior" * (case in uneven), 300.0) for case in ("delta30", *uneven)]
+    said = "(eps, delta) table, 30 inputs"
+    return [_table(case, said + ", uneven prior" * case.endswith("r"), 300.0) for case in SIZES["tables"][quick]]
 
 
 def grids(_folder: Path, *, quick: bool) -> list[Row]:
     """A grid of places with an uneven prior."""
-    size = 7 if quick else 10
+    (size,) = SIZES["grids"][quick]
     return [_table(f"grid{size}r", f"{size} x {size} grid, uneven prior", 30.0 if quick else 400.0)]
 
 
 def crowds(folder: Path, *, quick: bool) -> list[Row]:
     """Weights of a crowd."""
     rows = []
-    for name in ("crowd_vldp",) if quick else ("crowd_vldp", "crowd_rlcp"):
+    for name in SIZES["crowds"][quick]:
         seconds, memory, path = solved(name, folder, times=1)
         rows.append(Row(f"solve {name}", f"{seconds:.1f} s, {memory:.0f} MB", "no other tool", proved(path)))
     return rows
@@ -354,7 +392,7 @@ def noise(_folder: Path, *, quick: bool) -> list[Row]:
     peers = {kind: bench.opendp_us(gaussian=kind == "Gaussian") for kind in ("Gaussian", "Laplace")}
     rows = []
     for kind, ours in (("Laplace", laplace), ("Gaussian", gaussian)):
-        beside = "not installed" if peers[kind] is None else f"{peers[kind]:.1f} us"
+        beside = MISSING if peers[kind] is None else f"{peers[kind]:.1f} us"
         rows.append(Row(f"exact noise: {kind}", f"{ours:.2f} us", f"OpenDP {beside}", "exact"))
 
     import numpy as np
@@ -376,7 +414,7 @@ def reports(folder: Path, *, quick: bool) -> list[Row]:
     """Reports of many people, drawn by one command."""
     import numpy as np
 
-    n = 10**5 if quick else 10**6
+    (n,) = SIZES["reports"][quick]
     words = ["car", "train", "bus", "bicycle", "foot", "other"]
     drawn = np.random.default_rng(1).choice(words, n)
     (folder / "answers.csv").write_text("answer\n" + "\n".join(drawn.tolist()) + "\n")
@@ -418,7 +456,7 @@ def engines(_folder: Path, *, quick: bool) -> list[Row]:
     rows = []
     for kind in bench.PAY:
         sizes, spent = [], []
-        for count in (10**6, 10**7) if quick else (10**7, 10**8):
+        for count in SIZES["engines"][quick]:
             found = bench.compare(count, 2, "4GB", 2 if quick else 3, kind)
             sizes.append(count)
             spent.append(found["run"][0])
@@ -433,7 +471,7 @@ def systems(_folder: Path, *, quick: bool) -> list[Row]:
     """Several families under one line."""
     from tests.benchmarks import bench_systems as bench
 
-    sums_, people, splits = (4, 10, 200) if quick else (16, 30, 1000)
+    sums_, people, splits = SIZES["systems"][quick][0]
     mine, plain = bench.ours(sums_, people), bench.plain(sums_, people, splits)
     told = ", ".join(f"{key} {value:.4g}" for key, value in mine.items())
     beside = ", ".join(f"{key} {value:.4g}" for key, value in plain.items())
@@ -444,7 +482,7 @@ def elections(folder: Path, *, quick: bool) -> list[Row]:
     """A large vote."""
     from tests.benchmarks import bench_voting as bench
 
-    n = 10**5 if quick else 10**6
+    (n,) = SIZES["elections"][quick]
     files = bench.choices(folder, n)
     found = bench.election(bench.write_spec(folder, n, bench.CASES[0]), files["choices.csv"])
     code = "import polars as pl; f = pl.read_csv('choices.csv'); print(f.sample(1))"
@@ -457,7 +495,7 @@ def kernels(_folder: Path, *, quick: bool) -> list[Row]:
     from tests.benchmarks import bench_kernel as bench
 
     sizes, spent, rows = [], [], []
-    for n in (64, 256) if quick else (64, 256, 1024):
+    for n in SIZES["kernel"][quick]:
         found = bench.measured(n)
         sizes.append(n)
         spent.append(found["judge"])
@@ -544,6 +582,8 @@ def main() -> None:
     widths = [max(len(line[j]) for line in lines) for j in range(5)]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if asked.quick:
+        print(f"\nleft out by --quick: {left_out()}")
 
 
 if __name__ == "__main__":

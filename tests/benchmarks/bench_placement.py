@@ -80,7 +80,7 @@ def jax_dense(n: int, *, sites: bool) -> Result:
     if sites:
         return {"note": "does not apply"}
     if importlib.util.find_spec("jax_privacy") is None:
-        return {"note": "not installed"}
+        return {"note": "not installed: pip install -e '.[benchmarks]'"}
     from jax_privacy.matrix_factorization import dense
 
     target = prefix(n)

@@ -3,9 +3,9 @@
     python tests/benchmarks/bench_tables.py [--limit SECONDS] [--cases chain400,grid7] [--only ours|plain|command]
 
 `ours` is `solve_table`: optimum, exact integer table, certified bound, and the check of the table in exact arithmetic.
-`plain` states every pair and output to cvxpy and lets it call HiGHS, without exactness or certificate. `command` is
-`privspec solve` from text to a verified plan on disk; then `verify`. Every run has its own process with one thread;
-whatever exceeds the limit is stopped and says so.
+`plain` states every pair and output to cvxpy and takes the faster of HiGHS and Clarabel, without exactness or
+certificate. `command` is `privspec solve` from text to a verified plan on disk; then `verify`. Every run has its own
+process with one thread; whatever exceeds the limit is stopped and says so. Seconds are of the processor.
 """
 
 from __future__ import annotations
@@ -152,11 +152,11 @@ def ours(case: str) -> Result:
 
     family, size, even = parts(case)
     problem = family.program(size, even)
-    start = time.perf_counter()
+    start = time.process_time()
     found = solve_table(problem)
     assert not violations(problem, found.exact)
     return {
-        "seconds": time.perf_counter() - start,
+        "seconds": time.process_time() - start,
         "rows": found.rows,
         "loss": float(found.value),
         "repair": float(found.value) / found.optimum - 1,
@@ -176,7 +176,7 @@ def plain(case: str) -> Result:
     apart = family.distances(size) if family.what == "grid" else np.ones((inputs, inputs))
     first, second = pairs.T
     ratios = np.exp(float(family.epsilon) * apart[first, second])
-    start = time.perf_counter()
+    start = time.process_time()
     table = cp.Variable(problem.shape, nonneg=True)
     excess = table[first] - cp.multiply(ratios[:, None], table[second])
     constraints = [cp.sum(table, axis=1) == 1]
@@ -186,8 +186,19 @@ def plain(case: str) -> Result:
     else:
         constraints += [excess <= 0]
     whole = cp.Problem(cp.Minimize(cp.sum(cp.multiply(problem.cost, table))), constraints)
-    whole.solve(solver=cp.HIGHS)
-    return {"seconds": time.perf_counter() - start, "rows": rows, "loss": float(whole.value)}
+    stated, took = time.process_time() - start, {}
+    for solver in (cp.CLARABEL, cp.HIGHS):
+        start = time.process_time()
+        whole.solve(solver=solver)
+        took[solver] = stated + time.process_time() - start
+    fastest = min(took, key=lambda name: took[name])
+    return {"seconds": took[fastest], "rows": rows, "loss": float(whole.value), "solver": fastest}
+
+
+def of_children() -> float:
+    """Processor seconds of all commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def command(case: str) -> Result:
@@ -196,16 +207,15 @@ def command(case: str) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         spec, plan = Path(folder, "case.priv"), Path(folder, "case.json")
         spec.write_text(family.spec(size, even), encoding="utf-8")
-        start = time.perf_counter()
+        start = of_children()
         privspec = Path(sys.executable).with_name("privspec")
         subprocess.run([privspec, "solve", str(spec), "-q", "-o", str(plan)], check=True)
-        seconds = time.perf_counter() - start
+        solved = of_children()
         loss = json.loads(plan.read_text(encoding="utf-8"))["loss"]
-        start = time.perf_counter()
         subprocess.run([privspec, "verify", str(plan), "-q"], check=True)
         return {
-            "seconds": seconds,
-            "verify": time.perf_counter() - start,
+            "seconds": solved - start,
+            "verify": of_children() - solved,
             "loss": loss["value"],
             "gap": loss["relative_gap"],
             "bytes": plan.stat().st_size,
@@ -256,7 +266,8 @@ def main() -> None:
     for case in arguments.cases.split(","):
         for way in (arguments.only,) if arguments.only else WAYS:
             print(measured(case, way, arguments.limit), flush=True)
-    print("\nseconds: by the clock; work: of the processor, with starting up; repair: loss of exactness")
+    print("\nseconds: of the processor; repair: loss of exactness")
+    print("work: with starting up and, of `plain`, with the slower of both solvers")
     for case in arguments.cases.split(","):
         print(f"{case}: {CASES.get(case, '')}")
 
