@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from math import ceil, e
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from privspec.solvers import programs
 
 from privspec.core import OPTIMAL_GAP
 from privspec.kernel import lengths
-from privspec.manual import CAPABILITIES, LIMITS, page
+from privspec.manual import CAPABILITIES, LIMITS, WORDS, page
 from privspec.model import designs, worlds
+from privspec.problem import marginals
 from tests.pasting import command_line, pasted
 
 TOP = Path(__file__).parents[1]
@@ -73,16 +75,27 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
                 assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
-def test_sizes_that_the_limits_name_are_those_of_the_code() -> None:
-    text = page(*LIMITS)
-    for words, size in (
-        ("every combination is solved as a spec of its own, at most\n  {} of them", designs.MOST),
-        ("where a person can be in at most {} states", lengths.LISTED),
-        ("A table has up to {} rows that are inputs", worlds.ROW_LIMIT),
-        ("in a box of more than {} entries rests on an upper bound", programs.VERTEX_LIMIT),
-    ):
-        assert words.format(f"{size:,}") in text
-    assert f"a relative gap of at most {OPTIMAL_GAP:g}".replace("e-06", "e-6") in text
+SIZES = (
+    ("limits", "every combination is solved as a spec of its own, at most\n  {} of them", designs.MOST),
+    ("language", "Every combination ({} at most) is solved", designs.MOST),
+    ("limits", "where a person can be in at most {} states", lengths.LISTED),
+    ("limits", "A table has up to {} rows that are inputs", worlds.ROW_LIMIT),
+    ("limits", "in a box of more than {} entries rests on an upper bound", programs.VERTEX_LIMIT),
+    ("functions", "any number of cells: from {} on", marginals.FROM),
+    ("functions", "up to {} cells together are", marginals.MOST_ORDERED),
+    ("words", "right in at most {}\nof 100 cases", ceil(100 * e / (1 + e))),
+)
+"""Numbers that the manual names, and what they are in the code or by their formula."""
+
+
+@pytest.mark.parametrize(("part", "words", "size"), SIZES)
+def test_numbers_that_the_manual_names_are_those_of_the_code(part: str, words: str, size: int) -> None:
+    places = {"limits": LIMITS, "words": WORDS, "language": ("language",), "functions": ("functions",)}
+    assert words.format(f"{size:,}") in page(*places[part])
+
+
+def test_optimal_is_what_the_limits_say() -> None:
+    assert f"a relative gap of at most {OPTIMAL_GAP:g}".replace("e-06", "e-6") in page(*LIMITS)
 
 
 MEASURED = re.compile(r"\d\.\d|\b\d+ (?:s|ms|MB|GB|kB|seconds|minutes|times)\b|\d %")
