@@ -28,6 +28,7 @@ from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.marginals import (
     AMONG,
     LAPLACE,
+    NONE,
     NOTES,
     PRECISION,
     PURE,
@@ -44,7 +45,7 @@ from privspec.kernel.marginals import (
 )
 from privspec.kernel.participation import notes_of
 from privspec.kernel.quality.stated import judge_loss
-from privspec.kernel.rows import dot
+from privspec.kernel.rows import identity, products, row_squares
 
 ROUNDED = Fraction(1, 10**4)
 """Share of its deviation by which rounding may move a number."""
@@ -60,16 +61,29 @@ def ways_of(block: Marginals, table: int) -> Ways:
     return tuple(asked.get(i, "each" if i in columns else "all") for i in block.ordered)
 
 
-def weights_of(block: Marginals, own: Subset) -> dict[Ways, Fraction]:
-    """What V_T is made of: the factor of the Gram matrix of each way to ask."""
-    found: dict[Ways, Fraction] = {}
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The matrices V_T up to a factor: the weights of the ways to ask that each is made of, and each V_T by these."""
+
+    weights: tuple[dict[Ways, Fraction], ...]
+    places: dict[Subset, tuple[int, Fraction]]
+
+
+def kinds_of(block: Marginals) -> Kinds:
+    """In the order of the sets of columns."""
+    every: dict[Subset, dict[Ways, Fraction]] = {own: {} for own in block.subsets}
     for table, weight in block.terms[0]:
-        columns = block.tables[table]
-        if own in block.within(columns):
-            spread = prod(block.sizes[i] for i in block.plain(columns) if i not in own)
-            ways, worth = ways_of(block, table), weight * Fraction(prod(block.sizes[i] - 1 for i in own), spread)
+        columns, ways = block.tables[table], ways_of(block, table)
+        for own in block.within(columns):
+            spread, found = prod(block.sizes[i] for i in block.plain(columns) if i not in own), every[own]
+            worth = weight * Fraction(prod(block.sizes[i] - 1 for i in own), spread)
             found[ways] = found.get(ways, Fraction(0)) + worth
-    return found
+    known, places = dict[frozenset[tuple[Ways, Fraction]], int](), dict[Subset, tuple[int, Fraction]]()
+    for own, weights in every.items():
+        factor = sum(weights.values(), Fraction(0))
+        kind = frozenset((ways, worth / factor) for ways, worth in weights.items())
+        places[own] = known.setdefault(kind, len(known)), factor
+    return Kinds(tuple(map(dict, known)), places)
 
 
 def gram_of(block: Marginals, ways: Ways) -> fmpz_mat:
@@ -81,10 +95,10 @@ def gram_of(block: Marginals, ways: Ways) -> fmpz_mat:
     return fmpz_mat(found)
 
 
-def asked_of(block: Marginals, own: Subset) -> Matrix:
-    """V_T."""
+def asked_of(block: Marginals, weights: dict[Ways, Fraction]) -> Matrix:
+    """V_T, of the weights that it is made of."""
     found = fmpq_mat(block.cells, block.cells)
-    for ways, worth in weights_of(block, own).items():
+    for ways, worth in weights.items():
         found += fmpq_mat(gram_of(block, ways)) * rational(worth)
     return found
 
@@ -121,13 +135,13 @@ class Strategies:
 
     def most(self, seen: tuple[Subset, ...]) -> Fraction:
         """The largest over the ordered cells of what one record in it adds to the parts of some sets of columns."""
-        total = [Fraction(0)] * self.block.cells
+        total = [NONE] * self.block.cells
         for own, part in self.parts.items():
             if own in seen:
-                columns = part.strategy.transpose().tolist()
-                share = self.block.share(own)
-                total = [value + share * dot(column, column) for value, column in zip(total, columns, strict=True)]
-        return max(total)
+                moved, share = part.strategy.transpose(), rational(self.block.share(own))
+                squares = row_squares(moved, [Fraction(1)] * moved.ncols())
+                total = [value + share * one for value, one in zip(total, squares, strict=True)]
+        return fraction(max(total))
 
     def mu_squared(self, seen: tuple[Subset, ...], unit: Unit) -> Fraction:
         """The same of a unit; refused for records that move."""
@@ -137,24 +151,29 @@ class Strategies:
 
     def losses(self) -> list[Fraction]:
         """The weighted sum of the variances of all tables."""
-        found = Fraction(0)
+        kinds, found = kinds_of(self.block), Fraction(0)
+        asked = [asked_of(self.block, weights) for weights in kinds.weights]
         for own, part in self.parts.items():
-            moved = (asked_of(self.block, own) * part.reconstruction).entries()
-            found += dot(moved, part.reconstruction.entries())
+            kind, factor = kinds.places[own]
+            found += factor * sum(products(asked[kind] * part.reconstruction, part.reconstruction), Fraction(0))
         return [found]
 
     def bias_squared(self) -> Fraction:
         """At least the square of what the average of a number may be off, for `COUNT` records in each ordered cell."""
-        found, one = (
-            Fraction(0),
-            fmpq_mat(fmpz_mat([[int(i == j) for j in range(self.block.cells)] for i in range(self.block.cells)])),
-        )
+        block, kinds, found = self.block, kinds_of(self.block), Fraction(0)
+        one, added = identity(block.cells), fmpq_mat(1, block.cells, [1] * block.cells)
+        grams = {ways: fmpq_mat(gram_of(block, ways)) for weights in kinds.weights for ways in weights}
         for own, part in self.parts.items():
-            off = part.reconstruction * part.strategy - one
-            for ways in weights_of(self.block, own):
-                moved = dot((fmpq_mat(gram_of(self.block, ways)) * off).entries(), off.entries())
+            for ways in kinds.weights[kinds.places[own][0]]:
+                if set(ways) == {"all"}:
+                    off = added * part.reconstruction * part.strategy - added
+                    moved = sum(products(off, off), Fraction(0))
+                else:
+                    off = part.reconstruction * part.strategy - one
+                    moved = sum(products(grams[ways] * off, off), Fraction(0))
                 found = max(found, moved * 4 ** len(own))
-        return found * self.block.cells * (COUNT * len(self.parts)) ** 2
+        together = max(len(block.within(table)) for table in block.tables)
+        return found * block.cells * (COUNT * together) ** 2
 
     def rounding_squared(self) -> Fraction:
         """At least the square of the share of its deviation by which rounding moves a number.
@@ -278,7 +297,7 @@ def conclude(case: Case, guarantee: Guarantee, executed: Residuals | Separate | 
 
 
 def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:
-    """At most the loss of all Gaussian noise that satisfies one line, by a nuclear norm for each set of columns."""
+    """At most the loss of all Gaussian noise that satisfies one line, by a nuclear norm for each V_T up to a factor."""
     line, mu, scales, parts = witness.fields("line", "mu", "scales", "parts")
     asked = obligations[line.integer(0, len(obligations) - 1)]
     sizes = [rational(value) for value in scales.array(block.cells).values()]
@@ -286,15 +305,17 @@ def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness
         raise scales.wrong("are not numbers from 0 on")
     total = largest_mu_squared(asked.measure, False, mu) / unit_of(asked, block.source).count ** 2
     total *= sum((fraction(value) ** 2 for value in sizes), Fraction(0))
+    kinds = kinds_of(block)
     with ctx.workprec(PRECISION):
-        found = arb(0)
-        for own, item in zip(block.subsets, parts.items(len(block.subsets)), strict=True):
-            vectors, moved = read_matrix(item, block.cells, block.cells), asked_of(block, own)
-            image = moved * vectors
+        shares, found = [arb(0) for _ in kinds.weights], arb(0)
+        for own, (kind, factor) in kinds.places.items():
+            shares[kind] += (ball(block.share(own)) * ball(factor)).sqrt()
+        for weights, share, item in zip(kinds.weights, shares, parts.items(len(shares)), strict=True):
+            vectors = read_matrix(item, block.cells, block.cells)
+            image = asked_of(block, weights) * vectors
             gram = vectors.transpose() * image
             # a symmetric matrix with |G^2 - G| <= d has no eigenvalue above 1 + d
-            off = (gram * gram - gram).entries()
+            off = gram * gram - gram
             trace = sum((image[m, m] * size for m, size in enumerate(sizes)), fmpq_mat(1, 1)[0, 0])
-            norm = ball(1 + sqrt_up(dot(off, off))).sqrt()
-            found += ball(block.share(own)).sqrt() * ball(fraction(trace)) / norm
+            found += share * ball(fraction(trace)) / ball(1 + sqrt_up(sum(products(off, off), Fraction(0)))).sqrt()
         return max(end((found * found / ball(total)).lower()), Fraction(0)) if found > 0 else Fraction(0)

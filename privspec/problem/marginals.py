@@ -128,9 +128,10 @@ def _found(model: Model) -> MarginalBlock | None:
     columns = tuple(_column(name, domain) for name, domain in block.schema or ())
     families, loss = model.families, "" if model.loss is None else spell(model.loss)
     try:
-        return MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
+        made = MarginalBlock(block.name, columns, block.records, released, weights, worst, loss, families)
     except Refused:
         return None  # tables that the kernel would not judge in these forms
+    return None if made.ordered and len(made.subsets) * made.cells**2 > MOST_ENTRIES else made
 
 
 def _answers(name: str, shape: tuple[int, ...], tallies: tuple[Tally, ...]) -> Answers:
@@ -150,7 +151,7 @@ def _fits(model: Model, tallies: list[Tally], largest: bool) -> bool:
     pairs = sum(2 ** len(set(one.by) - ordered) for one in tallies)
     if ordered:
         coming = gaussian(model) and all(line.neighbours.adding for line in model.requirements)
-        return coming and not largest and cells <= MOST_ORDERED and pairs * cells**2 <= MOST_ENTRIES
+        return coming and not largest and cells <= MOST_ORDERED
     return pairs <= MOST_PAIRS and all(prod(sizes[i] for i in one.by) <= MOST_CELLS for one in tallies)
 
 

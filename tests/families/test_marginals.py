@@ -58,6 +58,7 @@ LARGE = [30, 5, 8]
 BOTH = "all outputs are 1-GDP wrt t, replacing up to 2 records"
 TAKEN = [
     text(LARGE, "marginals(t, up_to = 2, cumulative = {c0})"),
+    text(ADULT, "marginals(t, up_to = 3, cumulative = {c0})"),
     text(LARGE),
     text(LARGE, "marginals(t, {c0}, {c1, c2})"),
     text(LARGE, "histogram(t)"),
@@ -73,6 +74,7 @@ LEFT = [
     text(LARGE, privacy="O is 0-DP wrt t, adding or removing one record").replace("0-DP", "101-DP"),
     text(LARGE, "histogram(t, c1 in 0..2)"),
     text([600, 2], "marginals(t, up_to = 2, cumulative = {c0})"),
+    text(ADULT, "marginals(t, up_to = 4, cumulative = {c0})"),
     text(LARGE, "marginals(t, up_to = 2, cumulative = {c0})", privacy="O is 1-GDP wrt t, replacing one record"),
     text(LARGE, "2 * marginals(t, up_to = 2)"),
     text(LARGE, "marginals(t, up_to = 2) + marginals(t, up_to = 2)"),

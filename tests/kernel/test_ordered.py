@@ -8,7 +8,7 @@ from privspec.solvers.marginals import strategies
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.kernel.ordered import _gram, asked_of, read_executed
+from privspec.kernel.ordered import _gram, asked_of, kinds_of, read_executed
 from privspec.problem import marginals
 from tests.plans import mutate, solved_text
 
@@ -58,10 +58,18 @@ def test_grams_are_those_of_the_sums(way):
     assert (rows.T @ rows == np.array(_gram(n, way))).all()
 
 
-@pytest.mark.parametrize("asked", ["up_to = 2, cumulative = {age}", "ways = {0, 2}, ranges = {age}, cumulative = {c}"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "up_to = 2, cumulative = {age}",
+        "up_to = 3, cumulative = {age}",
+        "ways = {0, 2}, ranges = {age}, cumulative = {c}",
+    ],
+)
 def test_privacy_and_loss_are_those_of_dense_matrices(asked):
     done = executed(plan(asked))
     block, total, precision = done.block, 0.0, 0.0
+    kinds = kinds_of(block)
     sizes = [block.sizes[i] for i in range(3) if i not in block.ordered]
     for own, part in done.parts.items():
         matrices = [part.strategy, part.reconstruction]
@@ -74,9 +82,21 @@ def test_privacy_and_loss_are_those_of_dense_matrices(asked):
             projection = np.kron(projection, np.eye(n) - flat if i in own else flat)
         scale = np.prod([n for i, n in enumerate(block.sizes) if i not in (*own, *block.ordered)])
         precision = precision + np.kron(projection * scale, strategy.T @ strategy)
-        total += np.trace(estimates.T @ floats(asked_of(block, own)) @ estimates)
+        kind, factor = kinds.places[own]
+        total += float(factor) * np.trace(estimates.T @ floats(asked_of(block, kinds.weights[kind])) @ estimates)
     assert float(done.most(block.subsets)) == pytest.approx(np.diag(precision).max(), rel=1e-12)
     assert float(done.losses()[0]) == pytest.approx(total, rel=1e-12)
+
+
+def test_sets_of_columns_that_ask_alike_share_a_part_of_the_bound():
+    """Of four sets of columns three are in tables with and without running totals in the same proportion."""
+    found = plan("up_to = 3, cumulative = {age}")
+    kinds = kinds_of(executed(found).block)
+    assert [kind for kind, _ in kinds.places.values()] == [0, 1, 1, 1]
+    assert len(found["claims"]["bound"]["parts"]) == 2
+    assert found["status"] == "optimal"
+    factors = [factor for _, factor in kinds.places.values()]
+    assert len(set(factors)) == 4
 
 
 def test_strategies_of_one_gram_matrix_are_the_matrix_mechanism():

@@ -15,7 +15,7 @@ from privspec.kernel.core.linear import Matrix
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.reading import Item
 from privspec.kernel.marginals import Marginals
-from privspec.kernel.ordered import Strategies, asked_of, read_strategies, ways_of
+from privspec.kernel.ordered import Kinds, Strategies, asked_of, kinds_of, read_strategies, ways_of
 from privspec.kernel.rows import doubles
 from privspec.problem.form import Numbers
 from privspec.solvers.marginals import Strategies as Found
@@ -32,24 +32,32 @@ Array = NDArray[np.float64]
 
 
 def solved(block: Marginals) -> Found:
-    """The strategies of least loss, at a limit of 1."""
-    asked = [floats(asked_of(block, own)) for own in block.subsets]
-    return strategies(asked, [float(block.share(own)) for own in block.subsets])
+    """The strategies of least loss, at a limit of 1, one for all sets of columns whose V_T are alike up to a factor."""
+    kinds = kinds_of(block)
+    asked = [floats(asked_of(block, weights)) for weights in kinds.weights]
+    return strategies(asked, _prices(block, kinds).tolist())
+
+
+def _prices(block: Marginals, kinds: Kinds) -> Array:
+    """Of each kind: sets T of one kind, V_T = a_T V, are as one whose price has the root of the sum of all p_T a_T."""
+    found = np.zeros(len(kinds.weights))
+    for own, (kind, factor) in kinds.places.items():
+        found[kind] += sqrt(block.share(own) * factor)
+    return found**2
 
 
 def rounded(block: Marginals, found: Found, allowed: Fraction) -> tuple[Strategies, dict[str, Any]]:
     """What is executed at the mu that one record may have, and as it stands in a plan."""
-    mu, spare = float(allowed), SPARE
+    mu, spare, kinds = float(allowed), SPARE, kinds_of(block)
+    prices = _prices(block, kinds)
     for _ in range(40):
-        size = mu * (1 - spare)
-        parts = [
-            {
-                "columns": list(own),
-                "strategy": DyadicMatrix.rounded(part.strategy * size, BITS).to_json(),
-                "reconstruction": DyadicMatrix.rounded(part.estimates / size, BITS).to_json(),
-            }
-            for own, part in zip(block.subsets, found.parts, strict=True)
-        ]
+        parts = list[dict[str, Any]]()
+        for own, (kind, factor) in kinds.places.items():
+            part, size = found.parts[kind], mu * (1 - spare) * (prices[kind] * factor / block.share(own)) ** 0.25
+            strategy, estimates = (
+                DyadicMatrix.rounded(one, BITS) for one in (part.strategy * size, part.estimates / size)
+            )
+            parts.append({"columns": list(own), "strategy": strategy.to_json(), "reconstruction": estimates.to_json()})
         # no deviation is below 1 / mu
         grid = f"2^{min(floor(-log2(mu)) - OUTPUT_STEPS, -20)}"
         said = {"family": "ordered", "parts": parts, "grid": "2^-30", "output_grid": grid}
@@ -61,7 +69,7 @@ def rounded(block: Marginals, found: Found, allowed: Fraction) -> tuple[Strategi
 
 
 def witness_of(found: Found, line: int, mu: str | None) -> dict[str, Any]:
-    """The line that allows least, a scale for each ordered cell, and vectors of each set of columns."""
+    """The line that allows least, a scale for each ordered cell, and vectors of each kind of V_T."""
     scales = np.rint(np.ldexp(np.sqrt(found.shares), BITS)).astype(np.int64)
     return {
         "line": line,
