@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,14 +29,12 @@ from privspec.model.measures import MEASURES
 from privspec.model.option_rules import FAMILIES
 from privspec.model.reports import Report
 from privspec.model.scope import TRUST_WORDS, Declaration, Scope, collect
+from privspec.model.suggestions import TRIED, Fix, proposed
 from privspec.model.targets import linear_map
 from privspec.pipeline import Request, check
 
 LARGE = 1024
 """Numbers that a spec holds, up to which the sensitivity of a value is worked out while one waits."""
-TRIED = 8
-"""Fixes that are tried for one error."""
-
 _WORD = re.compile(r"[^\W\d²³¹][^\W²³¹]*")
 _WORD_BEFORE = re.compile(r"(?:[^\W\d²³¹][^\W²³¹]*)?\Z")
 _MEASURE = re.compile(rf"[-‐‑]({'|'.join(sorted(MEASURES, key=len, reverse=True))})\b")
@@ -65,9 +64,7 @@ class Looked:
 
 def look(source: Source, base: Path | None = None) -> Looked:
     """Everything that `privspec check` says of a text; files that it names are looked for in the folder `base`."""
-    tree, wrong = read(source)
-    if wrong:
-        return Looked(source, base, tree, None, tuple(wrong))
+    tree, _ = read(source)
     try:
         model = check(Request(source, base=base))
     except PrivspecError as error:
@@ -78,47 +75,21 @@ def look(source: Source, base: Path | None = None) -> Looked:
 # --- fixes ----------------------------------------------------------------------------------------
 
 
-class Fix(NamedTuple):
-    """A piece of text in place of another."""
-
-    span: Span
-    text: str
-
-    def applied(self, text: str) -> str:
-        """The text with it."""
-        return text[: self.span.start] + self.text + text[self.span.end :]
-
-
 def fixes(looked: Looked, diagnostic: Diagnostic) -> tuple[Fix, ...]:
     """What a message proposes to write, where writing it does away with the message and brings no error."""
     errors = sum(one.is_error for one in looked.diagnostics)
     found = []
-    for fix in list(_proposed(looked, diagnostic))[:TRIED]:
-        after = look(Source(looked.source.name, fix.applied(looked.source.text)), looked.base).diagnostics
+    tried: set[str] = set()
+    for fix in islice(proposed(looked.source, diagnostic), TRIED):
+        text = fix.applied(looked.source.text)
+        if text in tried:
+            continue
+        tried.add(text)
+        after = look(Source(looked.source.name, text), looked.base).diagnostics
         gone = not any((one.code, one.message) == (diagnostic.code, diagnostic.message) for one in after)
         if gone and sum(one.is_error for one in after) <= errors - diagnostic.is_error:
             found.append(fix)
     return tuple(found)
-
-
-def _proposed(looked: Looked, diagnostic: Diagnostic) -> Iterator[Fix]:
-    diagnostic = diagnostic.located
-    span = next((one.span for one in diagnostic.labels if one.primary), None)
-    if diagnostic.source is None or diagnostic.source.name != looked.source.name:
-        return
-    if diagnostic.help is None or span is None or len(looked.source.text) > MAX_CHARACTERS:
-        return
-    wanted: list[str] = []
-    if asked := re.match(r"did you mean ([^?]+)\?", diagnostic.help):
-        wanted = [word.strip("`") for word in re.split(r" or |, ", asked[1])]
-    elif told := re.match(r"(?:write|use) (?:`([^`]+)`|(.+?))(?:, | \(|; |: |$)", diagnostic.help):
-        wanted = [told[1] or told[2]]
-    said = set(_WORD.findall(diagnostic.message))
-    there = _WORD.finditer(looked.source.text, span.start, span.end)
-    places = dict.fromkeys((span, *(Span(*match.span()) for match in there if match[0] in said)))
-    yield from (Fix(place, text) for text in wanted for place in places)
-    if added := re.match(r"add `([^`]+)`\Z", diagnostic.help):
-        yield Fix(Span(span.end, span.end), f" {added[1]}")
 
 
 # --- words ----------------------------------------------------------------------------------------

@@ -121,8 +121,8 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
     if known is None and word.lower() in SENSES:
         known, other = SENSES[word.lower()]
         message = f"there is no measure {word}"
-        own = ", with figures of its own" if other else ""
-        return case.error("PS0111", message, "not known", f"write {other or amount}-{known}{own}", at=span)
+        advice = f"there is {other}-{known}, with figures of its own" if other else f"write {amount}-{known}"
+        return case.error("PS0111", message, "not known", advice, at=span)
     # short names of measures differ by a letter, and in what they promise: only long ones can be misspelt
     known = known or nearest(word, [m for m in _MEASURES if len(m) > 5])
     hyphen = rest[0] in "-‐‑−–"

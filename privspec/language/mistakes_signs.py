@@ -30,6 +30,7 @@ _OTHER_SIGNS = {
 _POINT = re.compile(r"\.([0-9]+)")
 _SUFFIXES = {"k": 3, "K": 3, "M": 6, "mn": 6, "mio": 6, "million": 6, "bn": 9, "billion": 9, "thousand": 3}
 _CURRENCIES = frozenset("$€£¥")
+_COMPARISONS = frozenset({"<", "<=", ">", ">=", "!="})
 _QUOTED = re.compile(r"[“”„«‘’]([^“”„«»‘’\"\n]*)[“”»‘’\"]")
 _GROUPED = re.compile(r"_[0-9_]*[0-9]")
 _BASED = re.compile(r"[eExX].*")
@@ -156,14 +157,23 @@ def strict_inequality(case: Failure) -> Diagnostic | None:
 def _conditions(case: Failure, sign: str) -> Diagnostic | None:
     """`count(people, 18 <= age < 65)`: a second comparison in one argument of a call."""
     opened = case.open_brackets()
-    if not opened or opened[-1].type != "(" or sign not in {"<", "<=", ">", ">=", "!="}:
+    if not opened or opened[-1].type != "(" or sign not in _COMPARISONS:
         return None
     inside = case.seen[case.seen.index(opened[-1]) + 1 :]
     since = [token.type for token in inside]
     last = since[len(since) - since[::-1].index(",") :] if "," in since else since
-    if not set(last) & {"<", "<=", ">", ">=", "!="}:
+    if not set(last) & _COMPARISONS:
         return None
-    advice = "write two conditions with a comma between them, as in 18 <= age, age < 65"
+    advice = "two conditions stand with a comma between them, as in 18 <= age, age < 65"
+    middle = case.seen[-1]
+    if middle.type == "NAME" and case.seen[-2].type in _COMPARISONS:
+        first = inside[len(since) - len(last)]
+        right = re.match(r"[^,()\n]*", case.source.text[case.token.end :])
+        limit = "" if right is None else right[0].rstrip()
+        left = case.source.slice(first.span.to(middle.span))
+        advice = f"write {left}, {middle.value} {sign}{limit}"
+        whole = Span(first.start, case.token.end + len(limit))
+        return case.error("PS0106", "a condition compares two things", "two comparisons", advice, at=whole)
     return case.error("PS0106", "a condition compares two things", "a second comparison", advice)
 
 
@@ -230,7 +240,7 @@ def colon(case: Failure) -> Diagnostic | None:
     opened = case.open_brackets()
     if opened and opened[-1].type == "[":
         message = "there are no slices: entries are taken one by one"
-        advice = "write E[ ... ] of single entries, sum((O[j] - y[j])^2 for j in 1..2), or a vector [O[1], O[2]]"
+        advice = "name single entries, O[1] or [O[1], O[2]], or add over them: sum((O[j] - y[j])^2 for j in 1..2)"
         return case.error("PS0116", message, "a slice", advice)
     if case.rule in {"requirement", "fairness"}:
         return case.error("PS0116", "a requirement is a sentence without a colon", "not a header", "leave the : out")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import Diagnostic, Label, PrivspecError, SpecError
 from privspec.core.spans import Source, Span
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
@@ -60,6 +60,39 @@ RUNS = 12
 
 
 def load_model(
+    source: Source,
+    *,
+    parameters: Mapping[str, object] | None = None,
+    constants: Mapping[str, object] | None = None,
+    base: Path | None = None,
+    files: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+) -> graph.Model:
+    """Parse and check a spec, for its author: what a message proposes to write has been tried.
+
+    Args: as for `build_model`.
+    Raises: SpecError with the diagnostics of all passes.
+    """
+
+    def made(text: Source) -> graph.Model:
+        return build_model(text, parameters=parameters, constants=constants, base=base, files=files, texts=texts)
+
+    try:
+        return made(source)
+    except SpecError as error:
+        from privspec.model.suggestions import vetted
+
+        def again(text: Source) -> tuple[Diagnostic, ...]:
+            try:
+                return tuple(made(text).warnings)
+            except PrivspecError as still:
+                return still.diagnostics
+
+        error.diagnostics = vetted(source, error.diagnostics, again)
+        raise
+
+
+def build_model(
     source: Source,
     *,
     parameters: Mapping[str, object] | None = None,
@@ -132,7 +165,7 @@ def build(
     base: Path | None = None,
     files: Mapping[str, Any] | None = None,
 ) -> graph.Model:
-    """Check a tree without components and choices; see `load_model`."""
+    """Check a tree without components and choices; see `build_model`."""
     return _Builder(Whole(spec, source), base, files).run(parameters or {}, constants or {})
 
 

@@ -229,7 +229,7 @@ class Question:
             raise FunctionError(f"the table has no column {column}", 0, help=hint)
         low, high = domain.bounds
         if low is None or high is None or not domain.type.numeric:
-            hint = f"write marginals({self.table.id}, {{{column}}}) for how many records have each value"
+            hint = f"how many records have each value is histogram({self.table.id}, by = {{{column}}})"
             raise FunctionError(f"the values of {column} are words, which do not add up", 0, help=hint)
         return low, high
 

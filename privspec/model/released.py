@@ -163,7 +163,7 @@ class _Statistics:
                     if isinstance(mine, syntax.Name) and other is calls[0] and isinstance(other, syntax.Call):
                         return self._of(mine, other, node)
         call = calls[0]
-        hint = f"write E[ (m - {call.function}(...))^2 ], with || || in place of ( ) for several numbers"
+        hint = f"compare in squares: E[ (m - {call.function}(...))^2 ], with || || in place of ( ) for several numbers"
         raise Failure("PS0501", node.span, f"solve computes the {call.function} in squared errors only", help=hint)
 
     def _of(self, output: syntax.Name, call: syntax.Call, over: syntax.Over) -> syntax.Expr:

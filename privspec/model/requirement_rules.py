@@ -82,7 +82,7 @@ def sort_clauses(clauses: Iterable[syntax.Clause], report: Report) -> Clauses:
         setattr(found, kind, clause)
         if before is not None:
             message = "this says a second time what the line already says"
-            hint = "write one requirement per line"
+            hint = "one requirement per line"
             report.error("PS0310", clause.span, message, others=((before.span, "said here first"),), help=hint)
     return found
 

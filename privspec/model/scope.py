@@ -300,7 +300,7 @@ class Resolver:
             if found is not None and not party:
                 message = f"{variable} already means {found.with_article}"
                 label = f"used here as the variable of `for {variable}`"
-                hint = "use another letter"
+                hint = "another letter can be used"
                 self.report.error("PS0204", node.span, message, label=label, others=found.here, help=hint)
         elif not party:
             near = nearest(variable, self.scope.of("party"))

@@ -90,7 +90,7 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     Args: base, the folder of the spec, for plans that hold its path and not its text.
     Raises: Refused if it is not the one that was solved, SpecError if it does not build.
     """
-    from privspec.model.build import load_model
+    from privspec.model.build import build_model
 
     keys = ("name", "path", "sha256", "source", "parameters", "constants")
     more = ("components", "choices")
@@ -102,7 +102,7 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     texts = None if base is not None else _texts(components)
     if texts is not None:
         _refuse_other_files(written, texts, set(values), spec)
-    model = load_model(
+    model = build_model(
         written,
         parameters={key: _parameter(item) for key, item in parameters.entries()},
         constants={key: value for key, value in values.items() if ":" not in key},

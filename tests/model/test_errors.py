@@ -127,7 +127,7 @@ WRONG = [
     (PRIVATE, "P is 1-DP wrt t, adding or removing everything", "PS0311", "replacing everything"),
     (PRIVATE, "P is N[voter]-DP wrt V", "PS0317", "write N"),
     (PRIVATE, "P is 1-DP wrt t, replacing one row", "PS0230", "did you mean `one record`?"),
-    (PRIVATE, "P is 1-DP wrt t, replacing one person", "PS0230", "did you mean `one voter`?"),
+    (PRIVATE, "P is 1-DP wrt t, replacing one person", "PS0230", "privspec help privacy"),
     (PRIVATE, "P is 1-DP wrt t, replacing one shop", "PS0230", "parties: shop in 1..N"),
     (PRIVATE, "P is 1-DP wrt t, replacing up to 0 records", "PS0223", ""),
     (PRIVATE, "P is 1-DP wrt t, replacing one entry", "PS0231", "one record"),
