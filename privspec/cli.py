@@ -189,7 +189,24 @@ def _usage(error: click.UsageError) -> Diagnostic:
     name = error.ctx.command_path if error.ctx is not None else "privspec"
     bare = isinstance(error, click.exceptions.NoArgsIsHelpError)
     message = "a command is missing" if bare else error.format_message().rstrip(".")
+    if isinstance(error, click.NoSuchOption):
+        return _no_such_option(name, error)
     return Diagnostic("PS0700", message, help=f"{name} --help shows how it is used")
+
+
+def _no_such_option(name: str, error: click.NoSuchOption) -> Diagnostic:
+    """An option that a command has not: the one that it is a slip of, or the parameter of a spec that it may mean."""
+    from privspec.core.suggest import nearest
+
+    there = [] if error.ctx is None else [option for one in error.ctx.command.params for option in one.opts]
+    wrong = error.option_name.lstrip("-")
+    near = nearest(wrong, (option.lstrip("-") for option in there if option.startswith("--")))
+    advice = f"{name} --help shows how it is used"
+    if near is not None:
+        advice = f"did you mean --{near}?"
+    elif "--set" in there and wrong.isidentifier():
+        advice = f"a parameter of the spec is set by --set {wrong}=VALUE"
+    return Diagnostic("PS0700", f"there is no option {error.option_name}", help=advice)
 
 
 def _colour() -> bool:

@@ -801,3 +801,17 @@ def test_a_full_disk_behind_a_pipe_is_said(tmp_path: Path, words: list[str]) -> 
             [*COMMAND, *words], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2 and done.stderr.startswith("error[PS0713]: the standard output cannot be written")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["solve", "counting_query", "--epsilon", "0.5"], "a parameter of the spec is set by --set epsilon=VALUE"),
+        (["solve", "counting_query", "--jsn"], "did you mean --json?"),
+        (["explain", "p.json", "--epsilon", "1"], "privspec explain --help shows how it is used"),
+    ],
+)
+def test_an_option_that_is_not_there(words: list[str], advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(words) == 2
+    said = capsys.readouterr().err
+    assert f"there is no option {words[2]}" in said and f"= help: {advice}" in said

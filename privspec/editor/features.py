@@ -29,7 +29,7 @@ from privspec.model.measures import MEASURES
 from privspec.model.option_rules import FAMILIES
 from privspec.model.reports import Report
 from privspec.model.scope import TRUST_WORDS, Declaration, Scope, collect
-from privspec.model.suggestions import TRIED, Fix, proposed
+from privspec.model.suggestions import TRIED, Fix, proposed, works
 from privspec.model.targets import linear_map
 from privspec.pipeline import Request, check
 
@@ -86,8 +86,8 @@ def fixes(looked: Looked, diagnostic: Diagnostic) -> tuple[Fix, ...]:
             continue
         tried.add(text)
         after = look(Source(looked.source.name, text), looked.base).diagnostics
-        gone = not any((one.code, one.message) == (diagnostic.code, diagnostic.message) for one in after)
-        if gone and sum(one.is_error for one in after) <= errors - diagnostic.is_error:
+        fewer = sum(one.is_error for one in after) <= errors - diagnostic.is_error
+        if fewer and works(looked.source, (), diagnostic, fix, after):
             found.append(fix)
     return tuple(found)
 

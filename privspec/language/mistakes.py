@@ -115,6 +115,13 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
     word = match[1]
     span = Span(case.token.start, case.token.start + match.end())
     amount = _amount(case)
+    if amount.lower() in {"differentially", "locally"}:
+        declared = re.search(r"^[ \t]*epsilon\b", case.source.text, re.MULTILINE)
+        phrase = Span(case.seen[_verb_at(case) + 1].start, span.end)
+        message = "how private? An amount and a measure say so"
+        measure = "LDP" if amount.lower() == "locally" else "DP"
+        advice = f"write {'epsilon' if declared else '1'}-{measure}" if re.search(r"\bwrt\b", rest) else _MODEL
+        return case.error("PS0111", message, "not an amount", advice, at=phrase)
     if word.lower().startswith("different"):
         return case.error("PS0111", "the measures have short names", "DP", f"write {amount}-DP", at=span)
     known = next((m for m in _MEASURES if m.lower() == word.lower()), None)
@@ -345,6 +352,44 @@ def method(case: Failure) -> Diagnostic | None:
     return case.error("PS0131", message, "called with a dot", advice, at=span)
 
 
+_UNQUOTED = re.compile(r"[^\W\d][^,{}()\"'\n]*")
+
+
+def words_of_a_label(case: Failure) -> Diagnostic | None:
+    """`{human resources, sales}`, `table(education-num in 1..16)`: names of several words stand in quotes."""
+    opened, before = case.open_brackets(), case.last
+    if not opened or before is None:
+        return None
+    since = case.seen[case.seen.index(opened[-1]) + 1 :]
+    last = max((i for i, token in enumerate(since) if token.type == ","), default=-1)
+    first = since[last + 1] if last + 1 < len(since) else case.token
+    column = case.token.value == "in" and any(token.type == "-" for token in since[last + 1 :])
+    label = opened[-1].type == "{" and case.token.type in {"NAME", "in"} and before.type == "NAME"
+    if first.type != "NAME" or not (column or label):
+        return None
+    words = _UNQUOTED.match(case.source.text, first.start, case.token.start if column else case.span.end)
+    if words is None:
+        return None
+    text = words[0].rstrip()
+    span = Span(first.start, first.start + len(text))
+    return case.error("PS0131", "a name of several words stands in quotes", "one name?", f'write "{text}"', at=span)
+
+
+def sentence(case: Failure) -> Diagnostic | None:
+    """`as little error as possible`: a loss in words, none of which the spec declares."""
+    if case.rule != "loss" or case.token.type != "NAME" or case.last is None or case.last.type != "NAME":
+        return None
+    said = {token.value for token in (*case.seen, case.token) if token.type == "NAME"}
+    others = case.source.text[: case.span.start] + case.source.text[case.span.end :]
+    if any(re.search(rf"\b{re.escape(word)}\b", others) for word in said):
+        return None
+    message = "the loss is an expression that says what an error costs"
+    return case.error("PS0131", message, "words", f"write for instance {LOSS}", at=case.span)
+
+
+LOSS = "E[ ||O - y||^2 ]"
+
+
 def missing_operator(case: Failure) -> Diagnostic | None:
     """Two operands side by side."""
     before = case.last
@@ -368,6 +413,7 @@ def missing_operator(case: Failure) -> Diagnostic | None:
 
 
 _RECOGNISERS: tuple[Callable[[Failure], Diagnostic | None], ...] = (
+    signs.dates,
     signs.power_of_nothing,
     signs.range_sign,
     signs.single_quotes,
@@ -388,6 +434,8 @@ _RECOGNISERS: tuple[Callable[[Failure], Diagnostic | None], ...] = (
     from_file,
     objective,
     several,
+    words_of_a_label,
+    sentence,
     method,
     measure,
     wrt,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import suppress
+from datetime import date
 from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, Label
 from privspec.core.spans import Span
-from privspec.language.automaton import END, MAX_DIGITS, MAX_EXPONENT
+from privspec.language.automaton import END, MAX_DIGITS, MAX_EXPONENT, Token, is_name
 from privspec.language.flaws import CLOSERS, OPENERS, OPERATORS, Failure
 from privspec.language.spelling import number_text
 from privspec.language.syntax import Number
@@ -74,6 +76,25 @@ def strange_character(case: Failure) -> Diagnostic | None:
     elif instead is not None:
         advice = f"write {instead}"
     return case.error("PS0115", message, "this character", advice)
+
+
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_DATES = re.compile(rf"{_DATE.pattern}(?:[ \t]*\.\.[ \t]*{_DATE.pattern})?")
+
+
+def dates(case: Failure) -> Diagnostic | None:
+    """`day in 2025-01-01..2025-12-31`: days are numbered before they are counted."""
+    start = case.source.text.rfind("\n", 0, case.token.start) + 1
+    for found in _DATES.finditer(case.source.text, max(start, case.span.start), case.span.end):
+        if not found.start() <= case.token.start <= found.end():
+            continue
+        message, advice = "there are no dates here", "number the days: day in 1..365"
+        with suppress(ValueError):
+            first = date(*map(int, found.group(1, 2, 3)))
+            if found[4] and (days := (date(*map(int, found.group(4, 5, 6))) - first).days + 1) > 0:
+                advice = f"write 1..{days}, the days numbered from {first} on"
+        return case.error("PS0131", message, "a date", advice, at=Span(*found.span()))
+    return None
 
 
 def number_too_long(case: Failure) -> Diagnostic | None:
@@ -296,6 +317,13 @@ def needless_end(case: Failure) -> Diagnostic | None:
     return case.error("PS0116", message, "nothing follows", f"leave the {sign.value} out", at=sign.span)
 
 
+def _owner(case: Failure) -> Token | None:
+    """The name before an opened bracket, as in `staff['salary']`."""
+    if len(case.seen) < 2 or case.seen[-1].type != "[" or case.seen[-2].type != "NAME":
+        return None
+    return case.seen[-2]
+
+
 def single_quotes(case: Failure) -> Diagnostic | None:
     """`csv('queries.csv')`."""
     if case.token.type != "'" or "'" in case.expected:
@@ -304,6 +332,11 @@ def single_quotes(case: Failure) -> Diagnostic | None:
     if quoted is None:
         return None
     span = Span(case.token.start, case.token.start + quoted.end())
+    if (owner := _owner(case)) is not None and case.source.text[span.end : span.end + 1] == "]":
+        column = quoted[1] if is_name(quoted[1]) else f'"{quoted[1]}"'
+        whole = Span(owner.start, span.end + 1)
+        message = "a column is named after its table, with a point"
+        return case.error("PS0131", message, "a column", f"write {owner.value}.{column}", at=whole)
     message = "a text stands in double quotes; ' is the transpose"
     return case.error("PS0115", message, "single quotes", f'write "{quoted[1]}"', at=span)
 

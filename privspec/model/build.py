@@ -21,7 +21,7 @@ from privspec.model.components import Whole, assembled
 from privspec.model.conditions import columns_used, with_listed_values
 from privspec.model.definitions import VARIABLES, Definition, Definitions, collect_definitions
 from privspec.model.designs import Terms, bound, cost_of, open_choices, picks, trusting
-from privspec.model.domain_rules import read_domain
+from privspec.model.domain_rules import as_far_as_readable, read_domain
 from privspec.model.domains import (
     NUMBER,
     UNKNOWN,
@@ -336,6 +336,9 @@ class _Builder:
                     self.report.hold(failure, self.scope.declarations)
                 else:
                     self.report.failure(failure)
+                table = as_far_as_readable(node, self.environment)
+                if table is not None:
+                    self.domains[name] = table
 
     def _check_links(self) -> None:
         """An input of a part has the domain of the input that it is."""

@@ -17,7 +17,7 @@ from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk, with_children
-from privspec.model.domain_rules import read_domain
+from privspec.model.domain_rules import as_far_as_readable, read_domain
 from privspec.model.domains import Between, Cut, Domain, Grid, IntegerRange, Table, Unknown, measured
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.reports import Failure, Report, suggestion
@@ -322,9 +322,9 @@ def declared_tables(spec: syntax.Spec, environment: Environment) -> dict[str, Ta
     for variable in spec.variables:
         if variable.domain is not None and any(_is_table(node) for node in walk(variable.domain)):
             try:
-                domain = read_domain(variable.domain, environment)
+                domain: Domain | None = read_domain(variable.domain, environment)
             except Failure:
-                continue
+                domain = as_far_as_readable(variable.domain, environment)
             if isinstance(domain, Table):
                 found[variable.target.name] = domain
     return found

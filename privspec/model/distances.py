@@ -65,7 +65,7 @@ def read_matrix(expr: syntax.Expr, public: Environment, size: int, names: Sequen
     return matrix
 
 
-MATRIX = "write a distance by name, |x - x'|, ||x - x'||, or a matrix of distances such as csv(\"roads.csv\")"
+MATRIX = "a distance is a name, |x - x'|, ||x - x'||, or a matrix of distances such as csv(\"roads.csv\")"
 
 
 def _check_entries(matrix: Matrix, rounded: NDArray[np.float64], span: Span) -> None:

@@ -34,6 +34,7 @@ def read_domain(node: syntax.Domain, environment: Environment) -> domains.Domain
         case syntax.RangeOf():
             return _range(node, environment)
         case syntax.SetOf():
+            _refuse_groups(node, environment)
             return domains.FiniteSet(_items(evaluate(node, environment), node.span))
         case syntax.Interval():
             return _interval(node, environment)
@@ -118,6 +119,21 @@ def _range(node: syntax.RangeOf, environment: Environment) -> domains.IntegerRan
     if high - low >= LARGEST_SIZE:
         raise Failure("PS0225", node.span, "this range has more than 2^48 values")
     return domains.IntegerRange(low, high)
+
+
+def _refuse_groups(node: syntax.SetOf, environment: Environment) -> None:
+    """`{15-19, 20-24}` means -4 to whoever computes, and groups to whoever reads: it is refused.
+
+    Raises: Failure PS0222.
+    """
+    for item in node.items:
+        match item:
+            case syntax.Binary(op="-", left=syntax.Number() as left, right=syntax.Number() as right) if (
+                left.span.end + 1 == right.span.start
+            ):
+                quoted = ", ".join(f'"{spell(one).replace(" - ", "-")}"' for one in node.items)
+                message = f"{spell(left)}-{spell(right)} is a difference here, {show(number(item, environment, 'it'))}"
+                raise Failure("PS0222", node.span, message, help=f"write {{{quoted}}} for groups by their names")
 
 
 def _items(value: object, span: Span) -> tuple[str | Fraction, ...]:
@@ -243,6 +259,32 @@ def _partial_ranking(node: syntax.Call, environment: Environment) -> domains.Par
         message = f"a ranking of {len(alternatives)} alternatives has no {places} places"
         raise Failure("PS0226", second.span, message, help="leave the number out to allow all of them")
     return domains.PartialRankingOf(alternatives, places)
+
+
+def as_far_as_readable(node: syntax.Domain, environment: Environment) -> domains.Table | None:
+    """A table one of whose columns cannot be read, with numbers 0 and 1 in that column's place.
+
+    What is wrong with the column is told where it stands; all others are there, so that no further line is complained
+    about. None where it is no table, or where none of its columns can be read.
+    """
+    if not isinstance(node, syntax.Call) or node.function != "table":
+        return None
+    columns: list[syntax.Member] = []
+    for item in node.arguments:
+        if not isinstance(item, syntax.Member) or item.name in {one.name for one in columns}:
+            continue
+        try:
+            _table(replace(node, arguments=(item, _STAND_IN)), environment)
+            columns.append(item)
+        except Failure:
+            columns.append(replace(item, domain=_STAND_IN.domain))
+    try:
+        return _table(replace(node, arguments=tuple(columns)), environment)
+    except Failure:
+        return None
+
+
+_STAND_IN = syntax.Member("", syntax.RangeOf(syntax.Number(Fraction(0)), syntax.Number(Fraction(1))))
 
 
 def _table(node: syntax.Call, environment: Environment) -> domains.Table:

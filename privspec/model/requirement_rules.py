@@ -188,7 +188,7 @@ class RequirementReader:
         party = self.party_of.get(ref.name)
         for item in ref.indices:
             if party is None:
-                self.report.error("PS0228", item.span, f"{ref.name} is not indexed", help=f"write {ref.name}")
+                self.report.error("PS0228", ref.span, f"{ref.name} is not indexed", help=f"write {ref.name}")
             elif not (isinstance(item, syntax.Name) and item.id == party):
                 hint = f"write {ref.name}[{party}]"
                 self.report.error("PS0228", item.span, f"{ref.name} is indexed by {party}", help=hint)
@@ -369,6 +369,8 @@ class RequirementReader:
             has = f"its ids are {listing(without.ids)}" if without.ids else "it has no ids"
             message = f"no column {relation.person} says whose a record of {without.name} is"
             hint = f"declare {relation.person} in id among the columns of {without.name}; {has}"
+            if len(without.ids) == 1 and len(known) == 1:
+                hint = f"write one {without.ids[0]} in place of one {relation.person}"
             self.report.error("PS0231", span, message, others=((without.span, "declared here"),), help=hint)
             return None
         if clauses.cell is None:

@@ -9,6 +9,8 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.core.suggest import advice, alike, disguised, fold, letter_name
 from privspec.language import syntax
+from privspec.language.automaton import is_name
+from privspec.language.spelling import spell
 from privspec.language.walk import children, walk
 from privspec.model.conditions import CONDITIONS, about_table
 from privspec.model.evaluate import DOMAIN_CALLS, known_function
@@ -250,6 +252,11 @@ class Resolver:
                     self.check(child, bound, public)
                 self.averaging -= isinstance(node, syntax.Over)
 
+    def _of_table(self, table: str, item: syntax.Expr) -> bool:
+        """Whether what stands where an index does is the name of a column."""
+        named = item.id if isinstance(item, syntax.Name) else item.value if isinstance(item, syntax.String) else None
+        return named in self.tables.get(table, ())
+
     def _name(self, node: syntax.Name, bound: Mapping[str, Span], public: str) -> None:
         if node.id in bound or node.id in ("inf", "real"):
             return
@@ -357,6 +364,10 @@ class Resolver:
         table = text(node.arguments[0].span)
         counts = "marginals({}, {{{}}})"
         match node.function, argument:
+            case _, syntax.Index(base=syntax.Name(id=owner), indices=(item,)) if self._of_table(owner, item):
+                column = item.value if isinstance(item, syntax.String) and is_name(item.value) else spell(item)
+                message = f"{column} is a column of {owner}, and is named after it, with a point"
+                return message, f"write {owner}.{column}"
             case "csv" | "npy" as function, syntax.Name() | syntax.Attribute() if argument is node.arguments[0]:
                 return f"{function} takes the name of a file in quotes", f'write {function}("{text(argument.span)}")'
             case "marginals", syntax.Name(id=column) if column not in (*self.scope.names, *bound):

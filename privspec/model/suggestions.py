@@ -32,6 +32,7 @@ _FORM = re.compile(r"\.\.\.|\blo\b")
 """What stands in a help that shows a form and not what to write."""
 _ASKED = re.compile(r"did you mean ([^?]+)\?")
 _TOLD = re.compile(r"(?:write|use|add) (.+)", re.S)
+_PLACED = re.compile(r"write (.+?) in place of (.+?)(?:[:;,(]|$)")
 _LEFT = re.compile(r"leave (?:the |it |them )?(.*?)[ ]?out\b")
 _QUOTED = re.compile(r'"[^"\n]*"')
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -69,6 +70,13 @@ def proposed(source: Source, diagnostic: Diagnostic) -> Iterator[Fix]:
     span = next((one.span for one in diagnostic.labels if one.primary), None)
     if diagnostic.source is None or diagnostic.source.name != source.name or diagnostic.help is None or span is None:
         return
+    if placed := _PLACED.match(diagnostic.help):
+        line = source.text[: span.end + max(source.text[span.end :].find("\n"), 0)]
+        yield from (
+            Fix(Span(*found.span()), placed[1].strip("`"))
+            for found in re.finditer(re.escape(placed[2].strip("`")), line)
+            if found.end() > span.start
+        )
     said = set(_WORD.findall(diagnostic.message))
     named = [match for match in _WORD.finditer(source.text, span.start, span.end) if match[0] in said]
     for text in dict.fromkeys(_texts(diagnostic.help)):
@@ -129,26 +137,35 @@ def _texts(advice: str) -> Iterator[str]:
     yield from (told[1][:end].strip() for end in sorted(ends, reverse=True) if told[1][:end].strip())
 
 
-def works(source: Source, diagnostic: Diagnostic, fix: Fix, after: Diagnostics) -> bool:
+def works(source: Source, found: Diagnostics, diagnostic: Diagnostic, fix: Fix, after: Diagnostics) -> bool:
     """Whether an edit does away with a message, and no error is left in its line or came elsewhere."""
     if any((one.code, one.message) == (diagnostic.code, diagnostic.message) for one in after):
         return False
+    before = {(one.code, one.message) for one in found}
     text = fix.applied(source.text)
     start = text.rfind("\n", 0, fix.span.start) + 1
     end = text.find("\n", fix.span.start + len(fix.text))
     line = Span(start, len(text) if end < 0 else end)
     return not any(
         label.primary and label.span.start <= line.end and label.span.end >= line.start
-        for error in (one.located for one in after if one.is_error)
-        if error.source is not None and error.source.name == source.name and not _old(error, source)
+        for error in (one.located for one in after if one.is_error and (one.code, one.message) not in before)
+        if error.source is not None and error.source.name == source.name and not _old(error, source, fix)
         for label in error.labels
     )
 
 
-def _old(error: Diagnostic, source: Source) -> bool:
-    """Whether an error is one that the author's own words bring, which a first one only hid."""
+def _old(error: Diagnostic, source: Source, fix: Fix) -> bool:
+    """Whether an error is one that the author's own words bring, which a first one only hid.
+
+    Such words stand beside names that the rest of the spec knows, as P in `(O, P)` does where O is declared.
+    """
     name = error.message.removeprefix("nothing is called ")
-    return name != error.message and name in _WORD.findall(source.text)
+    if name == error.message or name not in _WORD.findall(source.text):
+        return False
+    here = source.position(fix.span.start)[0]
+    lines = enumerate(source.text.splitlines(), 1)
+    known = {word for number, line in lines if number != here for word in _WORD.findall(line)}
+    return bool(known & set(_WORD.findall(fix.text)) - {name})
 
 
 def vetted(source: Source, found: Diagnostics, again: Callable[[Source], Diagnostics]) -> Diagnostics:
@@ -164,14 +181,14 @@ def vetted(source: Source, found: Diagnostics, again: Callable[[Source], Diagnos
         if not (diagnostic.is_error and proposes(diagnostic)):
             shown.append(diagnostic)
             continue
-        helps, checks = _tried(source, diagnostic, again, min(left, EACH))
+        helps, checks = _tried(source, found, diagnostic, again, min(left, EACH))
         left -= checks
         shown.append(diagnostic if helps else replace(diagnostic, help=_instead(source, diagnostic)))
     return tuple(shown)
 
 
 def _tried(
-    source: Source, diagnostic: Diagnostic, again: Callable[[Source], Diagnostics], most: int
+    source: Source, found: Diagnostics, diagnostic: Diagnostic, again: Callable[[Source], Diagnostics], most: int
 ) -> tuple[bool, int]:
     """Whether an edit that a message may mean works, and how many texts were checked to find out."""
     checks = 0
@@ -184,7 +201,7 @@ def _tried(
                 break
             checks += 1
             after = again(text)
-        if works(source, diagnostic, fix, after):
+        if works(source, found, diagnostic, fix, after):
             return True, checks
     return False, checks
 

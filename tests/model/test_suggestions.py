@@ -30,7 +30,9 @@ def again(text: Source) -> tuple[Diagnostic, ...]:
         return error.diagnostics
 
 
-@pytest.mark.parametrize("advice", ["write [1, 0]^4", "did you mean [1, 0]?", "write x in [0, 1] in", "leave input out"])
+@pytest.mark.parametrize(
+    "advice", ["write [1, 0]^4", "did you mean [1, 0]?", "write x in [0, 1] in", "leave input out"]
+)
 def test_what_does_not_work_is_not_shown(advice: str) -> None:
     text = Source("a.priv", SPEC.replace("[0, 1]^4", "[0, 1]]^4"))
     at = text.text.index("[0, 1]]^4")
