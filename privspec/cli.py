@@ -581,21 +581,24 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
 
 @app.command(epilog=_examples("audit prefix_sums.plan.json --draws 2000"))
 @plan_path
-@click.option("--draws", type=int, metavar="N", help="The most releases of each data set (default: 20,000).")
-@click.option("--seconds", type=float, metavar="S", help="About how many seconds one line may take (default: 60).")
-@click.option("--seed", type=int, help="A test that can be repeated: noise from this seed, not the system's.")
+@click.option("--draws", type=int, metavar="N", help="Releases of each data set (default: as fit the time, to 40,000).")
+@click.option(
+    "--seconds", type=float, metavar="S", help="About how many seconds to take (default: 15, without --draws)."
+)
+@click.option("--seed", type=int, help="With --draws, a test that can be repeated: noise from this seed.")
 @json_option
 @quiet_option
 def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None, as_json: bool, quiet: bool) -> int:
     """Test from outside what a plan executes: how well its releases tell apart data that differ in one unit."""
-    from privspec.audit import DRAWS, PILOT, SECONDS
+    from privspec.audit import LEAST
     from privspec.audit import audit as audit_plan
 
-    if draws is not None and draws < PILOT:
-        raise UsageError(Diagnostic("PS0721", f"--draws takes at least {PILOT} releases"))
+    if draws is not None and draws < LEAST:
+        raise UsageError(Diagnostic("PS0721", f"--draws takes at least {LEAST} releases"))
     if seconds is not None and not 0 < seconds < float("inf"):
         raise UsageError(Diagnostic("PS0721", "--seconds takes a positive number"))
-    found = audit_plan(_plan(plan), draws=draws or DRAWS, seconds=seconds or SECONDS, seed=seed)
+    with _shown_now(quiet, _counted, 1.0) as progress:
+        found = audit_plan(_plan(plan), draws=draws, seconds=seconds, seed=seed, progress=progress)
     if as_json:
         print(found.to_json(), end="")
     elif not quiet:

@@ -17,6 +17,7 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 TOKENS = {
+    "audit": 12_000,
     "core": 13_000,
     "editor": 7_000,
     "execute": 60_000,
@@ -29,7 +30,7 @@ TOKENS = {
     "noise": 10_500,
     "problem": 80_000,
     "solvers": 77_000,
-    "top": 29_000,
+    "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
 FILES = 340

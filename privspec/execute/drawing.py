@@ -271,6 +271,10 @@ class Labels:
 
     def values(self) -> dict[str, NDArray[Any]]:
         """The values of each variable, one row for each joint value: whole numbers, doubles, or words."""
+        return dict(self._values)
+
+    @cached_property
+    def _values(self) -> dict[str, NDArray[Any]]:
         out: dict[str, NDArray[Any]] = {}
         columns = list(zip(*self.entries, strict=True))
         start = 0
