@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import os
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.explain.summary import infeasible_text
 from privspec.families.document import WITHDRAWN, sealed
-from privspec.families.family import Settings
+from privspec.families.family import Settings, compiler_of
 from privspec.manual import template_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve
 from privspec.plan import Plan
@@ -730,3 +733,111 @@ def test_weights_that_cannot_be_computed_with_are_told(weight: str, measure: str
     with pytest.raises(PrivspecError) as caught:
         solve(Request(Source("spec.priv", text)))
     assert [one.code for one in caught.value.diagnostics] == ["PS0513"]
+
+
+# --- check and solve -----------------------------------------------------------------------------
+
+
+ABOUT_THE_SPEC = ("PS01", "PS02", "PS03")
+"""Codes of how a spec is written, and of its names and their meaning: what has these is not well formed."""
+PEOPLE = """variables:
+  input people in table(age in 0..100, sex in {F, M})^1000
+  output n
+"""
+PARTS = "privacy: O is {line} wrt x, replacing one entry\n"
+LEAST = """variables:
+  input x in [0, 1]^8
+  choose amount in {range}
+  output O
+loss: amount
+accuracy: E[ (O - sum(x))^2 ] <= 0.001
+"""
+VOTERS = "parties: voter in 1..6\nvariables:\n  input a[voter] in {0, 1}^4\n  output O\n"
+RULE = "privacy: n is 1-DP wrt people, adding or removing one record\n"
+
+
+def errors(ask: Callable[[], object]) -> dict[str, str]:
+    """The errors that a question ends in, by their codes; none where it has an answer."""
+    try:
+        ask()
+    except PrivspecError as error:
+        return {found.code: found.message for found in error.diagnostics if found.is_error}
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (PEOPLE + "loss: worst[ (n - count(people))^2 / (count(people, sex = F) + 10)^2 ]\n" + RULE, ""),
+        (PEOPLE + "loss: worst[ |n - quantile(people.age, 7)| ]\n" + RULE, "PS0206"),
+        (PEOPLE + "background: people.age ~ geometric(-1)\nloss: E[ |n - median(people.age)| ]\n" + RULE, "PS0406"),
+        (PEOPLE + "background: people.age ~ normal(40, 0)\nloss: E[ |n - median(people.age)| ]\n" + RULE, "PS0406"),
+        (PEOPLE + "loss: E[ (n - count(people))^2 ]\n" + RULE.replace("people,", "people.age,"), "PS0302"),
+        (VOTERS + "loss: E[ ||O - histogram(a)||^2 ]\nprivacy: O is 1-DP wrt a, replacing one voter\n", "PS0208"),
+        (LEAST.format(range="[0, 0]") + PARTS.format(line="amount-DP"), "PS0304"),
+        (LEAST.format(range="[1, 1]") + PARTS.format(line="(1, amount)-DP"), "PS0305"),
+        (LEAST.format(range="[0, 1/2]") + PARTS.format(line="(0, amount)-DP"), "PS0304"),
+        (LEAST.format(range="[0, 1]") + PARTS.format(line="(1, amount)-DP"), ""),
+        (LEAST.format(range="[0, 3)") + PARTS.format(line="(1, 2 * amount)-DP"), ""),
+        (
+            "variables:\n  input x in {0, 1, 2}\n  output z in {1, 2}\nbackground:\n  x ~ uniform\n"
+            "  E[1 / z | x] = 0.2 / x + 0.8\nloss: E[ (z - x)^2 ]\nprivacy: z is 1-LDP wrt x\n",
+            "",
+        ),
+        (
+            "variables:\n  input x in 0..3\n  output z in 0..3\nloss: worst[ mismatch(z, worst[ x ]) ]\n"
+            "privacy: z is 1-LDP wrt x\n",
+            "",
+        ),
+    ],
+)
+def test_check_finds_what_is_wrong_with_a_spec(text: str, code: str) -> None:
+    problem = Problem(text)
+    assert set(errors(problem.check)) == ({code} if code else set())
+    found = set(errors(problem.solve))
+    assert code in found if code else not any(one.startswith(ABOUT_THE_SPEC) for one in found)
+
+
+def texts() -> list[Path]:
+    """Templates, questions, and the specs of a folder that the environment names."""
+    here = Path(__file__).parent
+    folders = [here / "questions", here.parent / "specs", *map(Path, filter(None, [os.environ.get("PRIVSPEC_SPECS")]))]
+    return sorted(path for folder in folders for path in folder.glob("*.priv"))
+
+
+WORDS = re.compile(r"[A-Za-z_]\w*")
+AROUND = ("sum({})", "mean({})", "{}[1]", "{}[9]", "{}'", "-{}", "||{}||", "{}^2", "2 * {}", "count({})")
+AROUND += ("histogram({})", "median({})", "worst[ {} ]", "E[ {} ]")
+
+
+def changed(text: str, random: Random) -> str:
+    """A spec as somebody mistypes it: another name or number in a place, a line left out, a word inside of a call."""
+    numbers = list(re.finditer(r"\d+(?:\.\d+)?", text))
+    words, lines = list(WORDS.finditer(text)), text.splitlines()
+    kind = random.randrange(4)
+    if kind == 0:
+        del lines[random.randrange(len(lines))]
+        return "\n".join(lines)
+    place = random.choice(numbers if kind == 1 and numbers else words)
+    others = {1: ["0", "1", "3", "100", "0.5", "-1"], 2: [one.group() for one in words], 3: AROUND}[kind]
+    return text[: place.start()] + random.choice(others).format(place.group()) + text[place.end() :]
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
+def test_what_check_accepts_is_read_by_solve(count: int) -> None:
+    """Its reading may say that it cannot compute a spec, and not that a name or a number of it is wrong."""
+    random, read = Random(count), 0
+    for _ in range(count):
+        path = random.choice(texts())
+        text = changed(path.read_text("utf-8"), random)
+        request = Request(Source(path.name, text), base=path.parent)
+        try:
+            model = check(request)
+        except PrivspecError:
+            continue
+        read += 1
+        found = errors(lambda: compiler_of(model).lower(model))  # noqa: B023 - asked here
+        left_open = {node.name for node in model.constants if node.definition is None}
+        found = {one: said for one, said in found.items() if said.split()[0] not in left_open}
+        assert not any(one.startswith(ABOUT_THE_SPEC) for one in found), (path.name, text, found)
+    assert read > count / 8

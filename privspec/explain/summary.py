@@ -76,6 +76,8 @@ def _none_of(among: str) -> str:
 
 _NONE = {
     "all unbiased mechanisms": "no unbiased mechanism",
+    "all mechanisms that see ": "no mechanism that sees ",
+    "all mechanisms that show ": "no mechanism that shows ",
     "all mechanisms": "no mechanism",
     "every ": "no ",
     "all ": "none of all ",

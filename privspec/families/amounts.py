@@ -21,7 +21,7 @@ from privspec.kernel.allowed import exceeds
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.values import show
-from privspec.problem.priced import Parsed, inner_family, parsed, reference
+from privspec.problem.priced import Parsed, factors_of_delta, inner_family, parsed, reference
 from privspec.solvers.programs import Array
 
 COARSE = 8
@@ -30,6 +30,8 @@ WIDE, NARROW, FAR = log(4), 1e-5, 24
 """Steps of the logarithm of an amount: when its neighbourhood is looked for, and at the end; the most of them."""
 DIGITS = 15
 """Decimal digits of an amount that is rounded down."""
+NEARLY_ONE = Fraction(999_999, 1_000_000)
+"""The largest delta that is tried."""
 SHARE_BITS = 40
 """Weights of a worst case are whole multiples of 2^-40 that sum to one."""
 
@@ -85,9 +87,14 @@ class Search:
     """The largest amount that is tried where the range has no end."""
 
     @property
+    def most(self) -> Fraction:
+        """The largest amount that is tried: a delta is below 1."""
+        return min((self.farthest, *(NEARLY_ONE / factor for factor in factors_of_delta(self.model))))
+
+    @property
     def end(self) -> Fraction:
         """The end of the range, or the largest amount that is tried."""
-        return self.farthest if self.found.high is None else min(self.found.high, self.farthest)
+        return self.most if self.found.high is None else min(self.found.high, self.most)
 
     def weighed(self, low: Fraction, errors: Callable[[Fraction], float | None], narrow: float = NARROW) -> Fraction:
         """The amount, from one on, that costs least together with the errors at it (None: there are none known)."""
@@ -100,8 +107,8 @@ class Search:
 
     def check_end(self) -> None:
         """Raises: SolveError PS0612 where the range goes on beyond the largest amount that is tried."""
-        if self.found.high is None or self.found.high > self.farthest:
-            raise beyond(self.model, self.found.node, self.farthest)
+        if self.found.high is None or self.found.high > self.most:
+            raise beyond(self.model, self.found.node, self.most)
 
     def out_of_range(self, found: Infeasible, value: Fraction, needed: float | None) -> Infeasible:
         """Lines that conflict at the end of the range, and how far it would have to go, where that is known."""

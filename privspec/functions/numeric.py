@@ -413,12 +413,12 @@ def _by_group(found: _Selected) -> Bound:
 
 def _values_of_entries(argument: Argument) -> NDArray[Any] | None:
     """The values that every entry of a sequence may have, in order; None for what is no such sequence."""
+    if len(argument.type.shape) != 1:  # of vectors, one for each party, say
+        return None
     match argument.domain:
         case domains.Power(base=base, exponents=(_,)) if base.size is not None and base.size <= HISTOGRAM_LIMIT:
             return None if base.shape else np.array(list(base.elements()), dtype=object)
-        case domains.FiniteSet() | domains.IntegerRange() | domains.Grid() as each if (
-            len(argument.type.shape) == 1 and each.size is not None
-        ):
+        case domains.FiniteSet() | domains.IntegerRange() | domains.Grid() as each if each.size is not None:
             # a value of each party: its own domain
             return np.array(list(each.elements()), dtype=object) if each.size <= HISTOGRAM_OF_PARTIES else None
     return None

@@ -70,6 +70,7 @@ def column_of(arguments: Arguments, name: str) -> Domain:
 def of_column(arguments: Arguments, name: str) -> Bound:
     """A value of a column of secret records, or one for each group: its type, and nothing to compute it by."""
     domain, groups = column_of(arguments, name), selected(arguments, name, ())
+    sought(name, arguments)
     if column_name(arguments) in {groups.table.names[i] for i in groups.by}:
         raise FunctionError(f"{name} of {column_name(arguments)} by itself: every group has one value", "by")
     shape = (groups.size,) if groups.by else ()

@@ -65,13 +65,15 @@ class Counted:
 
 
 def counted(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> Counted:
-    """How a part counts in its line of that number, of which it spends mu, or epsilon and maybe a delta."""
+    """How a part counts in its line of that number, of which it spends mu, rho, or epsilon and maybe a delta."""
     rules = LAWS.get(str(dict(case.block.entries())["form"].value))
     found = None if rules is None or "delta" in figures else rules(case, executed, number, figures)
     if found is not None:
         return found
     if "mu" in figures:
         return Counted(own=False, mu_squared=(figures["mu"] ** 2, NONE))
+    if "rho" in figures:
+        return Counted(own=False)  # of no known law; parts of a rho are only ever added up
     with ctx.workprec(BITS):
         chances = [
             ceil(end((1 / (1 + ball(q).exp())).upper()) * CHANCES) for q in (-figures["epsilon"], figures["epsilon"])
@@ -98,8 +100,9 @@ def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Frac
     columns = executed.strategy.transpose().tolist()
     units = [unit for one in block.differences[number] for unit, _ in pieces(one, block.places)[0]]
     square = max((_moved(columns, unit) for unit in units), default=NONE) / noise.scales[0] ** 2
-    if "mu" in figures:
-        return Counted(own=True, mu_squared=(figures["mu"] ** 2, square)) if noise.gaussian else None
+    if "epsilon" not in figures:
+        most = figures["mu"] ** 2 if "mu" in figures else 2 * figures["rho"]
+        return Counted(own=True, mu_squared=(most, square)) if noise.gaussian else None
     if noise.gaussian:
         return None
     step = executed.grid / noise.scales[0]  # by one such an answer between points of the lattice may move less

@@ -38,6 +38,7 @@ PLAIN_UNITS = ("entry", "record", "party", "person", "everything")
 Of a person parts keep so many records by chance; whichever these are, the others' records are as they were.
 """
 SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
+ZCDP = "rho-zCDP"
 SPENT_IN = {"epsilon": "epsilon-DP", "mu": "mu-GDP"}
 """Measures in which parts spend."""
 Spent = tuple[str, dict[str, Fraction]]
@@ -289,6 +290,7 @@ def composed(
         found.append((counted(own, executed, line, measure.figures({})), part.times))
         spent += [(measure.name, measure.figures({}))] * part.times
         held += [data.name for data in own.frame.data if data.name in asked.wrt]
+    _composing(asked.measure.name, spent)
     pure = [one["epsilon"] for _, one in spent if "epsilon" in one]
     if len(pure) > PURE_PARTS:
         raise Refused(f"more than {PURE_PARTS} parts share a line")
@@ -343,7 +345,6 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
         holds = all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(amounts)
         holds = holds and all(reached[key] <= value for key, value in amounts.items())
         holds = holds and all(one.measure.distance is None and not one.measure.each for _, one, _ in sharing)
-        _composing(asked.measure.name, spent)
         together = composed(asked, number, parts, reached)
         within = (
             together.delta <= reached["delta"]
@@ -365,7 +366,8 @@ def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent
 
 
 def _composing(measure: str, shares: list[Spent]) -> None:
-    if any(name not in SHARES for name, _ in shares) or measure not in (*SHARES, "rho-zCDP"):
+    known = (*SHARES, ZCDP) if measure == ZCDP else SHARES  # a rho bounds no epsilon, delta or mu
+    if any(name not in known for name, _ in shares) or measure not in (*SHARES, ZCDP):
         raise Refused("a line, or a share of it, is in a measure that does not compose: it is not shared by parts")
 
 

@@ -8,6 +8,7 @@ proportion to the number of first choices (Torra 2019, Method 1), with dummy vot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
@@ -88,8 +89,9 @@ def _named(ballot: Ballot, alternatives: tuple[Symbol, ...]) -> tuple[Symbol, ..
 def scores(points: Points, ballots: Iterable[Ballot]) -> Law:
     """The total points of each alternative."""
     total = [Fraction(0)] * len(points.alternatives)
-    for ballot in ballots:
-        total = [a + b for a, b in zip(total, points.of(ballot), strict=True)]
+    alike = Counter(one if isinstance(one, str | Fraction) else tuple(one) for one in ballots)
+    for ballot, times in alike.items():
+        total = [a + times * b for a, b in zip(total, points.of(ballot), strict=True)]
     return tuple(total)
 
 

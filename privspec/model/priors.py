@@ -114,6 +114,17 @@ def law_of(model: DataModel, values: Sequence[Value], environment: Environment) 
     return short(tuple(weight / total for weight in weights), model.span)
 
 
+def fits(model: DataModel, environment: Environment) -> None:
+    """Whether a law takes the numbers that it is given, whatever its values are.
+
+    Raises: Failure PS0406, and PS0261 for a constant without a value.
+    """
+    rule = RULES.get(model.distribution)
+    if rule is None or model.distribution in OF_VALUES:
+        return
+    rule((), [evaluate(a, environment) for a in model.arguments if not isinstance(a, syntax.NO_EXPRESSION)], model.span)
+
+
 def short(law: Law, span: Span) -> Law:
     """A law whose probabilities can be written down.
 
@@ -220,7 +231,7 @@ def _geometric(values: Sequence[Value], arguments: Sequence[Value], span: Span) 
     numbers = [_number(v, span) for v in values]
     if any(number.denominator != 1 for number in numbers):
         raise Failure("PS0406", span, "geometric is a law of whole numbers")
-    _limited(max(map(abs, numbers)), span)
+    _limited(max(map(abs, numbers), default=Fraction(0)), span)
     return [(1 - p) ** int(number) for number in numbers]
 
 
@@ -257,7 +268,7 @@ def _poisson(values: Sequence[Value], arguments: Sequence[Value], span: Span) ->
     (given,) = _some(arguments, 1, span)
     mean = _positive(given, "a mean", span)
     numbers = [_number(value, span) for value in values]
-    _limited(max(map(abs, numbers)), span)
+    _limited(max(map(abs, numbers), default=Fraction(0)), span)
     return poisson(mean, [int(n) if n >= 0 and n.denominator == 1 else None for n in numbers])
 
 
@@ -343,6 +354,8 @@ RULES: Mapping[str, Callable[[Sequence[Value], Sequence[Value], Span], list[Frac
     "lognormal": _lognormal,
 }
 """Weights of listed values, by distribution."""
+OF_VALUES = ("uniform", "categorical", "empirical")
+"""Distributions whose numbers are about the values themselves."""
 
 
 # --- arguments ------------------------------------------------------------------------------------

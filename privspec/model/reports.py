@@ -77,6 +77,8 @@ class Report:
 
     source: Source
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    known: set[Diagnostic] = field(default_factory=set)
+    """What was told: nothing is told twice."""
     held: list[Failure] = field(default_factory=list)
     """What most likely follows from something else that is wrong: told where nothing else is."""
 
@@ -95,7 +97,8 @@ class Report:
         """Add one; `others` are further places concerned, with a word under each."""
         labels = (Label(span, label), *(Label(place, text, primary=False) for place, text in others))
         found = Diagnostic(code, message, labels, notes, help, severity, self.source)
-        if found not in self.diagnostics:
+        if found not in self.known:
+            self.known.add(found)
             self.diagnostics.append(found)
 
     warn = partialmethod(error, severity="warning")

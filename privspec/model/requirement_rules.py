@@ -6,8 +6,9 @@ a large epsilon, a delta that leaves room for publishing a person.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
@@ -174,7 +175,10 @@ class RequirementReader:
             return None  # a part that could not be read, which is told, may have brought it
         declared = self.scope.get(ref.name)
         hint = suggestion(full, known) or (f"the {kind}s are {listing(known)}" if known else None)
-        if ref.attribute is not None and declared is None:
+        if ref.attribute is not None and declared is not None and declared.what == kind:
+            message = f"a line is about all of {ref.name}, not about {full} alone"
+            self.report.error(code, ref.span, message, others=declared.here, help=f"write {ref.name}")
+        elif ref.attribute is not None and declared is None:
             self.report.error(code, ref.span, f"there is no {kind} {full}", help=hint)
         elif declared is None:
             self.report.error(code, ref.span, f"nothing is called {ref.name}", help=hint)
@@ -223,10 +227,37 @@ class RequirementReader:
         if any(name in chosen for item in items for name in names_used(item)):
             for item in items:
                 self.report.told(lambda item=item: self._check_public(item, item.span, "choose", "constant", "party"))  # type: ignore[misc]
+            for item, check in zip(items, rule.checks, strict=False):
+                self.report.told(partial(self._some_allowed, item, check))
             return Chosen(rule.kind, items, f"{self.report.source.slice(line.amount.span)}-{line.measure}")
         found = [self.report.told(lambda item=item: self._figures(item)) for item in items]  # type: ignore[misc]
         known = [one for one in found if one is not None]
         return self._assembled(rule, items, known, metric) if len(known) == len(found) else None
+
+    def _some_allowed(self, item: syntax.Expr, check: Callable[[Fraction, Span], None]) -> None:
+        """Whether an amount is allowed; one that is chosen, or a multiple of it, at some number of its range.
+
+        Raises: Failure, of the lowest number, where neither that nor one inside of the range nor the last one is.
+        """
+        names = [name for name in names_used(item) if name in self.scope.of("choose")]
+        if not names and isinstance(value := self._value(item), Fraction):
+            check(value, item.span)
+        domain = self.domains.get(names[0]) if len(names) == 1 else None
+        low, high = (None, None) if domain is None else domain.bounds
+        if low is None:
+            return
+        ends = (low, low + 1 if high is None else low + min((high - low) / 2, Fraction(1, 2)), high)
+        refused: list[Failure] = []
+        for number in (end for end in ends if end is not None):
+            try:
+                values = {**self.environment.values, names[0]: Fraction(number)}
+                value = evaluate(item, replace(self.environment, values=values))
+                if isinstance(value, Fraction):
+                    check(value, item.span)
+                return
+            except Failure as failure:
+                refused.append(failure)
+        raise refused[0]
 
     def _figures(self, item: syntax.Expr) -> Figures | None:
         """The figures of one amount; None where the value of a name failed, which has been told.

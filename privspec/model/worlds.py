@@ -27,13 +27,13 @@ from privspec.core.rounding import root
 from privspec.language import syntax
 from privspec.language.walk import reached
 from privspec.model.distances import distances, takes_distance
-from privspec.model.domains import Power
+from privspec.model.domains import Power, Table
 from privspec.model.evaluate import Environment
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
 from privspec.model.pointwise import Pointwise
-from privspec.model.priors import Law, joint_law, law_of, short
+from privspec.model.priors import Law, fits, joint_law, law_of, short
 from privspec.model.reports import Failure
 from privspec.model.requirements import DataModel, Requirement
 from privspec.model.spaces import Counted, Listed, Space, as_value, finite, key, label, looked_at, space_of, values_of
@@ -363,19 +363,37 @@ def _one_persons_law(model: Model, data: DataModel, node: GraphNode) -> None:
     law_of(data, tuple(as_value(e) for e in domain.elements()), environment(model))
 
 
+def _law_of_column(model: Model, data: DataModel) -> None:
+    """The law of a column of a table, if its values can be listed.
+
+    Raises: as `priors.law_of`.
+    """
+    table, _, column = data.subject.partition(".")
+    held = model.nodes[table].domain if table in model.nodes else None
+    domain = dict(held.attributes).get(column) if isinstance(held, Table) else None
+    if domain is not None and 0 < (domain.size or 0) <= LAWS_CHECKED:
+        law_of(data, tuple(domain.elements()), environment(model))
+
+
 LAWS_CHECKED = 2**12
 """Laws of up to so many values are computed when a spec is checked."""
 
 
 def wrong_laws(model: Model) -> Iterator[Failure]:
-    """What is wrong with the data models of the inputs of a finite spec; that a law is not exact is left to solve."""
-    if not finite(model):
-        return
+    """What is wrong with data models: their numbers, and the laws of columns and of the inputs of a finite spec.
+
+    That a law is not exact is left to solve.
+    """
+    listed = finite(model)
     for data in model.models:
-        nodes = [model.nodes[name] for name in data.subjects]
-        if any(node.kind is not syntax.VariableKind.INPUT for node in nodes):
-            continue
+        nodes = [model.nodes[name] for name in data.subjects if name in model.nodes]
         try:
+            fits(data, environment(model))
+            if nodes and (not listed or any(node.kind is not syntax.VariableKind.INPUT for node in nodes)):
+                continue
+            if not nodes:
+                _law_of_column(model, data)
+                continue
             if len(nodes) == 1 and nodes[0].index is not None:
                 _one_persons_law(model, data, nodes[0])
                 continue

@@ -589,8 +589,9 @@ class Interpreter:
             case syntax.Binary(op="*"):
                 return self._weighted(expr.left, expr.right, expr, local)
             case syntax.Binary(op="/"):
-                divisor = self._weight(expr.right, local)
-                return self._squares(expr.left, local).scaled(1.0 / divisor)
+                if not self._fixed(expr.right, local):
+                    raise self._not_linear(expr.right.span, "a loss is divided by public numbers only")
+                return self._squares(expr.left, local).scaled(1.0 / self._weight(expr.right, local))
             case syntax.Binary(op="^", right=exponent) if self._is_two(exponent, local):
                 return self._square_of(expr.left, local)
             case syntax.Absolute(operand=operand):
@@ -628,11 +629,14 @@ class Interpreter:
                 )
 
     def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr, local: dict[str, Binding]) -> Squares:
-        if all(self._public(n) or n in local for n in names_used(left)):
+        if self._fixed(left, local):
             return self._squares(right, local).scaled(self._weight(left, local))
-        if all(self._public(n) or n in local for n in names_used(right)):
+        if self._fixed(right, local):
             return self._squares(left, local).scaled(self._weight(right, local))
         raise self._not_linear(expr.span, "a product of two losses is not a sum of squares")
+
+    def _fixed(self, expr: syntax.Expr, local: dict[str, Binding]) -> bool:
+        return all(self._public(name) or name in local for name in names_used(expr))
 
     def _weight(self, expr: syntax.Expr, local: dict[str, Binding]) -> float:
         value = evaluate(expr, self._environment(local))

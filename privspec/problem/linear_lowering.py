@@ -139,7 +139,10 @@ def lowered(model: Model) -> Lowered:
 
     Raises: SpecError PS05xx with every construct that cannot be computed yet, PS02xx for a value that has none.
     """
-    alike = scalars_of(model)
+    try:
+        alike = scalars_of(model)
+    except Failure as failure:
+        raise_failure(model, failure)
     if alike is not None:
         found = lowered(alike.model)
         # a weight is that of the mean of a vector's squares
@@ -160,7 +163,11 @@ def lowered(model: Model) -> Lowered:
 
 
 def raise_failure(model: Model, failure: Failure) -> NoReturn:
-    """Raises: SpecError, where a value of the spec could not be computed."""
+    """Raises: SpecError, where a value of the spec could not be computed: PS0501 for one that is not public."""
+    node = model.nodes.get(model.source.slice(failure.span))
+    if failure.code == "PS0262" or (failure.code == "PS0261" and node is not None and node not in model.constants):
+        text = f"solve takes a public number here: {failure.message}"
+        raise SpecError.at(model.source, failure.span, "PS0501", text, help=failure.help) from failure
     label = Label(failure.span, failure.label)
     raise SpecError(
         Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)

@@ -102,6 +102,8 @@ def reference(model: Model) -> Fraction:
     """A value of the range at which the block is read."""
     found = parsed(model)
     middle = max(found.low * 2, Fraction(1)) if found.high is None else (found.low + found.high) / 2
+    below = (1 / factor for factor in factors_of_delta(model))
+    middle = min((middle, *((found.low + end) / 2 for end in below if found.low < end)))
     return Fraction(1) if found.low < 1 < middle else middle
 
 
@@ -130,6 +132,19 @@ def lines_at(model: Model, value: Fraction) -> tuple[Requirement, ...]:
         measure: Measure = replace(known.measure, **picked)  # type: ignore[type-var]
         found.append(replace(known, measure=measure))
     return tuple(found)
+
+
+def factors_of_delta(model: Model) -> list[Fraction]:
+    """How many times the number each delta is that grows with it."""
+    name = parsed(model).node.name
+    amounts = (
+        factor_of(amount, name, model)
+        for line in model.requirements
+        if isinstance(line.measure, Chosen)
+        for word, amount in zip(line.measure.figures, line.measure.amounts_as_written, strict=False)
+        if word == "delta"
+    )
+    return [found[0] for found in amounts if found is not None]
 
 
 def _picked(model: Model) -> list[GraphNode]:

@@ -313,9 +313,8 @@ def _output(model: Model, pool: GraphNode) -> GraphNode:
     if len(model.outputs) != 1 or len(free) != 1:
         raise Failure("PS0501", model.spec.span, "solve releases one output of such functions")
     if free[0].type.shape != pool.type.shape:
-        raise Failure(
-            "PS0207", free[0].span, f"{free[0].name} has a different shape from {pool.name}, which it releases"
-        )
+        text = f"solve releases {free[0].name} for {pool.name}, which has another shape"
+        raise Failure("PS0501", free[0].span, text, help=f"compare it with {pool.name} in the loss")
     return free[0]
 
 

@@ -160,18 +160,21 @@ def share_range(model: Model, number: int) -> ChosenShare:
 def chosen_shares(model: Model) -> Mapping[int, str]:
     """Lines that ask for a number that solving picks, of a part that shares another line; by the line's number.
 
-    None where a choice is of another kind: where it stands in the loss, it is not found by splitting a line.
+    A part that is drawn several times shares one with itself. None where a choice is of another kind: where it stands
+    in the loss, it is not found by splitting a line.
     """
     places = (model.spec.loss, *model.spec.accuracy, *model.spec.fairness, *model.spec.background)
     elsewhere = {name for place in places if place is not None for name in _used(place)}
     found: dict[int, str] = {}
     fixed = [set(line.outputs) for line in model.requirements if not isinstance(line.measure, Chosen)]
+    often = [_outputs_of(model, part) for part in model.components if part.times > 1]
     for number, line in enumerate(model.requirements):
         if isinstance(line.measure, Chosen):
             names = {name for amount in line.measure.amounts_as_written for name in names_used(amount)}
             picked = [node.name for node in model.choices if node.name in names]
             own = set(line.outputs)
-            if len(picked) != 1 or picked[0] in elsewhere or not any(own < some for some in fixed):
+            shared = any(own < some or (own == some and own in often) for some in fixed)
+            if len(picked) != 1 or picked[0] in elsewhere or not shared:
                 return {}
             found[number] = picked[0]
     return found if sorted(found.values()) == sorted(node.name for node in model.choices) else {}
@@ -293,6 +296,7 @@ def _part(model: Model, outputs: set[str], shares: Mapping[int, syntax.Requireme
             if isinstance(named, syntax.Refs) and not named.items:  # its messages are seen all the same
                 named = replace(named, items=tuple(syntax.Ref(name, span=named.span) for name in sorted(outputs)))
             privacy.append(replace(asked, subjects=named, wrt=_some(written.wrt, kept)))
+    kept |= {name for line in privacy for name in names_used(line.amount)}  # a choice that no share of a line is
     sub = replace(
         spec,
         variables=tuple(v for v in spec.variables if v.target.name in kept),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel.core.tables import Compared
@@ -59,7 +60,14 @@ def lower(model: Model, *, priced: bool = True) -> Lowered:
     try:
         return _lower_once(model) if priced else _lower(model, priced=False)
     except Failure as failure:
-        raise failure.of_spec(model.source) from failure
+        if failure.code not in ("PS0260", "PS0262"):
+            raise failure.of_spec(model.source) from failure
+        # names and shapes are right: some of the values have no result, or none has one
+        text = f"solve cannot compute this for all data and results: {failure.message}"
+        raise SpecError.at(model.source, failure.span, "PS0501", text, help=_FINITE) from failure
+
+
+_FINITE = "leave out the values for which it has no result, or write what has one, such as 1 / (x + 1)"
 
 
 @once

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from scipy.optimize import minimize
 
-from privspec.api import load
+from privspec.api import Problem, load
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.families.systems import bracket
 from privspec.kernel import judge
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
@@ -401,13 +402,87 @@ def test_runs_beside_pure_noise_are_composed_as_copies(tmp_path: Path) -> None:
     assert plan.loss.value < 83.83  # what it takes with pure noise for P, whose share is what four runs leave of 1
 
 
+def staircase(epsilon: float) -> float:
+    """The variance of the best one for one number of [0, 1]."""
+    r = exp(-epsilon)
+    return ((r * (1 + r) / 2) ** (2 / 3) + r) / (1 - r) ** 2
+
+
 def test_one_part_by_itself_may_be_run_several_times(tmp_path: Path) -> None:
     (tmp_path / "one.priv").write_text(ONE.format(amount="epsilon", measure="DP", value=2), "utf-8")
     text = 'components: year = spec("one.priv", times = 5)\nloss: year.loss\nprivacy: year.O is 1-DP wrt v\n'
     (tmp_path / "runs.priv").write_text(text, "utf-8")
     plan = load(tmp_path / "runs.priv").solve()
-    r = exp(-0.2)  # the best staircase, less than the 50 of Laplace noise
-    assert plan.loss.value == pytest.approx(((r * (1 + r) / 2) ** (2 / 3) + r) / (1 - r) ** 2, rel=3e-4)
+    assert plan.loss.value == pytest.approx(staircase(0.2), rel=3e-4)  # less than the 50 of Laplace noise
+
+
+@pytest.mark.parametrize(
+    ("part", "line", "value"),
+    [
+        (PURE, "year.O is 1-DP wrt x", staircase(0.2)),
+        (GAUSSIAN, "year.O is 0.5-zCDP wrt x", 5),
+        (("mu", "GDP"), "year.O is 1-GDP wrt x", 5),
+    ],
+)
+def test_runs_of_one_part_share_a_line_by_a_number_that_is_chosen(
+    tmp_path: Path, part: tuple[str, str], line: str, value: float
+) -> None:
+    """The amount of the part's own line is that of all of its five runs."""
+    amount, measure = part
+    (tmp_path / "one.priv").write_text(ONE.format(amount=amount, measure=measure, value=10), "utf-8")
+    text = f"""components: year = spec("one.priv", v = x, {amount} = e, times = 5)
+variables:
+  input x in [0, 1]
+  choose e in [0, inf)
+loss: year.loss
+privacy: {line}
+"""
+    plan = Problem(text, base=tmp_path).solve()
+    assert plan.loss.value == pytest.approx(value, rel=3e-4)
+    chosen = float(Fraction(plan.document["mechanism"]["choices"]["e"]))
+    assert chosen == pytest.approx(0.5 if part is GAUSSIAN else 1, rel=1e-4)
+    assert verify(plan.to_json()).ok
+
+
+def test_runs_of_parts_whose_own_lines_are_of_rho(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under one line of (epsilon, delta): what the runs of a part spend of their own line adds up."""
+    monkeypatch.setattr(bracket, "BOXES", 64)
+    (tmp_path / "one.priv").write_text(ONE.format(amount="rho", measure="zCDP", value=10), "utf-8")
+    text = """components:
+  often = spec("one.priv", v = x, rho = r, times = 4)
+  single = spec("one.priv", v = x, rho = s)
+variables:
+  input x in [0, 1]
+  choose r in [0, inf)
+  choose s in [0, inf)
+loss: often.loss + single.loss
+privacy: (often.O, single.O) is (1, 1e-6)-DP wrt x
+"""
+    plan = Problem(text, base=tmp_path).solve()
+    mechanism = plan.document["mechanism"]
+    each = Fraction(mechanism["components"]["often"]["shares"][1]["amounts"][0][1])
+    assert Fraction(mechanism["choices"]["r"]) == 4 * each
+    assert verify(plan.to_json()).ok
+    forged = json.loads(plan.to_json())
+    forged["mechanism"]["choices"]["r"] = str(3 * each)
+    assert not judge(Item(resign(forged), "plan")).ok
+
+
+def test_a_chosen_amount_beside_outputs_of_other_kinds_is_refused_by_its_name() -> None:
+    """What `check` takes has no unknown names: the choice is what cannot be computed."""
+    text = """variables:
+  input people in table(age in 0..100)
+  choose epsilon in [0, 10]
+  output A
+  output M = median(people.age)
+accuracy: E[ (A - count(people))^2 ] <= 4
+loss: epsilon
+privacy: (A, M) is epsilon-DP wrt people, adding or removing one record
+"""
+    with pytest.raises(SpecError) as caught:
+        Problem(text).solve()
+    assert {found.code for found in caught.value.diagnostics} == {"PS0501"}
+    assert "a value for epsilon" in str(caught.value)
 
 
 def test_what_is_computed_from_several_runs_is_refused(tmp_path: Path) -> None:

@@ -348,6 +348,7 @@ def test_the_mu_of_a_pure_law_touches_its_curve(epsilon: str) -> None:
 
 
 PURE_HALF, GAUSS_HALF = ("epsilon-DP", {"epsilon": Fraction(1, 2)}), ("mu-GDP", {"mu": Fraction(1, 2)})
+RHO_QUARTER = ("rho-zCDP", {"rho": Fraction(1, 4)})
 PAIR = ("(epsilon, delta)-DP", {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**6)})
 
 
@@ -364,6 +365,10 @@ PAIR = ("(epsilon, delta)-DP", {"epsilon": Fraction(1, 2), "delta": Fraction(1, 
         ("mu-GDP", {"mu": Fraction(9)}, [PURE_HALF, PAIR], False),
         ("mu-GDP", {"mu": Fraction(81, 100)}, [PURE_HALF, GAUSS_HALF], True),
         ("mu-GDP", {"mu": Fraction(7, 10)}, [PURE_HALF, GAUSS_HALF], False),
+        ("rho-zCDP", {"rho": Fraction(1, 2)}, [RHO_QUARTER, RHO_QUARTER], True),
+        ("rho-zCDP", {"rho": Fraction(49, 100)}, [RHO_QUARTER, RHO_QUARTER], False),
+        ("rho-zCDP", {"rho": Fraction(1, 2)}, [RHO_QUARTER, PURE_HALF, GAUSS_HALF], True),
+        ("rho-zCDP", {"rho": Fraction(49, 100)}, [RHO_QUARTER, PURE_HALF, GAUSS_HALF], False),
         ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(2, 10**6)}, [PAIR, PAIR], True),
         ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, [PAIR, PAIR], False),
     ],
@@ -377,8 +382,14 @@ def test_too_many_parts_and_unknown_measures_are_refused() -> None:
         composed_proves("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(0)}, [PURE_HALF] * 13)
     with pytest.raises(Refused):
         composed_proves("epsilon-metric-DP", {"epsilon": Fraction(1)}, [PURE_HALF])
-    with pytest.raises(Refused):
-        composed_proves("epsilon-DP", {"epsilon": Fraction(1)}, [("rho-zCDP", {"rho": Fraction(1)})])
+    for measure, asked in (
+        ("epsilon-DP", {"epsilon": Fraction(99)}),
+        ("mu-GDP", {"mu": Fraction(99)}),
+        ("(epsilon, delta)-DP", {"epsilon": Fraction(99), "delta": Fraction(9, 10)}),
+    ):
+        with pytest.raises(Refused):
+            composed_proves(measure, asked, [RHO_QUARTER])
+        assert not proves(measure, asked, RHO_QUARTER[1])
 
 
 # --- what surely does not hold: the other end of the same figures ----------------------------------------

@@ -197,9 +197,13 @@ def _least(search: Search) -> PricedDecision | Infeasible:
         if not short_of < following < enough:
             following = enough if following >= enough > value else search.between(short_of, enough)
         value, before, room = following, tried, 2 * room
-    label = Label(search.found.node.span)
-    text = f"the least {search.found.node.name} was not found within {ROUNDS} tries"
-    raise SolveError(Diagnostic("PS0610", text, (label,), source=search.model.source))
+    name, label = search.found.node.name, Label(search.found.node.span)
+    text = f"the least {name} was not found within {ROUNDS} tries"
+    hint = None
+    if not short_of:
+        text = f"every {name} that was tried, down to {float(enough):.0e}, meets the accuracy lines"
+        hint = f"leave {name} out of the line, or ask for more accuracy"
+    raise SolveError(Diagnostic("PS0610", text, (label,), help=hint, source=search.model.source))
 
 
 def _decided(search: Search, value: Fraction) -> PricedDecision | Infeasible:
@@ -264,7 +268,7 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
         found = pure_conflict(problem, epsilons, [tried.choice.chosen])
     longer = replace(search, found=replace(search.found, high=None))
     needed = longer.at_strength(float(search.strength(tried.value)) * sqrt(tried.ratio))
-    near = float(needed) * (1 + 1e-4) if needed < search.farthest else None
+    near = float(needed) * (1 + 1e-4) if needed < search.most else None
     return search.out_of_range(found, tried.value, near)
 
 

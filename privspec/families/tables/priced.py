@@ -190,11 +190,13 @@ def _out_of_range(search: Search, value: Fraction) -> Infeasible:
 
 def _beyond(search: Search) -> Fraction | None:
     """An amount above the range at which a table meets all lines, near the least one; None where none was found."""
-    short_of, enough = search.end, 2 * search.end
-    while enough < 2 * search.farthest and _meets(search, enough) is None:
-        short_of, enough = enough, 2 * enough
-    if search.found.high is None or enough >= 2 * search.farthest:
+    if search.found.high is None:
         return None
+    short_of, enough = search.end, min(2 * search.end, search.most)
+    while _meets(search, enough) is None:
+        if enough >= search.most:
+            return None
+        short_of, enough = enough, min(2 * enough, search.most)
     while enough - short_of > enough * Fraction(WIDE):
         middle = (short_of + enough) / 2
         short_of, enough = (middle, enough) if _meets(search, middle) is None else (short_of, middle)

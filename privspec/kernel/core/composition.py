@@ -23,19 +23,23 @@ APPROXIMATE = ("epsilon-DP", "(epsilon, delta)-DP", "epsilon-LDP", "(epsilon, de
 def proves(measure: str, asked: dict[str, Fraction], *parts: dict[str, Fraction]) -> bool:
     """Whether independent laws, each of an epsilon (but for a delta) or Gaussian noise of a mu, satisfy a measure.
 
-    rho = epsilon^2 / 2 (Bun & Steinke 2016, proposition 1.4); Rényi: min(epsilon, order epsilon^2 / 2).
+    rho = epsilon^2 / 2 (Bun & Steinke 2016, proposition 1.4); Rényi: min(epsilon, order epsilon^2 / 2). Laws of a rho
+    add up to another one (lemma 1.7 there), and to nothing else here.
     """
     mu_squared = sum((part["mu"] ** 2 for part in parts if "mu" in part), NONE)
-    pure = [part["epsilon"] for part in parts if "mu" not in part]
+    pure = [part["epsilon"] for part in parts if "epsilon" in part]
     delta = sum((part.get("delta", NONE) for part in parts), NONE)
+    rho = sum((part["rho"] for part in parts if "rho" in part), NONE)
     if len(pure) > PURE_PARTS:
         raise Refused(f"more than {PURE_PARTS} parts share a line")
+    if rho and measure != "rho-zCDP":
+        return False
     if measure in APPROXIMATE:
         within = not mu_squared and sum(pure) <= asked["epsilon"]
         over = NONE if within else delta_up(asked["epsilon"], mu_squared, pure)
         return delta + over <= asked.get("delta", 0)
     if measure == "rho-zCDP":
-        return not delta and (mu_squared + sum(q * q for q in pure)) / 2 <= asked["rho"]
+        return not delta and rho + (mu_squared + sum(q * q for q in pure)) / 2 <= asked["rho"]
     if measure == "mu-GDP":
         return not delta and mu_squared + sum(pure_mu_up(q) ** 2 for q in pure) <= asked["mu"] ** 2
     order, renyi = asked.get("order", NONE), sum(min(q, asked.get("order", NONE) * q * q / 2) for q in pure)
