@@ -806,8 +806,10 @@ def texts() -> list[Path]:
 
 
 WORDS = re.compile(r"[A-Za-z_]\w*")
-AROUND = ("sum({})", "mean({})", "{}[1]", "{}[9]", "{}'", "-{}", "||{}||", "{}^2", "2 * {}", "count({})")
-AROUND += ("histogram({})", "median({})", "worst[ {} ]", "E[ {} ]")
+AROUND = (
+    *("sum({})", "mean({})", "{}[1]", "{}[9]", "{}'", "-{}", "||{}||", "{}^2", "2 * {}", "count({})"),
+    *("histogram({})", "median({})", "worst[ {} ]", "E[ {} ]"),
+)
 
 
 def changed(text: str, random: Random) -> str:

@@ -145,7 +145,8 @@ class Conditions:
             case syntax.Binary(op="*"):
                 return self._product(expr)
             case syntax.Binary(op="/") if not self._unknown(expr.right):
-                return self.affine(expr.left).times(np.array([1 / v for v in self._certain(expr.right)], dtype=object))
+                share = syntax.Binary("/", syntax.Number(Fraction(1)), expr.right, span=expr.span)
+                return self.affine(expr.left).times(self._certain(share))
         raise self._nonlinear(expr)
 
     def _product(self, expr: syntax.Binary) -> Affine:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from model_specs import errors, helps
 
-from privspec.core.diagnostics import SpecError
+from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.render import render_all
 
 BASE = """parameters:
@@ -318,3 +318,19 @@ def test_every_code_has_a_long_form():
     from privspec.core.render import entries
 
     assert {code for _, _, code, _ in WRONG} <= set(entries())
+
+
+def test_what_is_told_is_compared_with_no_more_than_what_is_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of warnings are thousands of steps: each was compared with all those before it."""
+    compared, plain = [0], Diagnostic.__eq__
+
+    def counting(one: Diagnostic, other: object) -> bool:
+        compared[0] += 1
+        return plain(one, other)
+
+    monkeypatch.setattr(Diagnostic, "__eq__", counting)
+    many = 2000
+    unused = "".join(f"  p{i} = {i}\n" for i in range(many))
+    model = specs.load("parameters:\n" + unused + BASE.removeprefix("parameters:\n"))
+    assert len(model.warnings) >= many
+    assert compared[0] < many
