@@ -344,7 +344,7 @@ class _Builder:
         """An input of a part has the domain of the input that it is."""
         for part in self.whole.components:
             for name, node in part.domains.items():
-                declared, own = self.domains.get(name), self.report.told(partial(self._own_domain, node))
+                declared, own = self.domains.get(name), self.report.told(partial(read_domain, node, self.environment))
                 if declared is not None and own is not None and own != declared:
                     message = f"{name} of {part.name} is in {own.describe()}, and here in {declared.describe()}"
                     others = ((self.definitions.domains[name].span, "declared here"),)
@@ -375,9 +375,6 @@ class _Builder:
                 "PS0425", part.span, "a part of a part is run once: say times and only_if of the whole part"
             )
         return replace(part, times=count, only_if=output)
-
-    def _own_domain(self, node: syntax.Domain) -> Domain:
-        return read_domain(node, self.environment)
 
     def _constants(self, given: Mapping[str, object]) -> dict[str, Value]:
         """Values of constants, and of the files that any expression names."""

@@ -259,14 +259,12 @@ class _Asked:
             return Between(Fraction(domain.low), Fraction(domain.high))
         if self.every or self.added or not isinstance(domain, IntegerRange):
             return domain
-        cuts = {cut for ends in self.listed for one in ends for cut in (one, one + 1) if _begins(cut, ends)}
+        cuts = {
+            cut for ends in self.listed for one in ends for cut in (one, one + 1) if (cut in ends) != (cut - 1 in ends)
+        }
         inner = sorted(cut for cut in cuts if domain.low < cut <= domain.high)
         apart = not inner or len(inner) >= domain.high - domain.low
         return domain if apart else Cut(domain, tuple((Fraction(cut), False) for cut in inner))
-
-
-def _begins(cut: int, values: set[int]) -> bool:
-    return (cut in values) != (cut - 1 in values)
 
 
 def _listed(value: syntax.Node) -> set[int]:
@@ -291,7 +289,7 @@ def declared_columns(spec: syntax.Spec, table: str) -> tuple[str, ...]:
 def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[str]:
     """The columns that a question is about, every one where it does not say."""
     named = {one.name for one in rest if isinstance(one, syntax.Keyword)} & set(table.names)
-    sets = [one.value if isinstance(one, syntax.Keyword) else one for one in rest if _lists_columns(one)]
+    sets = [one.value if isinstance(one, syntax.Keyword) and one.name == GROUPS else one for one in rest]
     items = [item for one in sets if isinstance(one, syntax.SetOf) for item in one.items]
     words = {item.id if isinstance(item, syntax.Name) else getattr(item, "value", "") for item in items}
     if function == "marginals" and not words <= set(table.names):
@@ -310,10 +308,6 @@ def _columns(function: str, rest: list[syntax.Argument], table: Table) -> set[st
 
 def _groups(one: syntax.Argument) -> bool:
     return isinstance(one, syntax.Keyword) and one.name == GROUPS
-
-
-def _lists_columns(one: syntax.Argument) -> bool:
-    return isinstance(one, syntax.SetOf) or _groups(one)
 
 
 def declared_tables(spec: syntax.Spec, environment: Environment) -> dict[str, Table]:

@@ -123,13 +123,12 @@ class PerAtomLDP(Measure):
     follows_from_pure: ClassVar[bool] = True
     local: ClassVar[bool] = True
 
-    def slack(self, inputs: int) -> Fraction:
-        """What each single output may exceed the ratio by, for so many inputs."""
-        return self.delta / inputs
-
     def largest_delta(self, inputs: int, outputs: int) -> Fraction:
-        """A bound on the delta of sets of outputs: one output at least has no excess."""
-        return min(self.slack(inputs) * (outputs - 1), Fraction(1))
+        """A bound on the delta of sets of outputs.
+
+        Each output may exceed the ratio by delta over the number of inputs; one at least has no excess.
+        """
+        return min(self.delta / inputs * (outputs - 1), Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)

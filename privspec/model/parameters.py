@@ -18,7 +18,7 @@ from privspec.language.walk import names_used, walk
 from privspec.model.domains import Domain
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model, PartySet
-from privspec.model.reports import Failure, Report, nearest, suggestion
+from privspec.model.reports import Failure, Report, suggestion
 from privspec.model.scope import Scope
 from privspec.model.targets import environment
 from privspec.model.values import Value, as_fraction, exact_array, readable, show
@@ -172,7 +172,8 @@ def read_parameters(
                 values[name] = _parameter(declared[name], now, parties)
         except Failure as failure:
             # a name that is undefined, or that failed before, has been reported where it stands
-            if _known_problem(failure, graph[name], values, parties):
+            unknown = any(needed not in values and needed not in parties for needed in graph[name])
+            if failure.code in ("PS0261", "PS0220", "PS0205") and unknown:
                 report.hold(failure, scope.declarations)
             else:
                 report.failure(failure)
@@ -206,43 +207,25 @@ def parameter_words(spec: syntax.Spec, name: str, values: Mapping[str, Value]) -
     return words
 
 
-def _known_problem(
-    failure: Failure, needs: tuple[str, ...], values: Mapping[str, Value], parties: Mapping[str, PartySet]
-) -> bool:
-    return failure.code in ("PS0261", "PS0220", "PS0205") and any(
-        name not in values and name not in parties for name in needs
-    )
-
-
 def _check_overrides(
     overrides: Mapping[str, object], declared: Mapping[str, object], scope: Scope, report: Report
 ) -> None:
     for name in overrides:
         if name in declared:
             continue
-        near = nearest(name, declared)
-        found = scope.get(name)
-        if near:
-            hint = f"did you mean {near}?"
-        elif declared:
-            hint = f"the parameters are {', '.join(declared)}"
-        else:
-            hint = "this spec has no parameters"
+        found, known = scope.get(name), f"the parameters are {', '.join(declared)}"
+        hint = suggestion(name, declared) or (known if declared else "this spec has no parameters")
         what = f"{name} is {found.with_article}, not a parameter" if found else f"there is no parameter {name}"
         report.diagnostics.append(Diagnostic("PS0250", what, help=hint, source=report.source))
 
 
 def _parameter(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Value:
-    return _indexed(node, evaluate(node.value, _with_index(node, environment, parties)), parties)
-
-
-def _with_index(node: syntax.Parameter, environment: Environment, parties: Mapping[str, PartySet]) -> Environment:
-    """An indexed parameter is written for all its people at once: `epsilon[voter] = csv("f")` or one number."""
-    match node.target.indices:
-        case (syntax.Name(id=name, span=span),) if name in parties and name in names_used(node.value):
-            raise Failure("PS0228", span, f"give {node.target.name} as one list or file with a figure for each {name}")
-        case _:
-            return environment
+    """Its value; an indexed one is written for all its people at once: `epsilon[voter] = csv("f")` or one number."""
+    for one in node.target.indices:
+        if isinstance(one, syntax.Name) and one.id in parties and one.id in names_used(node.value):
+            message = f"give {node.target.name} as one list or file with a figure for each {one.id}"
+            raise Failure("PS0228", one.span, message)
+    return _indexed(node, evaluate(node.value, environment), parties)
 
 
 def _indexed(node: syntax.Parameter, value: Value, parties: Mapping[str, PartySet]) -> Value:
@@ -262,13 +245,9 @@ def _indexed(node: syntax.Parameter, value: Value, parties: Mapping[str, PartySe
         return exact_array([value] * size, (size,))
     if isinstance(value, np.ndarray) and value.size == size and max(value.shape) == size:
         return value.reshape(size)
-    raise Failure(
-        "PS0207", node.value.span, f"{node.target.name} needs a figure for each of {size} {name}s", label=_extent(value)
-    )
-
-
-def _extent(value: Value) -> str:
-    return " x ".join(str(n) for n in value.shape) if isinstance(value, np.ndarray) else "one value"
+    message = f"{node.target.name} needs a figure for each of {size} {name}s"
+    extent = " x ".join(map(str, value.shape)) if isinstance(value, np.ndarray) else "one value"
+    raise Failure("PS0207", node.value.span, message, label=extent)
 
 
 def _party(node: syntax.Party, environment: Environment) -> PartySet:

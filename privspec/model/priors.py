@@ -13,7 +13,7 @@ what a choice of k in `one person with at most k records` costs. The people are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -208,7 +208,7 @@ def _binomial(values: Sequence[Value], arguments: Sequence[Value], span: Span) -
     n, p = (_number(a, span) for a in _some(arguments, 2, span))
     if n.denominator != 1 or n < 0 or not 0 <= p <= 1:
         raise Failure("PS0406", span, "binomial takes a whole number and a probability")
-    _limited(n, span)
+    _limited((n,), span)
     return [_binomial_mass(int(n), p, _number(v, span)) for v in values]
 
 
@@ -231,12 +231,12 @@ def _geometric(values: Sequence[Value], arguments: Sequence[Value], span: Span) 
     numbers = [_number(v, span) for v in values]
     if any(number.denominator != 1 for number in numbers):
         raise Failure("PS0406", span, "geometric is a law of whole numbers")
-    _limited(max(map(abs, numbers), default=Fraction(0)), span)
+    _limited(numbers, span)
     return [(1 - p) ** int(number) for number in numbers]
 
 
-def _limited(number: Fraction, span: Span) -> None:
-    if number > LARGEST_COUNT:
+def _limited(numbers: Iterable[Fraction], span: Span) -> None:
+    if any(abs(number) > LARGEST_COUNT for number in numbers):
         raise Failure("PS0514", span, f"this law has exact probabilities for numbers up to {LARGEST_COUNT:,} only")
 
 
@@ -268,7 +268,7 @@ def _poisson(values: Sequence[Value], arguments: Sequence[Value], span: Span) ->
     (given,) = _some(arguments, 1, span)
     mean = _positive(given, "a mean", span)
     numbers = [_number(value, span) for value in values]
-    _limited(max(map(abs, numbers), default=Fraction(0)), span)
+    _limited(numbers, span)
     return poisson(mean, [int(n) if n >= 0 and n.denominator == 1 else None for n in numbers])
 
 

@@ -266,7 +266,7 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
     relations = [line for line in spec.background if isinstance(line, syntax.Relation)]
     tables = {one.target.name for one in spec.variables if _of_many(one.domain)}
     drawn_from = any(line.op == "~" and not set(names_used(line.left)) <= tables for line in relations)
-    conditions = {name for line in relations if line.op != "=" or _averages(line.left) for name in names_used(line)}
+    conditions = {name for line in relations if line.op != "=" or _operators(line.left) for name in names_used(line)}
     inputs = [one for one in spec.variables if one.kind is syntax.VariableKind.INPUT]
     counted = any(_of_many(one.domain) for one in inputs)
     moved: dict[str, syntax.Variable] = {}
@@ -274,15 +274,14 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
         name = one.target.name
         if one.kind is not syntax.VariableKind.OUTPUT or one.value is not None or name in conditions:
             continue
-        if any(
-            isinstance(line, syntax.Relation) and line.op == "=" and line.left == syntax.Name(name)
-            for line in relations
-        ):
+        if any(line.op == "=" and line.left == syntax.Name(name) for line in relations):
             continue
         base = one.domain.base if isinstance(one.domain, syntax.Power) else one.domain
-        interval = isinstance(base, syntax.Interval) and not any(_endless(end) for end in (base.low, base.high))
+        interval = isinstance(base, syntax.Interval) and "inf" not in {*names_used(base.low), *names_used(base.high)}
         steps = isinstance(base, syntax.RangeOf) or (isinstance(base, syntax.Call) and base.function == "grid")
-        if counted and (interval or (steps and not drawn_from and spec.loss is not None and not _worst(spec.loss))):
+        if counted and (
+            interval or (steps and not drawn_from and spec.loss is not None and "worst" not in _operators(spec.loss))
+        ):
             moved[name] = one
     # what is compared with words, or with the choice of a value, is drawn from a table or chosen itself
     asked = [spec.loss, *(line.right for line in relations if line.op == "="), *(one.value for one in spec.variables)]
@@ -305,16 +304,9 @@ def _moved_later(spec: syntax.Spec) -> syntax.Spec:
     return replace(spec, variables=tuple(variables), loss=None if spec.loss is None else change(spec.loss))  # type: ignore[arg-type]
 
 
-def _averages(expr: syntax.Node) -> bool:
-    return any(isinstance(node, syntax.Over) for node in walk(expr))
-
-
-def _worst(expr: syntax.Node) -> bool:
-    return any(isinstance(node, syntax.Over) and node.operator == "worst" for node in walk(expr))
-
-
-def _endless(end: syntax.Expr) -> bool:
-    return any(isinstance(node, syntax.Name) and node.id == "inf" for node in walk(end))
+def _operators(expr: syntax.Node) -> set[str]:
+    """`E` and `worst`, as far as they stand in it."""
+    return {node.operator for node in walk(expr) if isinstance(node, syntax.Over)}
 
 
 def _of_many(domain: syntax.Domain | None) -> bool:

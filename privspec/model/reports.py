@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.core.records import dataclass, field
+from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest as closest
 
@@ -95,8 +95,8 @@ class Report:
         severity: str = "error",
     ) -> None:
         """Add one; `others` are further places concerned, with a word under each."""
-        labels = (Label(span, label), *(Label(place, text, primary=False) for place, text in others))
-        found = Diagnostic(code, message, labels, notes, help, severity, self.source)
+        told = Failure(code, span, message, label=label, others=others, help=help).diagnostic(self.source)
+        found = replace(told, notes=notes, severity=severity)
         if found not in self.known:
             self.known.add(found)
             self.diagnostics.append(found)

@@ -47,6 +47,8 @@ from privspec.model.values import Value, readable, show
 LARGE_EPSILON = 10
 """A guesser may be right 22,026 times for each time that they are wrong."""
 LARGE_DELTA = Fraction(1, 1000)
+INSIDE = Fraction(1, 2**20)
+"""So far inside of its range a number that is chosen has to be allowed."""
 WHOLE_REPORTS = ("LDP", "per-atom-LDP", "metric-DP", "Lipschitz")
 """Measures that compare any value with any other."""
 Figures: TypeAlias = tuple[str | None, tuple[Fraction, ...]]
@@ -225,39 +227,26 @@ class RequirementReader:
             return None
         chosen = self.scope.of("choose")
         if any(name in chosen for item in items for name in names_used(item)):
-            for item in items:
-                self.report.told(lambda item=item: self._check_public(item, item.span, "choose", "constant", "party"))  # type: ignore[misc]
             for item, check in zip(items, rule.checks, strict=False):
-                self.report.told(partial(self._some_allowed, item, check))
+                self.report.told(partial(self._allowed, item, check))
             return Chosen(rule.kind, items, f"{self.report.source.slice(line.amount.span)}-{line.measure}")
         found = [self.report.told(lambda item=item: self._figures(item)) for item in items]  # type: ignore[misc]
         known = [one for one in found if one is not None]
         return self._assembled(rule, items, known, metric) if len(known) == len(found) else None
 
-    def _some_allowed(self, item: syntax.Expr, check: Callable[[Fraction, Span], None]) -> None:
-        """Whether an amount is allowed; one that is chosen, or a multiple of it, at some number of its range.
+    def _allowed(self, item: syntax.Expr, check: Callable[[Fraction, Span], None]) -> None:
+        """Whether an amount is public but for what is chosen in it, and allowed near the lower end of its range.
 
-        Raises: Failure, of the lowest number, where neither that nor one inside of the range nor the last one is.
+        Raises: Failure.
         """
-        names = [name for name in names_used(item) if name in self.scope.of("choose")]
-        if not names and isinstance(value := self._value(item), Fraction):
+        self._check_public(item, item.span, "choose", "constant", "party")
+        values = dict(self.environment.values)
+        for name in names_used(item):
+            low, high = domain.bounds if (domain := self.domains.get(name)) is not None else (None, None)
+            if low is not None:
+                values[name] = Fraction(low) + min(INSIDE, INSIDE if high is None else Fraction(high - low) / 2)
+        if isinstance(value := self._value(item, values), Fraction):
             check(value, item.span)
-        domain = self.domains.get(names[0]) if len(names) == 1 else None
-        low, high = (None, None) if domain is None else domain.bounds
-        if low is None:
-            return
-        ends = (low, low + 1 if high is None else low + min((high - low) / 2, Fraction(1, 2)), high)
-        refused: list[Failure] = []
-        for number in (end for end in ends if end is not None):
-            try:
-                values = {**self.environment.values, names[0]: Fraction(number)}
-                value = evaluate(item, replace(self.environment, values=values))
-                if isinstance(value, Fraction):
-                    check(value, item.span)
-                return
-            except Failure as failure:
-                refused.append(failure)
-        raise refused[0]
 
     def _figures(self, item: syntax.Expr) -> Figures | None:
         """The figures of one amount; None where the value of a name failed, which has been told.
@@ -339,10 +328,10 @@ class RequirementReader:
                 found.append(f"{name} = {spell(item)}")
         return ", ".join(found)
 
-    def _value(self, expr: syntax.Expr) -> object:
+    def _value(self, expr: syntax.Expr, values: Mapping[str, Value] | None = None) -> object:
         """The value of an expression, None where it has none."""
         try:
-            return evaluate(expr, self.environment)
+            return evaluate(expr, self.environment if values is None else replace(self.environment, values=values))
         except Failure:
             return None
 

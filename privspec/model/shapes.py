@@ -290,7 +290,7 @@ class Typer:
         """`A' @ x + b` with b of the other extent: offer the product without its transpose."""
         for side, wanted in ((expr.left, right.shape), (expr.right, left.shape)):
             if isinstance(side, syntax.Binary) and side.op == "@":
-                quiet = replace_report(self)
+                quiet = replace(self, report=Report(self.report.source))
                 inner_left, inner_right = quiet.type_of(side.left, bound), quiet.type_of(side.right, bound)
                 for text, a, b in self._transposed(side, inner_left, inner_right):
                     if product_shape(a, b) == wanted:
@@ -534,11 +534,6 @@ def _column(name: str, expr: syntax.Attribute, kind: Tables) -> Failure:
         hint += f", sum({name}.{expr.name}) for their sum"
     message = f"a column cannot be computed with by itself: the values of {name}.{expr.name} can be counted or added up"
     return Failure("PS0229", expr.span, message, help=hint)
-
-
-def replace_report(typer: Typer) -> Typer:
-    """The same typer with its complaints thrown away."""
-    return replace(typer, report=Report(typer.report.source))
 
 
 def raise_two(

@@ -29,7 +29,7 @@ from privspec.language.walk import reached
 from privspec.model.distances import distances, takes_distance
 from privspec.model.domains import Power, Table
 from privspec.model.evaluate import Environment
-from privspec.model.graph import GraphNode, Model
+from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import NeighbourRelation, ReplacingEverything, ReplacingOneOf, ReplacingVoter
 from privspec.model.pointwise import Pointwise
@@ -351,28 +351,27 @@ def _input_law(space: Space, model: DataModel, public: Environment) -> Law:
         return tuple(prod(masses, start=Fraction(1)) for masses in product(each, repeat=places))
 
 
-def _one_persons_law(model: Model, data: DataModel, node: GraphNode) -> None:
-    """The law of what one person holds, if it can be listed: there may be a million of them.
+def _check_law(model: Model, data: DataModel) -> None:
+    """Compute a law that can be listed: of a column, of one person's data, or of the inputs of a finite spec.
 
-    A law of all that the people hold together, such as an empirical one, is left to solve.
+    There may be a million people. A law of all that they hold together, such as an empirical one, is left to solve.
     Raises: as `priors.law_of`.
     """
-    domain = node.domain
-    if domain is None or not 0 < (domain.size or 0) <= LAWS_CHECKED or data.distribution == "empirical":
-        return
-    law_of(data, tuple(as_value(e) for e in domain.elements()), environment(model))
-
-
-def _law_of_column(model: Model, data: DataModel) -> None:
-    """The law of a column of a table, if its values can be listed.
-
-    Raises: as `priors.law_of`.
-    """
+    public = environment(model)
+    fits(data, public)
     table, _, column = data.subject.partition(".")
-    held = model.nodes[table].domain if table in model.nodes else None
+    nodes = [model.nodes[name] for name in data.subjects if name in model.nodes]
+    held = model.nodes[table].domain if table in model.nodes and not nodes else None
     domain = dict(held.attributes).get(column) if isinstance(held, Table) else None
+    if nodes and (not finite(model) or any(node.kind is not syntax.VariableKind.INPUT for node in nodes)):
+        return
+    if len(nodes) == 1 and nodes[0].index is not None and data.distribution != "empirical":
+        domain = nodes[0].domain
     if domain is not None and 0 < (domain.size or 0) <= LAWS_CHECKED:
-        law_of(data, tuple(domain.elements()), environment(model))
+        law_of(data, tuple(as_value(e) for e in domain.elements()), public)
+    spaces = [space_of(model, node) for node in nodes if node.index is None]
+    if spaces and 0 < prod(space.size for space in spaces) <= LAWS_CHECKED:
+        _ = _common_law(data, spaces, public) if data.joint else _input_law(spaces[0], data, public)
 
 
 LAWS_CHECKED = 2**12
@@ -380,30 +379,10 @@ LAWS_CHECKED = 2**12
 
 
 def wrong_laws(model: Model) -> Iterator[Failure]:
-    """What is wrong with data models: their numbers, and the laws of columns and of the inputs of a finite spec.
-
-    That a law is not exact is left to solve.
-    """
-    listed = finite(model)
+    """What is wrong with data models, as far as they can be listed; that a law is not exact is left to solve."""
     for data in model.models:
-        nodes = [model.nodes[name] for name in data.subjects if name in model.nodes]
         try:
-            fits(data, environment(model))
-            if nodes and (not listed or any(node.kind is not syntax.VariableKind.INPUT for node in nodes)):
-                continue
-            if not nodes:
-                _law_of_column(model, data)
-                continue
-            if len(nodes) == 1 and nodes[0].index is not None:
-                _one_persons_law(model, data, nodes[0])
-                continue
-            spaces = [space_of(model, node) for node in nodes]
-            if not 0 < prod(space.size for space in spaces) <= LAWS_CHECKED:
-                continue
-            if data.joint:
-                _common_law(data, spaces, environment(model))
-            else:
-                _input_law(spaces[0], data, environment(model))
+            _check_law(model, data)
         except Failure as failure:
             if failure.code not in ("PS0261", "PS0514"):
                 yield failure

@@ -78,7 +78,7 @@ def test_the_counterexample_of_the_catalogue() -> None:
     atoms, measure = 99, PerAtomLDP(Fraction(7, 10), Fraction(1, 100))  # e^0.7 > 2
     rows = ((5,) * atoms + (1000 - 5 * atoms,), (0,) * atoms + (1000,))
     table, pairs = ExactTable(rows, 1000), np.array([[0, 1], [1, 0]])
-    block = PairRatio(pairs, (measure.epsilon,), slack=measure.slack(2))
+    block = PairRatio(pairs, (measure.epsilon,), slack=measure.delta / 2)
     assert violations(TableProgram(np.zeros((2, 100)), (block,)), table) == []
     delta = true_delta(table, PairRatio(pairs, (measure.epsilon,), measure.delta))
     assert delta == Fraction(495, 1000)
