@@ -102,6 +102,9 @@ plan_output_option: Decorator = click.option(
 no_header_option: Decorator = click.option(
     "--no-header", is_flag=True, help="The first line of a text file is data; its columns are in the spec's order."
 )
+quoted_newlines_option: Decorator = click.option(
+    "--quoted-newlines", is_flag=True, help="Quoted cells of a .csv file hold line breaks; else every line is a row."
+)
 
 
 @click.group(context_settings=HELP, epilog=CODES)
@@ -626,6 +629,7 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
 @mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
 @no_header_option
+@quoted_newlines_option
 @constant_option
 @click.option("--seed", type=int, help="Simulate with this seed: NOT private, nothing is debited.")
 @click.option("--party", metavar="ID", help="Make one party's message from its own data, for `aggregate`.")
@@ -654,6 +658,7 @@ def run(
     mode: str,
     strict: bool,
     no_header: bool,
+    quoted_newlines: bool,
     constants: Sequence[str],
     seed: int | None,
     party: str | None,
@@ -690,6 +695,7 @@ def run(
                 participation=participation,
                 mode=int(mode, 8),
                 header=not no_header,
+                quoted_newlines=quoted_newlines,
                 keeper=keeper,
                 constants={name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()},
             )
@@ -736,6 +742,7 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
 @click.argument("document", type=PATH, metavar="SPEC|PLAN")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
 @no_header_option
+@quoted_newlines_option
 @click.option("--sql", is_flag=True, help="Print what a run asks of a database, on stdout; no rows are read.")
 @click.option("--dialect", metavar="NAME", help="The same in the words of another database (spark, postgres, ...).")
 @set_option
@@ -744,23 +751,26 @@ def data(
     document: Path,
     inputs: Sequence[str],
     no_header: bool,
+    quoted_newlines: bool,
     sql: bool,
     dialect: str | None,
     sets: Sequence[str],
     constants: Sequence[str],
 ) -> None:
     """Tell the keeper of data how they fit a spec or plan; nothing is written, nothing is spent."""
+    from privspec.execute.sources import TextFiles
     from privspec.profiles import fit_of_plan, fit_of_spec, report_text, sql_text
 
+    texts = TextFiles(not no_header, quoted_newlines)
     selects: Selects | None = [] if sql or dialect is not None else None
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
     if document.suffix == ".json":
-        keeper = fit_of_plan(_plan(document), paths, header=not no_header, selects=selects)
+        keeper = fit_of_plan(_plan(document), paths, texts, selects)
     else:
         from privspec.pipeline import check as check_spec
 
         model = check_spec(_request(document, sets, constants))
-        keeper = fit_of_spec(model, paths, header=not no_header, selects=selects)
+        keeper = fit_of_spec(model, paths, texts, selects)
     if selects is not None:
         print(sql_text(selects, dialect), end="")
         return

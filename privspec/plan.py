@@ -394,6 +394,7 @@ class Plan:
         participation: Path | str | None = None,
         mode: int = PRIVATE,
         header: bool = True,
+        quoted_newlines: bool = False,
         keeper: Keeper | None = None,
         constants: Mapping[str, Any] | None = None,
     ) -> Release:
@@ -413,8 +414,9 @@ class Plan:
             (random dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in
             how many rounds each voter took part, where rounds share a budget; mode, the permissions of the release's
             files (only their owner reads them, unless told otherwise); header, whether the first line of a text file
-            names its columns; keeper, told how the data fit, for their keeper alone; constants, the public values
-            that the plan leaves open.
+            names its columns; quoted_newlines, whether quoted cells of a .csv file may hold line feeds (else every
+            line is a row); keeper, told how the data fit, for their keeper alone; constants, the public values that
+            the plan leaves open.
         Raises: BudgetError, DataError, UsageError, VerificationError.
         """
         from privspec.execute.engines import opened_meanwhile
@@ -446,6 +448,7 @@ class Plan:
             participation=counted,
             mode=mode,
             header=header,
+            quoted_newlines=quoted_newlines,
             keeper=keeper,
             constants=constants,
         )

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.records import replace
 from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.keeper import Keeper, refuse
+from privspec.execute.sources import AS_USUAL, TextFiles
 from privspec.registry import family_of
 
 if TYPE_CHECKING:
@@ -55,32 +57,40 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
 # --- how data fit ---------------------------------------------------------------------------------
 
 
-def fit_of_plan(plan: Plan, data: Mapping[str, Any], *, header: bool = True, selects: Selects | None = None) -> Keeper:
+def fit_of_plan(
+    plan: Plan, data: Mapping[str, Any], texts: TextFiles = AS_USUAL, selects: Selects | None = None
+) -> Keeper:
     """How data fit, read as a run of the plan reads them.
 
-    Args: selects, takes the SQL that a run asks of tables of records, which are then not read.
+    Args: texts, how text files are written; selects, takes the SQL that a run asks of tables of records, which are then
+        not read.
     Raises: DataError where their structure does not fit, as a run does; VerificationError PS0910.
     """
     plan = plan.verified()
-    circumstances = Circumstances(plan.model(), header=header, selects=selects)
+    circumstances = _circumstances(plan.model(), texts, selects)
     mechanism_of(plan.document).read(data, circumstances)
     return circumstances.keeper
 
 
 def fit_of_spec(
-    model: Model, data: Mapping[str, Any], *, header: bool = True, selects: Selects | None = None
+    model: Model, data: Mapping[str, Any], texts: TextFiles = AS_USUAL, selects: Selects | None = None
 ) -> Keeper:
     """How data fit, read as a run of the spec's plan will read them; nothing is solved.
 
     Raises: DataError where their structure does not fit, as a run does.
     """
-    circumstances = Circumstances(model, header=header, selects=selects)
+    circumstances = _circumstances(model, texts, selects)
     names = [model.through.get(block.name, block.name) for block in model.blocks]
     for name in data:
         if name not in names:
             refuse("PS0801", f"the spec has no input {name}", help=f"its inputs are {', '.join(names)}")
     family_of(model).fits(model, data, circumstances)
     return circumstances.keeper
+
+
+def _circumstances(model: Model | None, texts: TextFiles, selects: Selects | None) -> Circumstances:
+    keeper = Keeper()
+    return Circumstances(model, texts=replace(texts, told=keeper.remark), keeper=keeper, selects=selects)
 
 
 def sql_text(selects: Selects, dialect: str | None = None) -> str:

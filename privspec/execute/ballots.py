@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
 from privspec.execute import sources
+from privspec.execute.cells import clean_texts, id_text, ids
 from privspec.execute.data import SUFFIXES, located
 from privspec.execute.family import Roll
 from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
@@ -236,44 +237,38 @@ Find: TypeAlias = Callable[[str], int]
 """From a word of a ballot to the place of the alternative that it names, or NOT_ONE."""
 
 
-def open_ballots(form: Form, source: Any, *, header: bool = True) -> tuple[pl.LazyFrame, Find]:
+def open_ballots(
+    form: Form, source: Any, keeper: Keeper, texts: sources.TextFiles = sources.AS_USUAL
+) -> tuple[pl.LazyFrame, Find]:
     """A lazy frame of the ballots, and what their words mean.
 
     The frame has texts in `ballot`, and where the source has them `count` and `party`, as they are.
 
     Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .json, .npy, .soc, .soi, .toc, .toi), a table of named columns,
-        an array or a list with a ballot in each row; header, whether the first line of a text file names its columns,
-        which else are the ballots and, if there is another one, their counts.
+        an array or a list with a ballot in each row; texts, how text files are written: without a header they have
+        one column, the ballots.
     Raises: DataError (PS0802 to PS0805, PS0818).
     """
     found = located(form.name, source, (*SUFFIXES, *PREFLIB))
     if isinstance(found, Path) and found.name.lower().endswith(PREFLIB):
         frame, numbers = read_preflib(form, found)
         return frame, lambda word: numbers.get(word, NOT_ONE)
-    return _opened(form, found, header=header), form.find
+    return _opened(form, found, keeper, texts), form.find
 
 
-def _opened(form: Form, found: Any, *, header: bool) -> pl.LazyFrame:
+def _opened(form: Form, found: Any, keeper: Keeper, texts: sources.TextFiles) -> pl.LazyFrame:
     if isinstance(found, Path):
         lower = found.name.lower()
         if lower.endswith(".npy"):
-            return _listed(form, sources.load_array(form.name, found))
+            return _listed(form, sources.load_array(form.name, found), keeper)
         if not lower.endswith(".json"):
-            return _columns(form, sources.load_frame(form.name, found, None if header else _headerless(form, found)))
+            return _columns(form, sources.load_frame(form.name, found, texts, (GENERIC[form.most > 1],)))
         found = sources.load_json(form.name, found)
     if isinstance(found, Mapping) and form.name in found and not _sized_alike(found):
         found = found[form.name]
     if sources.is_frame(found):
         return _columns(form, sources.load_frame(form.name, found))
-    return _listed(form, found)
-
-
-def _headerless(form: Form, path: Path) -> tuple[str, ...] | None:
-    """The columns of a text file without a header: ballots, and counts if its first line has another cell."""
-    if not sources.is_text(path):
-        return None
-    first = next(sources.rows_of_text(form.name, path), [])
-    return (GENERIC[form.most > 1], COUNT) if len(first) == 2 else (GENERIC[form.most > 1],)
+    return _listed(form, found, keeper)
 
 
 def holds_ballots(form: Form, source: Any) -> bool:
@@ -299,14 +294,19 @@ def _sized_alike(found: Mapping[Any, Any]) -> bool:
     return len(found) > 1 and len(lengths) == 1
 
 
+def _titles(form: Form) -> list[str]:
+    """The columns that ballots may stand in, the first that there is."""
+    wanted = (form.name, *(GENERIC if form.most == 1 else reversed(GENERIC)))
+    return [name for name in wanted if name not in (COUNT, form.party)]
+
+
 def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
     """The columns of a table that matter, under the names used here."""
     import polars as pl
 
     schema = dict(zip(sources.column_names(form.name, frame), frame.collect_schema().dtypes(), strict=True))
     stripped = {name.strip(): name for name in schema}
-    wanted = (form.name, *(GENERIC if form.most == 1 else reversed(GENERIC)))
-    title = next((name for name in wanted if name in stripped and name not in (COUNT, form.party)), None)
+    title = next((name for name in _titles(form) if name in stripped), None)
     if title is None:
         first = GENERIC[form.most > 1]
         refuse(
@@ -326,7 +326,7 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
     if COUNT in stripped:
         chosen.append(pl.col(stripped[COUNT]).alias(COUNT))
     if form.party is not None and form.party in stripped:
-        chosen.append(pl.col(stripped[form.party]).cast(pl.String, strict=False).str.strip_chars().alias(PARTY))
+        chosen.append(ids(pl.col(stripped[form.party])).alias(PARTY))
     return frame.select(chosen)
 
 
@@ -339,7 +339,7 @@ def _text(column: pl.Expr, kind: Any) -> pl.Expr:
     return column.cast(pl.String, strict=False)
 
 
-def _listed(form: Form, found: Any) -> pl.LazyFrame:
+def _listed(form: Form, found: Any, keeper: Keeper) -> pl.LazyFrame:
     """One ballot per row: a name, a list of names, or an object with the columns of a table."""
     import polars as pl
 
@@ -352,17 +352,35 @@ def _listed(form: Form, found: Any) -> pl.LazyFrame:
         found = found.tolist()
     if isinstance(found, str) or not isinstance(found, Iterable):
         refuse("PS0803", f"the data for {form.name} are of a kind that cannot be read", help="one ballot per row")
-    rows = list(found)
-    names = list(dict.fromkeys(key for row in rows if isinstance(row, Mapping) for key in row))
-    titles = [name for name in (form.name, *GENERIC) if name in names]
-    if rows and titles and all(isinstance(row, Mapping) for row in rows):
-        return _columns(
-            form, sources.load_frame(form.name, {str(key): [row.get(key) for row in rows] for key in names})
-        )
-    if rows and not titles and all(isinstance(row, Mapping) for row in rows):
-        return _columns(form, sources.load_frame(form.name, {str(key): [] for key in names}))
-    texts = [sources.cell_text(row.get(titles[0]) if titles and isinstance(row, Mapping) else row) for row in rows]
-    return pl.DataFrame({BALLOT: texts}, schema={BALLOT: pl.String}).lazy()
+    return _each(form, list(found), keeper)
+
+
+_UNNAMED = "\x1e"
+"""Before the place of an item that names no voter: no canonical text has it."""
+
+
+def _each(form: Form, items: list[Any], keeper: Keeper) -> pl.LazyFrame:
+    """The ballot of each item, judged by itself: an object says it under the names that a table has for it.
+
+    An object may also say whose it is; what does not is of a voter by itself. It stands for one ballot, whatever else
+    it says: how many another counts for would be its own affair.
+    """
+    import polars as pl
+
+    objects, names, party = [item if isinstance(item, Mapping) else {} for item in items], _titles(form), form.party
+    ballots = [
+        next((one[name] for name in names if name in one), None) if isinstance(item, Mapping) else item
+        for one, item in zip(objects, items, strict=True)
+    ]
+    columns = {BALLOT: [sources.cell_text(cell) for cell in ballots]}
+    if any(party in one for one in objects):
+        named = (id_text(one[party]) if party in one else f"{_UNNAMED}{i}" for i, one in enumerate(objects))
+        columns[PARTY] = list(named)
+    counted = sum(COUNT in one for one in objects)
+    if counted:
+        said = f"{counted:,} of {len(items):,} objects say a count, and each stands for one ballot: give an object of"
+        keeper.remark(form.name, f"{said} columns if rows are to stand for several")
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String)).lazy()
 
 
 # --- ballots --------------------------------------------------------------------------------------
@@ -373,7 +391,6 @@ Marks: TypeAlias = NDArray[np.bool_]
 MOST_OF_A_KIND = 2**32
 """Ballots that one row of counts can stand for."""
 _ROW, _ROWS = "row", "rows"
-_WHOLE = r"^(\d+)\.0+$"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -405,7 +422,7 @@ def read_ballots(
     strict: bool = False,
     only: str | None = None,
     roll: Roll | None = None,
-    header: bool = True,
+    texts: sources.TextFiles = sources.AS_USUAL,
     keeper: Keeper | None = None,
 ) -> Ballots:
     """The ballots of an input: each by itself, and of a voter with several the first.
@@ -417,7 +434,7 @@ def read_ballots(
     import polars as pl
 
     keeper = keeper or Keeper()
-    frame, find = open_ballots(form, source, header=header)
+    frame, find = open_ballots(form, source, keeper, texts)
     names = sources.column_names(form.name, frame)
     frame = frame.with_row_index(_ROW)
     if roll is not None and PARTY not in names:
@@ -425,9 +442,9 @@ def read_ballots(
     if COUNT in names:
         frame = _with_counts(form, frame, keeper, least_one=PARTY in names)
     if PARTY in names:
-        # rows without a party belong to nobody; one voter has one name, however a table of numbers writes it
-        frame = frame.with_columns(pl.col(PARTY).str.replace(_WHOLE, "${1}"))
-        frame = frame.filter(pl.col(PARTY) == only if only is not None else pl.col(PARTY) != "")
+        # rows without a party belong to nobody; who takes part in a round has to be named
+        named = ~pl.col(PARTY).str.starts_with(_UNNAMED) if roll is not None else pl.col(PARTY).is_not_null()
+        frame = frame.filter(pl.col(PARTY) == id_text(only) if only is not None else named)
         frame = _one_each(form, frame, keeper)
     if roll is not None:
         frame, names = _counted(form, frame, roll, counts=COUNT in names), [*names, COUNT]
@@ -548,13 +565,10 @@ def parse(form: Form, texts: pl.Series, find: Find) -> Parsed:
 
     An alternative whose own name has spaces is found as a whole, a longer name before a shorter one.
     """
-    if form.spaced:
-        texts = texts.str.strip_chars().str.replace_all(r"\s+", " ")
-        for name in form.spaced:
-            texts = texts.str.replace_all(name, name.replace(" ", JOIN), literal=True)
     tied = texts.str.contains("{", literal=True).fill_null(value=False).to_numpy()
-    if tied.any():
-        texts = texts.str.split("{").list.first()
+    texts = clean_texts(texts.str.split("{").list.first() if tied.any() else texts)
+    for name in form.spaced:
+        texts = texts.str.replace_all(name, name.replace(" ", JOIN), literal=True)
     if form.most == 1:
         return _first(texts, tied, find)
     # one place more than can be used shows which ballots are too long
@@ -573,7 +587,7 @@ def parse(form: Form, texts: pl.Series, find: Find) -> Parsed:
 
 def _first(texts: pl.Series, tied: Marks, find: Find) -> Parsed:
     """The first word of each text."""
-    first = texts.str.strip_chars().str.extract(r"^(\S+)")
+    first = texts.str.extract(r"^(\S+)")
     codes = _codes(first, find)
     valid = codes != NOT_ONE
     return Parsed(codes[:, None], valid, valid & ~tied)
@@ -581,10 +595,7 @@ def _first(texts: pl.Series, tied: Marks, find: Find) -> Parsed:
 
 def _words(texts: pl.Series) -> pl.Series:
     """The words of each text, in lists."""
-    plain = texts.fill_null("").str.strip_chars()
-    if plain.str.contains(r"\s\s|[^\S ]").any():
-        plain = plain.str.replace_all(r"\s+", " ")
-    return plain.str.split(" ")
+    return texts.fill_null("").str.split(" ")
 
 
 def _ranked(texts: pl.Series, width: int, find: Find) -> tuple[Codes, NDArray[np.intp]]:

@@ -13,19 +13,22 @@
 - Truth values, and the words true and false however they are capitalised, are "true" and "false".
 - A day is 2024-01-31, a time of day 12:30:00 or 12:30:00.5, a moment 2024-01-31 12:30:00, in UTC where it has a zone;
   at midnight it is its day. What lies beyond the years 1 to 9999 is U+FFFD.
-- Of any other text: what shows nothing goes (Unicode's classes Cf and Cc but for blanks, and what it calls ignorable by
-  default); then it is in Unicode's form NFC; every run of blanks, whatever they are called, is one space, and none is
-  at either end. Capital and small letters differ. Bytes are UTF-8; what is no text in them is U+FFFD.
+- Of any text: what shows nothing goes (Unicode's class Cf, and what it calls ignorable by default); then it is in
+  Unicode's form NFC; every run of blanks, whatever they are called, of control signs and of halves of signs is one
+  space, and none is at either end. Capital and small letters differ. Bytes are UTF-8, with U+FFFD for what is none.
 - A list is the texts of its items with a space between them, those that are missing left out; anything else is U+FFFD.
 
 The canonical text of a canonical text is itself, and depends on its cell alone.
+
+An id, or a word of the data, is told apart by more (`id_text`): where it is written as a text, "1.1" and "1.10" are
+two, and so are "true" and "TRUE". Whole numbers, "7" and "7.0", are one there as well.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -42,10 +45,10 @@ LOST = "\ufffd"
 MOST_DIGITS = 400
 """A whole number of more digits is beyond every range; Python would refuse to write one of 4,300."""
 
-# Cf and Cc are looked up; these are ignorable by default (Unicode 16, DerivedCoreProperties), or look like a space
+# Cf is looked up; these are ignorable by default (Unicode 16, DerivedCoreProperties), or look like a space
 _IGNORED = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8]")
 _IGNORED_BEYOND = range(0xE0000, 0xE1000)
-_BLANK = re.compile("[\\s\u2800]+")
+_BLANK = re.compile("[\\s\x00-\x1f\x7f-\x9f\u2800\ud800-\udfff]+")
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-][0-9]{1,4})?")
 _TRUTH = {"true", "false"}
 _SAFE = 2.0**53
@@ -102,21 +105,34 @@ def _of_quantity(written: str) -> str:
     return str(int(exact))
 
 
-def _of_text(text: str) -> str | None:
+def id_text(cell: Any) -> str | None:
+    """The one text of an id or a word of the data; None where it is missing or blank."""
+    if not isinstance(cell, str | bytes):
+        return canonical_text(cell)
+    text = clean_text(cell if isinstance(cell, str) else cell.decode("utf-8", errors="replace"))
+    if len(text) <= MOST_DIGITS and _NUMBER.fullmatch(text):
+        found = _of_quantity(text)
+        return found if found.lstrip("-").isdecimal() else text
+    return text or None
+
+
+def clean_text(text: str) -> str:
+    """A text without what shows nothing, in the form NFC, with one space for blanks and none at either end."""
     if not (text.isascii() and text.isprintable()):
-        text = text.encode("utf-8", errors="replace").decode()
         text = "".join(sign for sign in _IGNORED.sub("", text) if not _shows_nothing(sign))
         text = unicodedata.normalize("NFC", text)
-    text = _BLANK.sub(" ", text).strip(" ")
+    return _BLANK.sub(" ", text).strip(" ")
+
+
+def _of_text(text: str) -> str | None:
+    text = clean_text(text)
     if text.lower() in _TRUTH:
         return text.lower()
     return _of_quantity(text) if len(text) <= MOST_DIGITS and _NUMBER.fullmatch(text) else text or None
 
 
 def _shows_nothing(sign: str) -> bool:
-    if ord(sign) in _IGNORED_BEYOND:
-        return True
-    return unicodedata.category(sign) in ("Cf", "Cc") and not sign.isspace()
+    return unicodedata.category(sign) == "Cf" or ord(sign) in _IGNORED_BEYOND
 
 
 def _of_time(cell: date | time | np.datetime64) -> str:
@@ -135,12 +151,12 @@ def _of_time(cell: date | time | np.datetime64) -> str:
 # --- columns at once ------------------------------------------------------------------------------
 
 _WORDS = r"[!-~]*(?: [!-~]+)*"
+_CLEAN = rf"^(?:[!-~]{_WORDS})?$"
+_NO_NUMBER = rf"[!-*,/:-~]{_WORDS}|[0-9]+(?:[!-\-/:-DF-df-~]{_WORDS}| [!-~]{_WORDS})|0[0-9]{_WORDS}"
+"""Words of plain signs that are no number: they begin as none does, or go on so."""
 _AS_IT_STANDS = "|".join(
     (
-        # words of plain signs that are no number: they begin as none does, or go on so
-        rf"[!-*,/:-~]{_WORDS}",
-        rf"[0-9]+(?:[!-\-/:-DF-df-~]{_WORDS}| [!-~]{_WORDS})",
-        rf"0[0-9]{_WORDS}",
+        _NO_NUMBER,
         # whole numbers, and decimals of so few digits that the nearest double is written as they are
         r"0|-?[1-9][0-9]*",
         r"-?[1-9][0-9]{0,7}\.[0-9]{0,6}[1-9]",
@@ -177,6 +193,34 @@ def canonical_texts(column: pl.Series) -> pl.Series:
     if kind in (pl.Struct, pl.Duration):
         return _listed(column.name, [None if none else LOST for none in column.is_null()])
     return _listed(column.name, [canonical_text(cell) for cell in column.to_list()])
+
+
+_ID_AS_IT_STANDS = rf"^(?:{_NO_NUMBER}|0|-?[1-9][0-9]*|[0-9]*\.[0-9]*[1-9])$"
+_WHOLE_WITH_POINT = r"^(-?[1-9][0-9]{0,99})\.0*$"
+
+
+def id_texts(column: pl.Series) -> pl.Series:
+    """`id_text` of each cell: texts, null where a cell is missing or blank."""
+    import polars as pl
+
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        if column.dtype == pl.Binary:
+            return _listed(column.name, [id_text(cell) for cell in column.to_list()])
+        return canonical_texts(column)
+    plain = column.cast(pl.String).str.replace(_WHOLE_WITH_POINT, "${1}")
+    return _one_by_one(plain, ~plain.str.contains(_ID_AS_IT_STANDS), id_text)
+
+
+def ids(column: pl.Expr) -> pl.Expr:
+    """`id_texts` of a column of a lazy frame."""
+    import polars as pl
+
+    return column.map_batches(id_texts, return_dtype=pl.String, is_elementwise=True)
+
+
+def clean_texts(column: pl.Series) -> pl.Series:
+    """`clean_text` of each of some texts."""
+    return _one_by_one(column, ~column.str.contains(_CLEAN), clean_text)
 
 
 def _listed(name: str, texts: Sequence[str | None]) -> pl.Series:
@@ -220,12 +264,12 @@ def _of_texts(column: pl.Series) -> pl.Series:
     return _one_by_one(column, odd & ~decimal)
 
 
-def _one_by_one(column: pl.Series, odd: pl.Series) -> pl.Series:
+def _one_by_one(column: pl.Series, odd: pl.Series, text_of: Callable[[Any], str | None] = canonical_text) -> pl.Series:
     """Texts, those that are marked each looked at once."""
     if not odd.any():
         return column
     cells = column.filter(odd).unique()
-    return column.replace(cells, _listed("", [canonical_text(cell) for cell in cells]))
+    return column.replace(cells, _listed("", [text_of(cell) for cell in cells]))
 
 
 def _of_moments(column: pl.Series) -> pl.Series:

@@ -6,10 +6,10 @@ neighbours after it. A run stops only for what is public anyway: a missing file 
 declared one.
 
 Of each person so many records are kept, drawn uniformly and exactly, before anything is counted. An id is text of any
-kind. Two ids are one person's if they agree once white space around them is taken away and both are written in one
-Unicode form (NFC); capital and small letters differ, and so do "7" and "007". A record with a blank id, or none, is
-nobody's and is left out. What is kept of a person depends on the records of that person alone, and on chance:
-notes/people.md says what follows. Ids are never shown, to nobody.
+kind. Two ids are one person's if `cells.id_text` gives them one text: signs that show nothing, and blanks around them,
+do not count, and a whole number is one id whether it is written as 7 or 7.0; capital and small letters differ, and so
+do "7" and "007". A record with a blank id, or none, is nobody's and is left out. What is kept of a person depends on
+the records of that person alone, and on chance: notes/people.md says what follows. Ids are never shown, to nobody.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
+from privspec.execute.cells import id_text
 from privspec.execute.engines import records_of
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import (
@@ -40,7 +41,7 @@ from privspec.execute.keeper import (
     refuse_strictly,
 )
 from privspec.execute.reading import Declared, number, read_entries
-from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, place_on_disk
+from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, looked_up, place_on_disk
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.execute.warehouse import DATABASES, Records, Table
 from privspec.kernel.core.linear import Held
@@ -63,7 +64,7 @@ def kept_rule(kept: Kept) -> str:
 
 def ids_of(written: Sequence[str | None]) -> list[str]:
     """Whose each row is, in the one form of an id; empty for nobody's."""
-    forms = {text: unicodedata.normalize("NFC", text).strip() if text else "" for text in set(written)}
+    forms = {text: id_text(text) or "" for text in set(written)}
     return [forms[text] for text in written]
 
 
@@ -240,7 +241,7 @@ def _entries(one: Grid, source: Any, circumstances: Circumstances) -> Array:
         upper=upper,
     )
     declared = Declared(held.name, held.shape, one.index, told=fit.cell)
-    values = read_entries(declared, source, header=circumstances.header)
+    values = read_entries(declared, source, circumstances.texts)
     fit.rows += len(values)
     beyond = one.beyond(values)
     if held.ball is None:
@@ -459,20 +460,22 @@ def _tables(
     if attributes and prod(sizes) != held.stop - held.start:
         refuse("PS0804", f"the attributes of {held.name} do not make {held.stop - held.start} cells")
     if isinstance(source, Path) and source.suffix.lower() == ".json":
-        source = _document(held, names, source)
+        source = _document(held, [*([one.kept.person] if one.kept else []), *names], source)
     shared = next((a.name for a in attributes if a.shared), None)
-    if one.kept and not ((is_frame(source) or isinstance(source, Path)) and said.header):
+    if one.kept and not ((is_frame(source) or isinstance(source, Path)) and said.texts.header):
         hint = f"a column named {one.kept.person} says whose each record is"
         refuse("PS0804", f"{held.name} is read person by person: give records under named columns", help=hint)
     if shared is not None and not is_frame(source) and not isinstance(source, Path):
         refuse("PS0804", f"{held.name} holds numbers ({shared}): give its records, and not counts")
     if not attributes or (not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy")):
         return _summed(_given_counts(held, held.name, sizes, source, said), sizes, tables)
-    data = records_of(held.name, source, None if said.header else names)
+    data = records_of(held.name, source, said.texts, names)
     if data.names == ["count"] and "count" not in names and shared is None and one.kept is None:
         return _summed(_given_counts(held, "count", sizes, source, said), sizes, tables)
     asked = Statistic(held.name, tuple(attributes), one.step.denominator, one.kept.person if one.kept else None)
     data.check(asked.columns)
+    for remark in data.remarks(asked.columns):
+        said.keeper.remark(held.name, remark)
     if said.selects is not None:
         said.selects.extend((held.name, select) for select in data.select(asked))
         return [np.zeros(prod(sizes[i] for i in own), dtype=np.int64) for own in tables]
@@ -490,15 +493,18 @@ def _summed(
     return [np.asarray(every.sum(axis=axes)).reshape(-1) for axes in others]
 
 
-def _document(held: Held, names: list[str], path: Path) -> Any:
-    """A JSON file as a table, where it holds records or columns under the names of the attributes; else as it is."""
+def _document(held: Held, columns: Sequence[str], path: Path) -> Any:
+    """What a JSON file holds as columns: those of an object, or of a list of objects, each a record.
+
+    Counts that were made elsewhere are a list under `count`: one that stands alone, or under the input's name, is of
+    records, whatever is in it.
+    """
     found = load_json(held.name, path)
-    if isinstance(found, list) and found and all(isinstance(item, dict) for item in found):
-        keys = dict.fromkeys(str(key) for item in found for key in item)
-        found = {key: [item.get(key) for item in found] for key in keys}
-    if isinstance(found, dict) and not set(names) <= set(found):
-        found = found.get(held.name, found.get("count") if list(found) == ["count"] else found)
-    return found
+    if isinstance(found, dict) and not set(columns) <= set(found):
+        if list(found) == ["count"]:
+            return found["count"]
+        found = found.get(held.name, found)
+    return looked_up(found, columns) if isinstance(found, list) and columns else found
 
 
 def _given_counts(
@@ -506,7 +512,7 @@ def _given_counts(
 ) -> NDArray[np.int64]:
     """Counts that were made elsewhere; each becomes the nearest whole number from 0."""
     shaped = sizes if isinstance(source, np.ndarray) and source.shape == sizes else (held.stop - held.start,)
-    values = read_entries(Declared(column, shaped), source, header=circumstances.header)
+    values = read_entries(Declared(column, shaped), source, circumstances.texts)
     if circumstances.strict and not np.all((values >= 0) & (values == np.rint(values)) & (values < 2**53)):
         refuse_strictly(held.name)
     return np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0, 2.0**53)).astype(np.int64)

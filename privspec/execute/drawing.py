@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
+from privspec.execute.cells import id_text
 from privspec.execute.family import Circumstances, Plan, Progress, readable_plan, silent
 from privspec.execute.keeper import Fit, Keeper, refuse_strictly
 from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
@@ -115,7 +116,7 @@ class Words:
 
     @cached_property
     def _place(self) -> dict[str, int]:
-        return {word(e): i for i, e in enumerate(self.elements)}
+        return {id_text(word(e)) or "": i for i, e in enumerate(self.elements)}
 
     def read(self, cell: Any) -> float:
         """The place of a value as a number; not a number where it has none."""
@@ -162,7 +163,7 @@ class Words:
         return {float(e): i for i, e in enumerate(self.elements) if isinstance(e, Fraction)}
 
     def _find(self, text: str) -> int:
-        found = self._place.get(" ".join(text.split()))
+        found = self._place.get(id_text(text) or "")
         return self._quantities.get(number(text), NO_PLACE) if found is None else found
 
 
@@ -189,7 +190,7 @@ def read_places(atom: Atom, declared: Declared, source: Any, circumstances: Circ
     Raises: DataError PS0802 to PS0809.
     """
     fit = atom.fit(circumstances.keeper, declared.name)
-    found = read_entries(replace(declared, read=atom.read, told=fit.cell), source, header=circumstances.header)
+    found = read_entries(replace(declared, read=atom.read, told=fit.cell), source, circumstances.texts)
     atom.tell(found, fit)
     if circumstances.strict and not atom.fits(found).all():
         refuse_strictly(declared.name)

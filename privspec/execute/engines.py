@@ -20,7 +20,7 @@ from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import warehouse
 from privspec.execute.keeper import refuse_unreadable
-from privspec.execute.sources import Folder, is_text, load_frame
+from privspec.execute.sources import AS_USUAL, Folder, TextFiles, is_text, load_frame
 from privspec.execute.statistic import BATCH, Groups, Statistic, Told, groups_of_frame
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _said(name: str) -> Iterator[None]:
         refuse_unreadable(name, "a table of columns")
 
 
-def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> warehouse.Records:
+def records_of(name: str, source: Any, texts: TextFiles = AS_USUAL, columns: Sequence[str] = ()) -> warehouse.Records:
     """The records of a path, a table of a database, a folder or a frame.
 
     Args: columns, the names of a text file that has no header, in their order.
@@ -129,7 +129,7 @@ def records_of(name: str, source: Any, columns: Sequence[str] | None = None) -> 
     if isinstance(source, Folder):
         return warehouse.OfParquet(name, source)
     return warehouse.OfFrame(
-        name, load_frame(name, source, columns), not isinstance(source, Path) or not is_text(source)
+        name, load_frame(name, source, texts, columns), not isinstance(source, Path) or not is_text(source)
     )
 
 

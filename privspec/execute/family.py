@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, field
 from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
+from privspec.execute.sources import AS_USUAL, TextFiles
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.noise.samplers import SimulationRandomness
@@ -61,7 +62,7 @@ def _of_the_system() -> Randomness:
 class Circumstances:
     """What a run knows besides plan and data: the spec, and whether misfits are refused.
 
-    `roll` says whose data count, where that is limited; `header`, whether text files have one. `keeper` is told how the
+    `roll` says whose data count, where that is limited; `texts`, how text files are written. `keeper` is told how the
     data fit: nothing that is released or refused depends on it. `constants`: public values that the plan leaves open.
     `selects`: takes what a database would be asked of each input, and then nothing is read.
     """
@@ -70,7 +71,7 @@ class Circumstances:
     strict: bool = False
     progress: Progress = silent
     roll: Roll | None = None
-    header: bool = True
+    texts: TextFiles = AS_USUAL
     keeper: Keeper = field(default_factory=Keeper)
     constants: Mapping[str, Any] = field(default_factory=dict)
     randomness: Randomness = field(default_factory=_of_the_system)

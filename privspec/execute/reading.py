@@ -20,9 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
+from privspec.execute.cells import id_text
 from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.execute.sources import (
+    AS_USUAL,
     CHUNK,
+    TextFiles,
     Unordered,
     collect,
     column_names,
@@ -32,11 +35,13 @@ from privspec.execute.sources import (
     load_frame,
     load_json,
     numbers_at_once,
+    of_width,
     outputs_of,
     parquet_frames,
     plain_text,
     readable,
     rows_of_text,
+    unheard,
 )
 
 if TYPE_CHECKING:
@@ -54,10 +59,6 @@ def number(value: Any) -> float:
         return inf if value > 0 else -inf
     except (TypeError, ValueError):
         return _TRUTH.get(value.strip().casefold(), float("nan")) if isinstance(value, str) else float("nan")
-
-
-def unheard(cell: Any) -> None:
-    """Nobody is told of a cell that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,12 @@ def numbers(declared: Declared, array: NDArray[Any]) -> NDArray[np.float64]:
     return np.array(flat, dtype=np.float64).reshape(array.shape)
 
 
-def read_entries(declared: Declared, source: Any, *, header: bool = True) -> NDArray[np.float64]:
+def read_entries(declared: Declared, source: Any, texts: TextFiles = AS_USUAL) -> NDArray[np.float64]:
     """The entries of a value in row-major order, not a number where one is missing or cannot be read.
 
     Raises: DataError (PS0803 to PS0806) if the size is not the declared one or the form cannot be read.
     """
-    found = _load(declared, source, header=header)
+    found = _load(declared, source, texts)
     array = from_lines(declared, found) if isinstance(found, Lines) else found
     if _same_layout(array.shape, declared.shape):
         return array.reshape(-1)
@@ -155,11 +156,11 @@ def _same_layout(found: tuple[int, ...], declared: tuple[int, ...]) -> bool:
     )
 
 
-def _load(declared: Declared, source: Any, *, header: bool) -> Lines | NDArray[np.float64]:
+def _load(declared: Declared, source: Any, texts: TextFiles) -> Lines | NDArray[np.float64]:
     if isinstance(source, Path):
         if is_text(source):
-            found = _large_text(declared, source) if header else None
-            return _text_lines(declared, source, header=header) if found is None else found
+            found = _large_text(declared, source) if texts.header else None
+            return _text_lines(declared, source, texts) if found is None else found
         if source.suffix.lower() == ".npy":
             return numbers(declared, load_array(declared.name, source))
         if source.suffix.lower() == ".json":
@@ -213,6 +214,8 @@ def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
         _check_names(declared, lines)
         row: NDArray[np.float64] = _matrix(declared, rows, width)[0]
         return row
+    if lines.kind == "bare":
+        _wrong_size(declared, f"{len(rows)} x {width}")
     return refuse(
         "PS0804",
         f"the data for {declared.name} have several columns, none of them named {declared.name}",
@@ -242,16 +245,9 @@ def _matrix(declared: Declared, rows: Sequence[Sequence[Any]], columns: int) -> 
 def _in_order(declared: Declared, lines: Lines) -> Lines:
     """The rows in the order of the party's index, without the column of that name, if there is one."""
     index = declared.index
-    if index is None or index == declared.name:
+    if index is None or index == declared.name or index not in lines.names:
         return lines
-    if lines.kind == "bare":
-        # columns as the spec has them, the index first
-        beside = declared.size // max(len(lines.rows), 1) + 1
-        at = 0 if lines.width == beside else None
-    else:
-        at = lines.names.index(index) if index in lines.names else None
-    if at is None:
-        return lines
+    at = lines.names.index(index)
     names = tuple(n for j, n in enumerate(lines.names) if j != at)
     return replace(lines, names=names, rows=_by_party(declared, lines.rows, at))
 
@@ -260,7 +256,7 @@ def _by_party(declared: Declared, rows: Sequence[Sequence[Any]], at: int) -> lis
     """Rows in the order of the party's index, without that column; every party has equally many."""
     groups: dict[Any, list[Sequence[Any]]] = {}
     for row in rows:
-        key = str(_cell(row, at)).strip()
+        key = id_text(_cell(row, at)) or ""
         groups.setdefault(key, []).append([v for j, v in enumerate(row) if j != at])
     if len(groups) != declared.shape[0] or len({len(g) for g in groups.values()}) != 1:
         refuse(
@@ -268,8 +264,7 @@ def _by_party(declared: Declared, rows: Sequence[Sequence[Any]], at: int) -> lis
             f"the data for {declared.name} do not have the same number of rows for each of "
             f"{declared.shape[0]} members of {declared.index}",
         )
-    keys = sorted(groups, key=lambda k: (number(k), k) if number(k) == number(k) else (float("inf"), k))
-    return [row for key in keys for row in groups[key]]
+    return [row for key in sorted(groups, key=_place) for row in groups[key]]
 
 
 def _of_its_own(declared: Declared, lines: Lines) -> Lines:
@@ -284,14 +279,15 @@ def _of_its_own(declared: Declared, lines: Lines) -> Lines:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def _text_lines(declared: Declared, path: Path, *, header: bool) -> Lines:
-    found = _below_header(declared, list(rows_of_text(declared.name, path)), header=header)
-    if len(found.rows) not in declared.row_counts(found.width):
-        # where every line is a row of its own, no quote in it says otherwise
-        alone = _below_header(declared, list(rows_of_text(declared.name, path, joined=False)), header=header)
-        if len(alone.rows) in declared.row_counts(alone.width):
-            return alone
-    return found
+def _text_lines(declared: Declared, path: Path, texts: TextFiles) -> Lines:
+    rows = list(rows_of_text(declared.name, path, texts))
+    if texts.header:
+        names, rows = tuple(name.strip() for name in rows[0]) if rows else (), rows[1:]
+        return Lines(names, _all_but_blank(rows, declared.row_counts(len(names))), "text")
+    rows = _all_but_blank(rows, declared.row_counts(declared.size))
+    if len(declared.shape) < 2 and len(rows) == 1:
+        return Lines((), rows, "bare")
+    return Lines((), list(of_width(declared.name, rows, max(declared.size // max(len(rows), 1), 1), texts)), "bare")
 
 
 AT_ONCE = 10_000
@@ -332,18 +328,14 @@ def _columns_at_once(declared: Declared, frame: pl.DataFrame) -> NDArray[np.floa
     return np.column_stack([numbers_at_once(frame[column], declared.entry) for column in own])[order]
 
 
-def _below_header(declared: Declared, rows: list[list[str]], *, header: bool) -> Lines:
-    """The rows of a file below its header, without blank lines beyond the number of rows that there must be."""
-    names = tuple(name.strip() for name in rows[0]) if header and rows else ()
-    found = Lines(names, rows[1:] if header else rows, "text" if header else "bare")
-    last = max((k for k in declared.row_counts(found.width) if k <= len(found.rows)), default=len(found.rows))
-    if any("".join(row).strip() for row in found.rows[last:]):
-        return found
-    return replace(found, rows=found.rows[:last])
+def _all_but_blank(rows: list[list[str]], counts: Sequence[int]) -> list[list[str]]:
+    """Rows without blank ones beyond the number that there must be, one of `counts`."""
+    last = max((k for k in counts if k <= len(rows)), default=len(rows))
+    return rows if any("".join(row).strip() for row in rows[last:]) else rows[:last]
 
 
 def _document(declared: Declared, loaded: Any) -> NDArray[np.float64] | Lines:
-    """A list of entries; an object of columns, or a list of objects, under the names of columns."""
+    """A list of entries or objects; an object of columns."""
     name, index = declared.name, declared.index
     if isinstance(loaded, Mapping):
         columns = {str(key): list(v.values()) if isinstance(v, Mapping) else v for key, v in loaded.items()}
@@ -353,10 +345,6 @@ def _document(declared: Declared, loaded: Any) -> NDArray[np.float64] | Lines:
         if name not in columns:
             refuse("PS0804", f"the JSON file has no entry {name}")
         loaded = columns[name]
-    if isinstance(loaded, list) and loaded and all(isinstance(item, Mapping) for item in loaded):
-        names = tuple(dict.fromkeys(str(key) for item in loaded for key in item))
-        if any(key in (name, index) or key.startswith(f"{name}_") for key in names):
-            return Lines(names, [[item.get(key) for key in names] for item in loaded])
     if not isinstance(loaded, list | int | float) and declared.read is number and declared.shape:
         refuse_unreadable(name, "a JSON list of numbers")
     return _nested(declared, loaded)
@@ -370,24 +358,60 @@ def _columns(declared: Declared, columns: Mapping[str, Any]) -> Lines:
 
 
 def _nested(declared: Declared, values: Any) -> NDArray[np.float64]:
-    """Nested lists with as many items as there are; deeper ones get their declared length."""
+    """Nested lists with as many items as there are; deeper ones get their declared length.
+
+    An item that is an object says its numbers under the name of the input, or `x_1`, `x_2`, ..: each by itself.
+    """
     if not isinstance(values, Sequence) or isinstance(values, str):
         return np.array(declared.entry(values))
-    single = len(values) == 1 and isinstance(values[0], Sequence) and not isinstance(values[0], str)
-    if len(declared.shape) < 2 and single and declared.size > 1:
-        values = values[0]
-    inner = declared.shape[1:]
+    if len(declared.shape) < 2 and len(values) == 1 and declared.size > 1:
+        values = _said(declared, values[0], declared.size)
+    if declared.index is not None:
+        _check_order(declared, values)
+    # a stack of matrices: an item for each matrix, or for each of their rows
+    axes = next((k for k in range(1, len(declared.shape)) if prod(declared.shape[:k]) == len(values)), 1)
+    inner = declared.shape[axes:]
     out = np.full((len(values), *inner), np.nan)
     for i, item in enumerate(values):
-        _fill(declared, out[i : i + 1], item)
-    return out
+        alone = isinstance(item, Mapping) and bool(inner) and declared.name not in item
+        place = out[i : i + 1].reshape(1, -1) if alone else out[i : i + 1]
+        _fill(declared, place, _said(declared, item, prod(inner)) if inner else item)
+    return out if axes == 1 else out.reshape(len(values), -1)
+
+
+def _said(declared: Declared, item: Any, size: int) -> Sequence[Any]:
+    """The entries of one item: those of an object by the names that the spec has for them."""
+    name = declared.name
+    if isinstance(item, Mapping):
+        item = item[name] if name in item else [item.get(f"{name}_{j + 1}") for j in range(size)]
+    return item if isinstance(item, list | tuple) else [item]
+
+
+def _check_order(declared: Declared, items: Sequence[Any]) -> None:
+    """Items stand in the order of the list; who takes part is public, and may not contradict that.
+
+    Raises: DataError PS0806.
+    """
+    keys = [item.get(declared.index) for item in items if isinstance(item, Mapping)]
+    said = [text for key in keys if (text := id_text(key)) is not None]
+    if len(said) == len(items) and said != sorted(said, key=_place):
+        refuse(
+            "PS0806",
+            f"the objects of the data for {declared.name} do not stand in the order of {declared.index}",
+            help=f"sort them, or give an object of columns: {declared.index} and {declared.name}",
+        )
+
+
+def _place(key: str) -> tuple[float, str]:
+    """Where a party stands: numbers first, by size."""
+    return (number(key), key) if number(key) == number(key) else (inf, key)
 
 
 def _fill(declared: Declared, place: NDArray[np.float64], item: Any) -> None:
     """Write an item into `place` (1, *shape), as far as it goes."""
     if place.ndim == 1:
-        alone = isinstance(item, list | tuple) and len(item) == 1
-        place[0] = declared.entry(item[0] if alone else item)
+        found = _said(declared, item, 1)
+        place[0] = declared.entry(found[0] if len(found) == 1 else item)
         return
     parts = item if isinstance(item, list | tuple) else ()
     for j in range(place.shape[1]):
@@ -494,16 +518,16 @@ class Fields:
         )
 
 
-def batches(fields: Fields, source: Any, *, header: bool = True) -> Batches:
+def batches(fields: Fields, source: Any, texts: TextFiles = AS_USUAL) -> Batches:
     """The columns of a variable, batch after batch.
 
     Args: source, a path (.csv, .csv.gz, .tsv, .parquet, .npy, .json), a table of named columns, or one array or list
-        with a record in each row; header, whether the first line of a text file names its columns.
+        with a record in each row; texts, how text files are written.
     Raises: DataError (PS0803 to PS0805).
     """
     if isinstance(source, Path):
         if is_text(source):
-            return _of_text(fields, source, header=header)
+            return _of_text(fields, source, texts)
         if source.suffix.lower() == ".npy":
             return _of_array(fields, load_array(fields.name, source, mapped=True))
         if source.suffix.lower() == ".json":
@@ -517,20 +541,18 @@ def batches(fields: Fields, source: Any, *, header: bool = True) -> Batches:
     return _of_items(fields, source)
 
 
-def _of_text(fields: Fields, path: Path, *, header: bool) -> Batches:
-    plain = plain_text(fields.name, path) if header and path.stat().st_size > CHUNK else None
+def _of_text(fields: Fields, path: Path, texts: TextFiles) -> Batches:
+    plain = plain_text(fields.name, path) if texts.header and path.stat().st_size > CHUNK else None
     if plain is not None:
         chosen = plain.select(fields.find(plain.columns))
         for part in chosen.iter_slices(BATCH):
             yield [coded(column.fill_null("")) for column in part]
         return
-    rows = rows_of_text(fields.name, path)
-    names = [name.strip() for name in next(rows, [])] if header else list(fields.columns)
+    rows = rows_of_text(fields.name, path, texts)
+    names = [name.strip() for name in next(rows, [])] if texts.header else list(fields.columns)
+    rows = rows if texts.header else of_width(fields.name, rows, fields.count, texts)
     at = [names.index(name) for name in fields.find(names)]
     while batch := list(islice(rows, BATCH)):
-        if not header and len(batch[0]) != fields.count:
-            _wrong_width(fields, str(len(batch[0])))
-        header = True
         yield [[_cell(line, j) for line in batch] for j in at]
 
 

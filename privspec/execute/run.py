@@ -24,7 +24,7 @@ from privspec.execute.receipts import Participation, adds
 from privspec.execute.receipts import participation as participation_file
 from privspec.execute.registry import registration
 from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
-from privspec.execute.sources import outputs_of, place_on_disk
+from privspec.execute.sources import TextFiles, outputs_of, place_on_disk
 from privspec.model.targets import environment_of_computed, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.form import plan_digest
@@ -66,6 +66,7 @@ def run(
     participation: Path | None = None,
     mode: int = PRIVATE,
     header: bool = True,
+    quoted_newlines: bool = False,
     keeper: Keeper | None = None,
     constants: Mapping[str, Any] | None = None,
 ) -> Release:
@@ -79,7 +80,8 @@ def run(
         from its own data (the ledger is its own, too); keys, what masks it in a secure
         sum; participation, the file that counts in how many rounds each
         voter took part, where rounds share a budget; mode, the permissions of the release's files; header,
-        whether the first line of a text file is one; keeper, told how the data fit, for their keeper alone;
+        whether the first line of a text file is one; quoted_newlines, whether quoted cells of a .csv file may hold
+        line feeds; keeper, told how the data fit, for their keeper alone;
         constants, the public values that the plan leaves open.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
     """
@@ -96,7 +98,9 @@ def run(
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
         public = constants or {}
-        circumstances = family.Circumstances(model, strict, progress, roll, header, keeper or Keeper(), public, source)
+        keeper = keeper or Keeper()
+        texts = TextFiles(header, quoted_newlines, keeper.remark)
+        circumstances = family.Circumstances(model, strict, progress, roll, texts, keeper, public, source)
         secret = mechanism.read(inputs, circumstances)
         path = place_of(inputs, ledger) if source.private else None
         release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)

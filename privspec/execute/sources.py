@@ -2,11 +2,13 @@
 
 Text files of separated values are cut into rows and cells by one fixed rule. A line feed ends a line, with the carriage
 return before it if there is one; what follows the last line feed is a line unless it is empty. Every line is a row, a
-blank one too. A cell that begins with a quote ends at the first single quote that a separator or the end of a line
-follows, on a later line if need be; two quotes in it stand for one. Where that gives a row over several lines another
-number of cells than the first line has, or where a quote is never closed, the quote is a sign like any other and the
-cell ends with its line. So no cell, whatever it holds, takes other rows with it. Bytes that are no text become the sign
-for that, U+FFFD.
+blank one too, so no cell, whatever it holds, takes other rows with it. A cell that begins with a quote ends at the
+first single quote that a separator or the end of the line follows; two quotes in it stand for one; where no such quote
+comes, it is a sign like any other. Bytes that are no text become the sign for that, U+FFFD.
+
+Only where the keeper says that quoted cells of a .csv file hold line feeds (`--quoted-newlines`) may a quote be closed
+on a later line; but not where the row would have another number of cells than the first line, or where none closes it.
+A file in which no cell holds a line feed reads the same either way.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import DataError
 from privspec.core.records import dataclass
+from privspec.execute.cells import LOST, ids
 from privspec.execute.keeper import refuse, refuse_unreadable
 
 if TYPE_CHECKING:
@@ -52,6 +55,27 @@ def separator_of(path: Path) -> str:
     return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
+def unheard(*_: Any) -> None:
+    """Nobody is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFiles:
+    """How text files are written, as their keeper says: nothing in them decides it.
+
+    header: whether the first line names the columns, which else are those of the spec, in its order; quoted_newlines:
+    whether a quoted cell of a .csv file may hold line feeds; told: hears, with an input's name, what of a file is not
+    read as it may have been meant, for the keeper alone.
+    """
+
+    header: bool = True
+    quoted_newlines: bool = False
+    told: Callable[[str, str], None] = unheard
+
+
+AS_USUAL = TextFiles()
+
+
 @contextmanager
 def opened(name: str, path: Path, what: str = "comma-separated values") -> Iterator[IO[bytes]]:
     """The bytes of a text file, unpacked.
@@ -66,17 +90,17 @@ def opened(name: str, path: Path, what: str = "comma-separated values") -> Itera
         refuse_unreadable(name, what)
 
 
-def rows_of_text(name: str, path: Path, *, width: int | None = None, joined: bool = True) -> Iterator[list[str]]:
-    """The cells of row after row, the first line among them.
+def rows_of_text(name: str, path: Path, texts: TextFiles = AS_USUAL) -> Iterator[list[str]]:
+    """The cells of row after row, the first line among them; at their end it is told what lines were joined.
 
-    Args: width, cells of a row, by default those of the first; joined, whether a quoted cell may hold line feeds.
     Raises: DataError PS0803.
     """
     with opened(name, path) as file:
-        lines = _Lines(file, separator_of(path))
-        while (cells := lines.next(width, joined=joined)) is not None:
-            width = len(cells) if width is None else width
+        lines = _Lines(file, separator_of(path), joined=texts.quoted_newlines and separator_of(path) == ",")
+        while (cells := lines.next()) is not None:
             yield cells
+        for remark in lines.remarks():
+            texts.told(name, remark)
 
 
 def lines_without_quotes(name: str, path: Path) -> int | None:
@@ -101,26 +125,41 @@ def _unquoted(part: str) -> str | None:
 class _Lines:
     """The lines of a file, and those of them that were looked at ahead of their turn."""
 
-    def __init__(self, file: IO[bytes], separator: str) -> None:
+    def __init__(self, file: IO[bytes], separator: str, *, joined: bool) -> None:
         # binary files are cut at line feeds alone
         self._file, self._separator, self._ahead = iter(file), separator, deque[str]()
-        self._first = True
+        self._joined, self._width = joined, 0
+        self._read_so_far, self._open, self._used = 0, 0, 0
 
-    def next(self, width: int | None, *, joined: bool) -> list[str] | None:
+    def next(self) -> list[str] | None:
         """The cells of the next row, None after the last."""
         line = self._ahead.popleft() if self._ahead else self._read()
         if line is None:
             return None
+        found = self._row(line)
+        self._width = self._width or len(found)
+        return found
+
+    def remarks(self) -> Iterator[str]:
+        """What a keeper should know of how lines became rows."""
+        if self._used:
+            yield f"{self._used:,} of {self._read_so_far:,} lines are no rows: they go on with a cell of the line above"
+        if self._open:
+            hint = "; where cells hold line breaks, say --quoted-newlines" if self._separator == "," else ""
+            yield f"{self._open:,} of {self._read_so_far:,} lines do not close a quote: each line is a row{hint}"
+
+    def _row(self, line: str) -> list[str]:
         if QUOTE not in line:
             return line.split(self._separator)
         plain = [_unquoted(part) for part in line.split(self._separator)]
         if None not in plain:
             return plain  # type: ignore[return-value]
-        if joined:
+        if self._joined:
             cells, used = self._cells(line, far=True)
-            if not used or width is None or len(cells) == width:
+            if not used or self._width in (0, len(cells)):
                 for _ in range(used):
                     self._ahead.popleft()
+                self._used += used
                 return cells
         return self._cells(line, far=False)[0]
 
@@ -128,8 +167,9 @@ class _Lines:
         raw = next(self._file, None)
         if raw is None:
             return None
-        if self._first:
-            raw, self._first = raw.removeprefix(b"\xef\xbb\xbf"), False
+        if not self._read_so_far:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        self._read_so_far += 1
         return raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
 
     def _later(self, place: int) -> str | None:
@@ -168,6 +208,7 @@ class _Lines:
             if quote < 0:
                 later = self._later(used) if far else None
                 if later is None:
+                    self._open += not far
                     return None
                 parts += [line[at:], "\n"]
                 line, at, used = later, 0, used + 1
@@ -186,8 +227,6 @@ class _Lines:
 
 BETWEEN = "\x1f"
 """Stands between cells that were cut already."""
-LOST = "\ufffd"
-"""The sign for what is no text: no declared value has it."""
 _ONE_LINE = str.maketrans({"\n": LOST, BETWEEN: LOST})
 
 
@@ -237,7 +276,7 @@ class Folder(Unordered):
     def frame(self, name: str) -> pl.LazyFrame:
         import polars as pl
 
-        return pl.concat([parquet_frame([file], self.said(file)) for file in self.files], how="diagonal")
+        return pl.concat([parquet_frame([file], self.said(file)) for file in self.files], how="diagonal_relaxed")
 
 
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -265,14 +304,14 @@ def place_on_disk(source: str | Path) -> Path:
     return Path(text if IN_DATABASE not in text or Path(text).exists() else text.split(IN_DATABASE)[0])
 
 
-def load_frame(name: str, source: Any, columns: Sequence[str] | None = None) -> pl.LazyFrame:
+def load_frame(name: str, source: Any, texts: TextFiles = AS_USUAL, columns: Sequence[str] = ()) -> pl.LazyFrame:
     """A lazy frame of any table of named columns; text files give text in every column.
 
     Args: columns, the names of a text file that has no header, in their order.
     Raises: DataError (PS0803) if it cannot be read.
     """
     with unreadable_said(name, TypeError, ValueError, OverflowError):
-        return _frame(name, source, columns)
+        return _frame(name, source, texts, columns)
 
 
 @contextmanager
@@ -287,14 +326,14 @@ def unreadable_said(name: str, *more: type[Exception]) -> Iterator[None]:
         refuse_unreadable(name, "a table of columns")
 
 
-def _frame(name: str, source: Any, columns: Sequence[str] | None) -> pl.LazyFrame:
+def _frame(name: str, source: Any, texts: TextFiles, columns: Sequence[str]) -> pl.LazyFrame:
     import polars as pl
 
     if isinstance(source, Unordered):
         return source.frame(name)
     if isinstance(source, Path):
         if is_text(source):
-            return _text(name, source, columns)
+            return _text(name, source, texts, columns)
         arrow = source.suffix.lower() in ARROW
         return pl.scan_ipc(source) if arrow else pl.scan_parquet(source, glob=False)
     if isinstance(source, pl.DataFrame | pl.LazyFrame):
@@ -315,13 +354,13 @@ def _of_pandas(column: Any) -> NDArray[Any]:
     return found
 
 
-def _text(name: str, path: Path, columns: Sequence[str] | None) -> pl.LazyFrame:
+def _text(name: str, path: Path, texts: TextFiles, columns: Sequence[str]) -> pl.LazyFrame:
     """Cells as `rows_of_text` cuts them; polars reads the file itself where no quote is in it."""
     separator = separator_of(path)
     source: Path | bytes = path
-    if columns is not None or lines_without_quotes(name, path) is None:
-        rows = rows_of_text(name, path)
-        cut = rows if columns is None else _under(name, rows, columns)
+    if not texts.header or lines_without_quotes(name, path) is None:
+        rows = rows_of_text(name, path, texts)
+        cut = rows if texts.header else chain([list(columns)], of_width(name, rows, len(columns), texts))
         content = "".join(BETWEEN.join(_held(cell) for cell in row) + "\n" for row in cut)
         separator, source = BETWEEN, content.encode()
     return _plain_text(source, separator)
@@ -388,16 +427,15 @@ def numbers_at_once(column: pl.Series, entry: Callable[[Any], float]) -> NDArray
     return values
 
 
-def _under(name: str, rows: Iterator[list[str]], columns: Sequence[str]) -> Iterator[list[str]]:
-    """Rows under names that the file itself does not have."""
-    first = next(rows, list(columns))
-    if len(first) != len(columns):
-        refuse(
-            "PS0804",
-            f"the data for {name} have {len(first)} columns, and {len(columns)} are expected where there is no header",
-            help=f"in this order: {', '.join(columns)}",
-        )
-    return chain([list(columns), first], rows)
+def of_width(name: str, rows: Iterable[list[str]], width: int, texts: TextFiles) -> Iterator[list[str]]:
+    """Rows of a file that names no columns; it is told how many have another number of cells."""
+    total = other = 0
+    for row in rows:
+        total, other = total + 1, other + (len(row) != width)
+        yield [*row, *[""] * (width - len(row))][:width]
+    if other:
+        said = f"{other:,} of {total:,} lines do not have {width} cells, as the spec has it where there is no header"
+        texts.told(name, f"{said}: what is beyond is not read, what lacks is missing")
 
 
 def _held(cell: str) -> str:
@@ -460,8 +498,8 @@ def _arrow(name: str, column: Any) -> pl.Series:
     return found.alias(name)
 
 
-def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], ids: Sequence[str] = ()) -> pl.LazyFrame:
-    """These columns of a frame, as numbers, truth values or texts; `ids` as texts, before them.
+def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], people: Sequence[str] = ()) -> pl.LazyFrame:
+    """These columns of a frame, as numbers, truth values or texts; the ids of `people` as texts, before them.
 
     Raises: DataError (PS0803) if a column is of a kind that holds none of them, whatever is in it.
     """
@@ -470,14 +508,11 @@ def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], ids: Sequen
     chosen = []
     with unreadable_said(name):
         schema = frame.collect_schema()
-    for column in (*ids, *columns):
+    for column in (*people, *columns):
         kind = schema[column]
-        if column in ids and not kind.is_nested() and kind != pl.Object:
-            # every digit of a whole number counts; what is no number is nobody's
-            text = pl.col(column).cast(pl.String, strict=False)
-            number = pl.when(pl.col(column).is_nan()).then(None).otherwise(text).alias(column)
-            chosen.append(number if kind.is_float() else text)
-        elif kind in (pl.Categorical, pl.Enum, pl.Null, pl.Binary):
+        if (column in people and not kind.is_nested() and kind != pl.Object) or kind == pl.Binary:
+            chosen.append(ids(pl.col(column)))
+        elif kind in (pl.Categorical, pl.Enum, pl.Null):
             chosen.append(pl.col(column).cast(pl.String, strict=False))
         elif kind.is_decimal():
             # by their digits: a quotient of two doubles would be rounded twice
@@ -617,6 +652,15 @@ def _shallow(text: str) -> str:
                 done = match.end()
             depth -= 1
     return "".join([*parts, text[done:]])
+
+
+def looked_up(items: Iterable[Any], names: Iterable[str]) -> dict[str, list[Any]]:
+    """Columns of these names from a list of objects, one a record.
+
+    Each is looked at by itself: what an object does not say is missing, and all of what is no object is.
+    """
+    records = [item if isinstance(item, Mapping) else {} for item in items]
+    return {name: [record.get(name) for record in records] for name in names}
 
 
 def is_frame(source: Any) -> bool:

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import astuple, dataclass, replace
+from privspec.execute.cells import id_text
 from privspec.execute.keeper import THOUSAND
 from privspec.execute.reading import number
 from privspec.execute.sources import collect, frames_of, numbers_at_once, readable
@@ -114,7 +115,8 @@ class Attribute:
             return self._nearest
         words = {text: place for place, text in enumerate(self.values)}
         found = ((number(_decimal(text)), place) for text, place in words.items())
-        return partial(_found, words, {quantity: place for quantity, place in found if quantity == quantity})
+        quantities = {quantity: place for quantity, place in found if quantity == quantity}
+        return partial(_found, {id_text(text) or text: place for text, place in words.items()} | words, quantities)
 
     def _nearest(self, value: Any) -> tuple[int, bool]:
         quantity = number(value)
@@ -126,7 +128,9 @@ class Attribute:
 
 
 def _found(words: Mapping[str, int], quantities: Mapping[float, int], value: Any) -> tuple[int, bool]:
-    place = words.get(str(value).strip(), quantities.get(number(value), NO_PLACE))
+    text, place = id_text(value), NO_PLACE
+    if text is not None:
+        place = words.get(text, words.get(str(value), quantities.get(number(value), NO_PLACE)))
     return place, place != NO_PLACE
 
 
@@ -250,8 +254,8 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
     import polars as pl
 
     names = asked.columns
-    ids = [names.pop(0)] if asked.person is not None else []
-    plain = readable(asked.name, frame, names, ids)
+    people = [names.pop(0)] if asked.person is not None else []
+    plain = readable(asked.name, frame, names, people)
     schema = plain.collect_schema()
     texts = {i for i in asked.numbers if schema[asked.attributes[i].name] == pl.String}
     for part in frames_of(asked.name, plain, BATCH) if texts else (plain,):

@@ -90,6 +90,10 @@ class Records(ABC):
             help="--sql is for tables of a database, written DATABASE.duckdb::TABLE, and for Parquet",
         )
 
+    def remarks(self, names: Sequence[str]) -> Iterator[str]:
+        """What the keeper should know of these columns, whatever is in them."""
+        return iter(())
+
     def check(self, names: Sequence[str]) -> None:
         """Raises: DataError PS0804 if a column is missing."""
         missing = [name for name in names if name not in self.names]
@@ -160,6 +164,12 @@ class OfParquet(Records):
                     refuse("PS0804", f"{file.name} of the folder for {self.name} has no column {', '.join(lacking)}")
         super().check(names)
 
+    def remarks(self, names: Sequence[str]) -> Iterator[str]:
+        for name in names:
+            kinds = sorted({str(schema[name]) for schema in self.schemas.values()})
+            if len(kinds) > 1:
+                yield f"{name} is of different kinds in different files: {', '.join(kinds)}; a whole number is one word"
+
     def _alike(self, asked: Statistic) -> list[list[Path]]:
         wanted, found = asked.columns, dict[tuple[Any, ...], list[Path]]()
         for file, schema in self.schemas.items():
@@ -167,6 +177,17 @@ class OfParquet(Records):
             key = tuple((schema[name], said.get(name, name)) for name in wanted)
             found.setdefault(key, []).append(file)
         return list(found.values())
+
+    def _of_one_schema(self, files: Sequence[Path]) -> Iterator[list[Path]]:
+        """Files that polars reads at once: what is one kind to the database may be several to it."""
+        import polars as pl
+
+        found = dict[tuple[Any, ...], list[Path]]()
+        with sources.unreadable_said(self.name):
+            for file in files:
+                schema = pl.scan_parquet(file, glob=False).collect_schema()
+                found.setdefault(tuple(schema.items()), []).append(file)
+        yield from found.values()
 
     def _pushed(self, asked: Statistic, files: Sequence[Path], database: duckdb.DuckDBPyConnection) -> Select | None:
         """The SELECT over some files that are alike; None where it has to be rows."""
@@ -187,9 +208,10 @@ class OfParquet(Records):
                     assert database is not None
                     yield from _asked(asked, database, query.text, told)
                     continue
-                with sources.unreadable_said(self.name):
-                    frame = sources.parquet_frame(files, self.folder.said(files[0]))
-                yield from groups_of_frame(asked, frame, told)
+                for alike in self._of_one_schema(files):
+                    with sources.unreadable_said(self.name):
+                        frame = sources.parquet_frame(alike, self.folder.said(files[0]))
+                    yield from groups_of_frame(asked, frame, told)
 
     def select(self, asked: Statistic) -> list[Select]:
         with connection(self.name) as database:
@@ -438,10 +460,14 @@ def _kinds(name: str, database: duckdb.DuckDBPyConnection, source: str) -> dict[
 def _cell(column: str, kind: str, *, whole: bool = False) -> str:
     """A column as polars is to hold it: what has no counterpart there as text; `whole`: so is all else but lists."""
     quoted = _name(column)
-    opaque = whole and not kind.endswith((")", "]")) and kind not in ("DOUBLE", "FLOAT")
+    opaque = whole and not kind.endswith((")", "]")) and kind not in _HELD
     if kind in ("HUGEINT", "UHUGEINT", "BIGNUM") or _is_text(kind) or opaque:
         return f"CAST({quoted} AS VARCHAR) AS {quoted}"
     return quoted
+
+
+_HELD = ("DOUBLE", "FLOAT", "BOOLEAN", "BLOB", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+"""Kinds of which there is one text (`cells`), whatever the database would write."""
 
 
 def _double(column: str, kind: str) -> str | None:

@@ -22,6 +22,7 @@ from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.ballots import Form, read_ballots
 from privspec.execute.keeper import Keeper
+from privspec.execute.sources import TextFiles
 from privspec.families.tables.execution import CENTRAL_RULE
 from privspec.model.build import load_model
 from privspec.model.domains import PartialRankingOf, RankingOf
@@ -110,7 +111,7 @@ def test_first_choices_in_files(tmp_path: Path, suffix: str, title: str) -> None
         {"choice": CHOICES},
         {"vote": CHOICES},
         {"choice": ["north", "south", "west"], "count": [2.0, 1, 1]},
-        [{"choice": "north", "count": 2}, {"choice": "west", "count": 1}, {"choice": "south", "count": 1}],
+        [{"choice": "north"}, {"vote": "north"}, {"choice": "west", "ranking": "south"}, {"ranking": "south"}],
         [["north", "west"], ["west"], "north south", ("south",)],
         {"ranking": [["north", "west"], ["west"], ["north"], ["south"]]},
     ],
@@ -292,6 +293,55 @@ def test_nobody_has_two_ballots() -> None:
     assert held(FIRST, {"voter": [1, 2, None], "choice": ["north", "west", "west"]}) == {("north",): 1, ("west",): 1}
     assert held(FIRST, {"voter": [1, 2], "choice": ["north"] * 2, "count": [1, 2]}) == {("north",): 2}
     assert held(FIRST, {"voter": [1, 2], "choice": ["north"] * 2, "count": [1, 0]}) == {("north",): 1}
+
+
+@pytest.mark.parametrize(
+    ("odd", "counted"),
+    [
+        ({"choice": "west", "count": 1}, 1),
+        ({"choice": "west", "count": 1_000}, 1),
+        ({"choice": "west", "voter": "me"}, 1),
+        ({"choice": "west", "voter": None}, 0),
+        ({"vote": "west"}, 1),
+        ({"ranking": "west north"}, 1),
+        ({"who": "west"}, 0),
+        ("west", 1),
+        (["west", "north"], 1),
+        (None, 0),
+        (7, 0),
+        ({}, 0),
+    ],
+)
+def test_no_object_decides_how_the_others_are_read(tmp_path: Path, odd: Any, counted: int) -> None:
+    """Names are looked up object by object, and none of them stands for several ballots."""
+    form, path = replace(FIRST, drops=True), tmp_path / "votes.json"
+    expected = {("north",): 2_999} | ({("west",): 1} if counted else {})
+    for place in (0, 1_500, 2_999):
+        items: list[Any] = [{"choice": "north"}] * 2_999
+        items.insert(place, odd)
+        for held_under in (items, {"vote": items}):
+            path.write_text(json.dumps(held_under))
+            assert held(form, path) == expected
+            assert held(form, held_under) == expected
+
+
+def test_objects_may_say_whose_they_are() -> None:
+    items = [{"voter": "7", "choice": "north"}, {"voter": 7.0, "choice": "west"}, {"choice": "west"}, "south"]
+    keeper = Keeper()
+    assert held(FIRST, items, keeper=keeper) == {("north",): 1, ("west",): 1, ("south",): 1}
+    assert held(FIRST, items, only="7") == {("north",): 1}
+    assert held(FIRST, [{"choice": "west", "count": 3}], keeper=keeper) == {("west",): 1}
+    assert "1 of 1 objects say a count, and each stands for one ballot" in keeper.brief()[-1]
+
+
+def test_a_first_line_that_is_data_decides_nothing(tmp_path: Path) -> None:
+    """Without a header a file has the one column of ballots, whatever its first line holds."""
+    path = tmp_path / "votes.csv"
+    for first in ("north", "north,5", "north,south,5"):
+        path.write_text(f"{first}\n" + "west\n" * 9)
+        keeper = Keeper()
+        assert held(FIRST, path, texts=TextFiles(header=False, told=keeper.remark)) == {("north",): 1, ("west",): 9}
+        assert (len(keeper.brief()) == 1) == (first != "north")
 
 
 ballots = st.lists(st.lists(st.sampled_from(ABC), min_size=1, max_size=4), max_size=8)

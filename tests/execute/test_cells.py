@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from privspec.execute.cells import LOST, canonical_text, canonical_texts
+from privspec.execute.cells import LOST, canonical_text, canonical_texts, clean_text, clean_texts, id_text, id_texts
 
 
 def at_once(cells: list[Any], kind: Any) -> list[str | None]:
@@ -62,7 +62,7 @@ def test_a_whole_number_has_one_text_whatever_its_kind(cell: Any) -> None:
         (("Ann  Lee", "Ann\u00a0Lee", " Ann\tLee\n", "Ann\u2003 Lee", "A\u200dnn Lee\ufe0f"), "Ann Lee"),
         (("ann lee",), "ann lee"),
         ((b"\xff", b"\xfe", {"a": 1}, object(), dt.timedelta(1)), LOST),
-        (("\ud800",), "?"),
+        (("\ud800",), None),
         ((dt.date(2024, 1, 31), dt.datetime(2024, 1, 31), np.datetime64("2024-01-31T00:00:00.000")), "2024-01-31"),
         ((dt.datetime(2024, 1, 31, 12, 30),), "2024-01-31 12:30:00"),
         ((dt.datetime(2024, 1, 31, 14, 30, 0, 500000, dt.timezone(dt.timedelta(hours=2))),), "2024-01-31 12:30:00.5"),
@@ -173,3 +173,29 @@ def test_each_cell_has_its_text_whatever_stands_beside_it() -> None:
     cells = ["7.50", "a b", "x\u200b", None, "1e+20", "007", " ", "TRUE", "0.00000001", "12.5"]
     together = at_once(cells, pl.String)
     assert together == [at_once([cell], pl.String)[0] for cell in cells]
+
+
+@given(st.lists(st.none() | texts, max_size=8))
+@example(["7.0", "-7.000", "0.0", "-0.0", "7.", "1.10", "1.1", ".5", "+7", "1e+16", "1e-3", "1e5", "TRUE", "007.0"])
+@example(["9" * 120 + ".0", "9" * 399 + ".", "-" + "9" * 399 + ".0", "12.30 Main St", "7.0\u200b", "ann\x00", "a\x00b"])
+def test_columns_of_ids_at_once(cells: list[str | None]) -> None:
+    expected = [None if cell is None else id_text(cell) for cell in cells]
+    assert [id_text(cell) for cell in expected] == expected
+    for kind in (pl.String, pl.Categorical):
+        assert id_texts(pl.Series("x", cells, dtype=kind)).to_list() == expected
+    written = [None if cell is None else cell.encode() for cell in cells]
+    assert id_texts(pl.Series("x", written, dtype=pl.Binary)).to_list() == expected
+    assert clean_texts(pl.Series("x", cells, dtype=pl.String)).to_list() == [
+        None if cell is None else clean_text(cell) for cell in cells
+    ]
+
+
+def test_an_id_that_is_a_text_is_told_apart_by_its_signs() -> None:
+    assert [id_text(cell) for cell in ("1.10", "1.1", "TRUE", "true", "0.50", "1,0")] == [
+        *("1.10", "1.1", "TRUE", "true", "0.50", "1,0")
+    ]
+    for kinds in (
+        [7, 7.0, Decimal("7.00"), "7", "7.0", " 7.00\u200b", np.float32(7), b"7.0"],
+        [1.1, "1.1", np.float32(1.1)],
+    ):
+        assert len({id_text(cell) for cell in kinds}) == 1

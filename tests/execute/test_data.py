@@ -15,9 +15,11 @@ import pytest
 
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.execute.data import Grid, count_cells, located, read_inputs
+from privspec.execute.family import Circumstances
+from privspec.execute.keeper import Keeper
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.run import run
-from privspec.execute.sources import load_frame, rows_of_text
+from privspec.execute.sources import TextFiles, load_frame, rows_of_text
 from privspec.families.linear.execution import read_executed
 from privspec.noise.samplers import SimulationRandomness
 
@@ -52,7 +54,7 @@ def test_vectors_from_csv(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["1\n2\n3\n", "1,2,3\n", "\ufeff1\n2\n3", '"1"\r\n"2"\r\n"3"\r\n'])
 def test_vectors_without_a_header(tmp_path: Path, text: str) -> None:
     path = write(tmp_path / "x.csv", text)
-    assert read_entries(VECTOR, path, header=False).tolist() == [1, 2, 3]
+    assert read_entries(VECTOR, path, TextFiles(header=False)).tolist() == [1, 2, 3]
     with pytest.raises(DataError, match=r"PS080[45]") as caught:
         read_entries(VECTOR, path)
     assert "--no-header" in str(caught.value.diagnostics[0].help)
@@ -83,7 +85,7 @@ def test_a_header_is_no_person(tmp_path: Path) -> None:
     people = Declared("salary", (500,))
     for text, header in ((f"salary\n{salaries}", True), (f"7\n8\n{salaries}", False)):
         with pytest.raises(DataError, match="PS0805: salary is declared with size 500"):
-            read_entries(people, write(tmp_path / "x.csv", text), header=header)
+            read_entries(people, write(tmp_path / "x.csv", text), TextFiles(header=header))
 
 
 def test_a_blank_line_is_a_cell(tmp_path: Path) -> None:
@@ -100,9 +102,16 @@ def test_a_blank_line_is_a_cell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "header"), [("1,2,3\n4,5,6\n", False), ("a,b,c\n1,2,3\n4,5,6\n", True)])
 def test_matrices_from_csv(tmp_path: Path, text: str, header: bool) -> None:
-    assert read_entries(MATRIX, write(tmp_path / "x.csv", text), header=header).tolist() == [1, 2, 3, 4, 5, 6]
+    assert read_entries(MATRIX, write(tmp_path / "x.csv", text), TextFiles(header=header)).tolist() == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
     with pytest.raises(DataError, match="PS0805"):
-        read_entries(MATRIX, tmp_path / "x.csv", header=not header)
+        read_entries(MATRIX, tmp_path / "x.csv", TextFiles(header=not header))
     beside = write(tmp_path / "y.csv", "M_2,name,M_1,M_3\n2,a,1,3\n5,b,4,6\n")
     assert read_entries(MATRIX, beside).tolist() == [1, 2, 3, 4, 5, 6]
 
@@ -110,8 +119,8 @@ def test_matrices_from_csv(tmp_path: Path, text: str, header: bool) -> None:
 def test_two_entries_as_a_row_under_names_or_as_a_column(tmp_path: Path) -> None:
     declared = Declared("x", (2,))
     assert read_entries(declared, write(tmp_path / "a.csv", "u,v\n1,2\n")).tolist() == [1, 2]
-    assert read_entries(declared, write(tmp_path / "b.csv", "1\n2\n"), header=False).tolist() == [1, 2]
-    assert read_entries(declared, write(tmp_path / "c.csv", "1,2\n"), header=False).tolist() == [1, 2]
+    assert read_entries(declared, write(tmp_path / "b.csv", "1\n2\n"), TextFiles(header=False)).tolist() == [1, 2]
+    assert read_entries(declared, write(tmp_path / "c.csv", "1,2\n"), TextFiles(header=False)).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,7 @@ def test_two_entries_as_a_row_under_names_or_as_a_column(tmp_path: Path) -> None
     [
         ('a,b\n"1,2",3\n', [["1,2", "3"]]),
         ('a,b\n"1""2",3\n', [['1"2', "3"]]),
-        ('a,b\n"1\n2",3\n4,5\n', [["1\n2", "3"], ["4", "5"]]),
+        ('a,b\n"1\n2",3\n4,5\n', [['"1'], ['2"', "3"], ["4", "5"]]),
         # a quote that nothing closes stays on its line
         ('a,b\n"1,2\n3,4\n', [['"1', "2"], ["3", "4"]]),
         ('a,b\n"1,2\n"3,4\n', [['"1', "2"], ['"3', "4"]]),
@@ -129,20 +138,68 @@ def test_two_entries_as_a_row_under_names_or_as_a_column(tmp_path: Path) -> None
         ('a,b\n"1,2\n3,4",5,6\n7,8', [['"1', "2"], ["3", '4"', "5", "6"], ["7", "8"]]),
         ("a,b\n\n,\n1\n1,2,3\n\n", [[""], ["", ""], ["1"], ["1", "2", "3"], [""]]),
         ("a,b\r\n1\r,2\r\n\x00,\ufeff\r\n", [["1\r", "2"], ["\x00", "\ufeff"]]),
-        ('a\n"\n"\n""\n', [["\n"], [""]]),
+        ('a\n"\n"\n""\n', [['"'], ['"'], [""]]),
     ],
 )
 def test_text_is_cut_by_one_rule(tmp_path: Path, text: str, rows: list[list[str]]) -> None:
-    path = tmp_path / "x.csv"
-    path.write_bytes(text.encode())
-    first, *found = rows_of_text("x", path)
+    cut_alike(write(tmp_path / "x.csv", text), TextFiles(), rows)
+    # what no rule of another format decides: a table of tabs is cut by its lines, whatever is said of quotes
+    tabbed = write(tmp_path / "x.tsv", text.replace(",", "\t"))
+    cut_alike(tabbed, TextFiles(quoted_newlines=True), [[cell.replace(",", "\t") for cell in row] for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('a,b\n"1\n2",3\n4,5\n', [["1\n2", "3"], ["4", "5"]]),
+        ('a,b\n"1""\n2",3\n4,5\n', [['1"\n2', "3"], ["4", "5"]]),
+        ('a,b\n"1\n\n2","3\n"\n4,5\n', [["1\n\n2", "3\n"], ["4", "5"]]),
+        # a quote that nothing closes stays on its line, and so does one whose row would be too long or too short
+        ('a,b\n"1,2\n3,4\n', [['"1', "2"], ["3", "4"]]),
+        ('a,b\n"1,2\n3,4",5,6\n7,8', [['"1', "2"], ["3", '4"', "5", "6"], ["7", "8"]]),
+        ('a\n"\n"\n""\n', [["\n"], [""]]),
+    ],
+)
+def test_rows_stand_on_several_lines_only_where_their_keeper_says_so(
+    tmp_path: Path, text: str, rows: list[list[str]]
+) -> None:
+    cut_alike(write(tmp_path / "x.csv", text), TextFiles(quoted_newlines=True), rows)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(text.encode()))
+    cut_alike(tmp_path / "x.csv.gz", TextFiles(quoted_newlines=True), rows)
+    heard = list[str]()
+    told = TextFiles(told=lambda _, said: heard.append(said))
+    lines = text.splitlines()[1:]
+    assert len(list(rows_of_text("x", tmp_path / "x.csv", told))) == 1 + len(lines)
+    assert all("--quoted-newlines" in said for said in heard) and len(heard) == 1
+
+
+def cut_alike(path: Path, texts: TextFiles, rows: list[list[str]]) -> None:
+    """Line by line, and as a table."""
+    first, *found = rows_of_text("x", path, texts)
     assert found == rows
     width = len(first)
-    frame = load_frame("x", path).collect().rows()
+    frame = load_frame("x", path, texts).collect().rows()
     padded = [[*row, *[""] * width][:width] for row in rows]
     assert [[(cell or "").strip() for cell in row] for row in frame] == [
         [cell.strip().replace("\n", "\ufffd") for cell in row] for row in padded
     ]
+
+
+def test_a_quote_takes_no_other_row_with_it(tmp_path: Path) -> None:
+    """Feet and inches: one cell ends with a quote, another one far below begins with one."""
+    rows = [f"{i % 5},x" for i in range(2_000)]
+    rows[3], rows[1_990] = '"5 ft,x', "5'11\",x"
+    for suffix, sign in ((".csv", ","), (".tsv", "\t")):
+        path = write(tmp_path / f"t{suffix}", "\n".join(["age,sex", *rows, ""]).replace(",", sign))
+        assert len(list(rows_of_text("x", path))) == 2_001
+        keeper = Keeper()
+        assert load_frame("x", path, TextFiles(told=keeper.remark)).collect().height == 2_000
+        assert [line.partition(":")[0] for line in keeper.brief()] == ["x"]
+        assert "1 of 2,001 lines do not close a quote: each line is a row" in keeper.brief()[0]
+    path = write(tmp_path / "s.csv", "\n".join(["age,sex", *rows[:3], '"4\n\n",x', *rows[4:9], ""]))
+    keeper = Keeper()
+    assert load_frame("x", path, TextFiles(quoted_newlines=True, told=keeper.remark)).collect().height == 9
+    assert keeper.brief() == ["x: 2 of 12 lines are no rows: they go on with a cell of the line above"]
 
 
 def test_bytes_that_are_no_text_are_a_cell(tmp_path: Path) -> None:
@@ -162,6 +219,73 @@ def test_json_cells_of_any_kind(tmp_path: Path) -> None:
         assert found[[0, 2]].tolist() == [1, 3]
         found = read_entries(VECTOR, write(tmp_path / "x.json", f'[{{"x": 1}}, {{"x": {bad}}}, {{"x": 3}}]'))
         assert found[[0, 2]].tolist() == [1, 3]
+
+
+ODD_ITEMS = (None, 7, "x", [], [1, 2], {}, {"y": 1}, {"x": None}, {"x": 0.5, "count": 9}, {"x_1": 0.5}, {"x": [1, 2]})
+
+
+@pytest.mark.parametrize("odd", [*ODD_ITEMS, {"x": 0.5, "voter": 3}], ids=str)
+def test_no_object_decides_how_the_entries_of_others_are_read(tmp_path: Path, odd: Any) -> None:
+    for index in (None, "voter"):
+        declared = Declared("x", (5,), index)
+        items: list[Any] = [{"x": 0.1 * i} for i in range(5)]
+        items[2] = odd
+        for source in (items, {"x": items}, write(tmp_path / "x.json", json.dumps(items))):
+            found = read_entries(declared, source if not isinstance(source, dict) else [*items])
+            assert np.delete(found, 2).tolist() == [0.1 * i for i in (0, 1, 3, 4)]
+    rows: list[Any] = [{"x_1": i, "x_2": -i, "x_3": 0.5} for i in range(4)]
+    rows[1] = odd
+    found = read_entries(Declared("x", (4, 3)), write(tmp_path / "m.json", json.dumps(rows))).reshape(4, 3)
+    assert np.delete(found, 1, axis=0).tolist() == [[i, -i, 0.5] for i in (0, 2, 3)]
+
+
+def test_objects_stand_in_the_order_of_their_list(tmp_path: Path) -> None:
+    """Who takes part is public: where all say so, it may not contradict the order."""
+    declared = Declared("x", (3,), "voter")
+    items = [{"voter": voter, "x": voter / 10} for voter in (2, 9, 10)]
+    assert read_entries(declared, items).tolist() == [0.2, 0.9, 1.0]
+    with pytest.raises(DataError, match="PS0806"):
+        read_entries(declared, [items[0], items[2], items[1]])
+    path = write(tmp_path / "x.json", json.dumps({"voter": [10, 2, 9], "x": [1.0, 0.2, 0.9]}))
+    assert read_entries(declared, path).tolist() == [0.2, 0.9, 1.0]
+    stacked = Declared("x", (2, 2, 2))
+    assert read_entries(stacked, [{"x_1": i, "x_2": -i} for i in range(4)]).tolist() == [0, 0, 1, -1, 2, -2, 3, -3]
+    assert read_entries(VECTOR, [{"x_1": 1, "x_2": 2, "x_3": 3}]).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("odd", [*ODD_ITEMS, {"age": 1, "sex": "F", "count": 7}, {"age": {}, "sex": []}], ids=str)
+def test_no_record_decides_how_the_others_of_a_json_table_are_read(tmp_path: Path, odd: Any) -> None:
+    """Nor, where it is the only one, whether a run goes on."""
+    for others in (0, 1, 5, 7):
+        items: list[Any] = [{"sex": "M", "age": 2}] * others
+        for held_under in ([odd, *items], {"x": [*items, odd]}):
+            counts = count_cells(cells(True), write(tmp_path / "t.json", json.dumps(held_under)))
+            own = np.array([0, 0, 0, 0, 0, others])
+            assert (counts >= own).all() and counts.sum() - others == (
+                1 if "age" in str(odd) and "{}" not in str(odd) else 0
+            )
+
+
+def test_counts_in_json_stand_under_their_name(tmp_path: Path) -> None:
+    counts = [1, 2, 3, 4, 5, 6]
+    path = write(tmp_path / "t.json", json.dumps({"count": counts}))
+    assert count_cells(cells(True), path).tolist() == counts
+    for found in (counts, {"x": counts}):
+        assert count_cells(cells(True), write(tmp_path / "t.json", json.dumps(found))).sum() == 0
+
+
+def test_a_first_line_that_is_data_decides_nothing(tmp_path: Path) -> None:
+    bare = TextFiles(header=False)
+    for first in ("1", "1,2", "1,2,3,4", ""):
+        found = read_entries(VECTOR, write(tmp_path / "x.csv", f"{first}\n2\n3\n"), bare)
+        assert found[1:].tolist() == [2, 3]
+        found = read_entries(MATRIX, write(tmp_path / "m.csv", f"{first}\n4,5,6\n"), bare)
+        assert found[3:].tolist() == [4, 5, 6]
+        keeper = Keeper()
+        said = Circumstances(texts=TextFiles(header=False, told=keeper.remark), keeper=keeper)
+        counts = count_cells(cells(True), write(tmp_path / "t.csv", f"{first}\n" + "2,M\n" * 4), said)
+        assert counts.tolist() == [0, 0, 0, 0, 0, 4]
+        assert any("do not have 2 cells" in line for line in keeper.brief()) == (first != "1,2")
 
 
 def test_arrays_are_numbers_or_texts(tmp_path: Path) -> None:

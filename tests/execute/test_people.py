@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 from math import comb
@@ -21,6 +23,9 @@ from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.execute.data import Grid, chosen, count_cells
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import Keeper
+from privspec.execute.sources import Folder, TextFiles
+from privspec.execute.statistic import Attribute, Statistic
+from privspec.execute.warehouse import OfTable, Table
 from privspec.kernel.core.linear import Held
 from privspec.kernel.participation import Kept
 from privspec.noise.samplers import Randomness, SimulationRandomness
@@ -107,8 +112,11 @@ def test_one_person_changes_what_is_counted_by_no_more_than_is_kept() -> None:
     assert laws(with_ann) == {(3, 2, 3)}
 
 
-SAME = [["ann", " ann", "ann\t", "ann "], ["Zoë", "Zoë"], ["7", "7 "]]
-APART = [["ann", "Ann", "ANN"], ["7", "007", "7.0"], ["fi", "\ufb01"], ["a b", "ab"]]
+SAME = [
+    *(["ann", " ann", "ann\t", "ann "], ["Zoë", "Zoë"], ["7", "7 ", "7.0", "7.00", "+7"]),
+    *(["ann", "an\u200bn", "\ufeffann", "ann\u00ad", "ann\u2060", "ann\x00"], ["a b", "a\u00a0b", "a\u2003 b", "a\tb"]),
+]
+APART = [["ann", "Ann", "ANN"], ["7", "007", "7.1", "7.10"], ["fi", "\ufb01"], ["a b", "ab"]]
 
 
 @pytest.mark.parametrize("ids", SAME)
@@ -125,7 +133,52 @@ def test_ids_that_are_several_people_which_the_keeper_is_told(ids: list[str]) ->
     assert not any(f" {one} " in said for one in ids)
 
 
-@pytest.mark.parametrize("blank", ["", "  ", None, "\u00a0"])
+WHOLE = [
+    pl.Series([7, 8]),
+    pl.Series([7, 8], dtype=pl.UInt8),
+    pl.Series([7.0, 8.0]),
+    pl.Series([7.0, 8.0], dtype=pl.Float32),
+    pl.Series([Decimal("7.00"), Decimal("8.00")]),
+    pl.Series(["7", "8"]),
+    pl.Series(["7.0", "\u200b8 "]),
+    pl.Series(["7", "8"], dtype=pl.Categorical),
+    pl.Series([b"7", b"8.0"]),
+]
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_a_whole_number_is_one_person_whatever_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: bool
+) -> None:
+    """In a folder whose files hold the ids as whole numbers, floats, decimals and words, and in memory."""
+    if not engine:
+        monkeypatch.setitem(sys.modules, "duckdb", None)
+    for number, ids in enumerate(WHOLE):
+        ids.to_frame("person").with_columns(kind=pl.lit("a")).write_parquet(tmp_path / f"{number}.parquet")
+    keeper = Keeper()
+    assert counted(table(1), Folder.of("x", tmp_path), keeper=keeper) == [2, 0, 0]
+    assert any("person is of different kinds in different files" in line for line in keeper.brief())
+    mixed = [7, 7.0, Decimal("7.00"), "7", np.float32(7), np.int8(7), "7.000\ufeff", b"7"]
+    assert counted(table(1), {"person": mixed, "kind": ["a"] * len(mixed)}) == [1, 0, 0]
+    listed = [{"person": one, "kind": "a"} for one in (7, 7.0, "7", " 7.0", 8)]
+    (tmp_path / "x.json").write_text(json.dumps(listed))
+    assert counted(table(1), tmp_path / "x.json") == [2, 0, 0]
+
+
+def test_ids_of_a_database_are_the_same_whatever_their_kind(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    kinds = ("TINYINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL(9, 2)", "VARCHAR", "BLOB", "DATE", "TIMESTAMP")
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as database:
+        for number, kind in enumerate(kinds):
+            one = "DATE '2024-01-01'" if kind in ("DATE", "TIMESTAMP") else "'7'"
+            database.execute(f"CREATE TABLE t{number} AS SELECT CAST({one} AS {kind}) AS person, 'a' AS kind")
+    said = [OfTable("x", Table.of("x", tmp_path / "x.duckdb", f"t{number}")) for number in range(len(kinds))]
+    asked = Statistic("x", (Attribute("kind", ("a", "b")),), 1, "person")
+    people = [person for one in said for groups in one.groups(asked, lambda *_: None) for person in groups.people]
+    assert people == ["7"] * 7 + ["2024-01-01"] * 2
+
+
+@pytest.mark.parametrize("blank", ["", "  ", None, "\u00a0", "\u200b", "\u2800 \ufeff"])
 def test_a_record_of_nobody_is_left_out(blank: str | None) -> None:
     """Whatever their number: nothing says that they are several people's, or one's."""
     keeper = Keeper()
@@ -169,7 +222,7 @@ def test_counts_made_elsewhere_are_refused(source: Any) -> None:
 def test_a_file_without_the_column_or_without_names(tmp_path: Path) -> None:
     path = tmp_path / "visits.csv"
     path.write_text(f"who,kind\n{SECRET},a\n")
-    for said in ({}, {"header": False}):
+    for said in ({}, {"texts": TextFiles(header=False)}):
         with pytest.raises(DataError, match="PS0804") as caught:
             counted(table(2), path, **said)
         assert SECRET not in str(caught.value)

@@ -1,13 +1,13 @@
 """A plan about unknown keys as a mechanism that can be run: exact thresholds, one for each key by itself.
 
 A key is text: the cells of its columns, each in Unicode's composed form (NFC), control signs and runs of blanks as one
-blank, none at either end. A record of which a cell of the key is missing, or has a value that is not declared, has no
-key. All of that looks at one record alone. Keys are drawn for and released in the order of their texts.
+blank, none at either end, without what shows nothing. A record of which a cell of the key is missing, or has a value
+that is not declared, has no key. All of that looks at one record alone. Keys are drawn for and released in the order of
+their texts.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.execute.cells import canonical_text, clean_text
 from privspec.execute.data import cut, ids_of, kept_rule, located
 from privspec.execute.drawing import RowLaw
 from privspec.execute.engines import records_of
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
-from privspec.execute.keeper import STRICT_RULE, given_for, is_missing, refuse, refuse_strictly
-from privspec.execute.sources import is_frame, load_json
+from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
+from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.kernel.core.problem import Data
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
@@ -37,13 +38,7 @@ Key = tuple[str, ...]
 
 def text_of(cell: Any) -> str:
     """A cell as a part of a key; empty where it is missing."""
-    if is_missing(cell):
-        return ""
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    text = unicodedata.normalize("NFC", str(cell))
-    plain = "".join(" " if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") else sign for sign in text)
-    return " ".join(plain.split())
+    return clean_text(str(cell)) if isinstance(cell, str | bool) else canonical_text(cell) or ""
 
 
 def read_counts(
@@ -56,13 +51,16 @@ def read_counts(
     name, columns = block.source, block.columns
     source, names = located(name, given_for(name, data)), [column.name for column in columns]
     if isinstance(source, Path) and source.suffix.lower() == ".json":
-        source = _records(load_json(name, source), name)
+        found = load_json(name, source)
+        source = found.get(name, found) if isinstance(found, dict) else found
+        if isinstance(source, list):
+            source = looked_up(source, [*([] if kept is None else [kept.person]), *names])
     if not is_frame(source) and (not isinstance(source, Path) or source.suffix.lower() == ".npy"):
         refuse("PS0803", f"the data for {name} cannot be read as a table of columns")
-    if kept is not None and not circumstances.header:
+    if kept is not None and not circumstances.texts.header:
         hint = f"a column named {kept.person} says whose each record is"
         refuse("PS0804", f"{name} is read person by person: give records under named columns", help=hint)
-    table = records_of(name, source, None if circumstances.header else names)
+    table = records_of(name, source, circumstances.texts, names)
     asked = Statistic(name, tuple(map(_attribute, columns)), 1, None if kept is None else kept.person)
     table.check(asked.columns)
     if circumstances.selects is not None:
@@ -97,14 +95,6 @@ def _key(row: Sequence[tuple[str, bool] | None], columns: Sequence[KeyColumn]) -
     if len(found) < len(row) or not all(kept for _, kept in found):
         return None
     return tuple(text for (text, _), column in zip(found, columns, strict=True) if column.grouped)
-
-
-def _records(found: Any, name: str) -> Any:
-    """A JSON file as columns."""
-    if isinstance(found, list) and all(isinstance(item, dict) for item in found):
-        keys = dict.fromkeys(str(key) for item in found for key in item)
-        return {key: [item.get(key) for item in found] for key in keys}
-    return found.get(name, found) if isinstance(found, dict) else found
 
 
 def _attribute(column: KeyColumn) -> Attribute:

@@ -122,13 +122,13 @@ def read_points_of(block: PointBlock, data: Mapping[str, Any], circumstances: Ci
     found: list[list[float]] = []
     if block.party is not None:
         declared = Declared(name, block.shape, block.party, told=fits[0].cell)
-        values = read_entries(declared, source, header=circumstances.header)
+        values = read_entries(declared, source, circumstances.texts)
         fits[0].rows += len(values)
         if block.ball is None:
             fits[0].numbers(values)
         found = np.asarray(values, dtype=np.float64).reshape(-1, size).tolist()
     else:
-        for batch in batches(fields, source, header=circumstances.header):
+        for batch in batches(fields, source, circumstances.texts):
             read = [_numbers(column, fit.cell) for column, fit in zip(batch, fits, strict=True)]
             for values, fit in zip(read, fits, strict=True):
                 fit.rows += len(values)

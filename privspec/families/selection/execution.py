@@ -290,7 +290,7 @@ class LotteryMechanism(family.FamilyMechanism):
         form = Form.of_block(block, drops=data_of(model, model.nodes[block.name]).rule == "drop")
         assert form is not None
         source = given_for(form.name, data)
-        found = read_ballots(form, source, header=circumstances.header, keeper=circumstances.keeper)
+        found = read_ballots(form, source, texts=circumstances.texts, keeper=circumstances.keeper)
         secret = any(requirement.neighbours.adding for requirement in model.requirements)
         if not secret and found.number != block.type.size:
             refuse_number(form, block.type.size, found.number)
@@ -318,7 +318,7 @@ class LotteryMechanism(family.FamilyMechanism):
             strict=circumstances.strict,
             only=only,
             roll=roll,
-            header=circumstances.header,
+            texts=circumstances.texts,
             keeper=circumstances.keeper,
         )
         if roll is None:  # else their number would tell how many were left out

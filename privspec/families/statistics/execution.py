@@ -393,7 +393,7 @@ def bounded(
     """
     fate = "records with such a number count as zero"
     fit = circumstances.keeper.fit(name, fate=fate, what="in records outside the ball")
-    wanted = Wanted(name, party, records.dimension, records.count, only, circumstances.header, fit)
+    wanted = Wanted(name, party, records.dimension, records.count, only, circumstances.texts, fit)
     for keys, values in rows_of(wanted, located(name, data)):
         steps, fits = to_steps(values, records.radius)
         fit.rows += values.size

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, field
 from privspec.execute import sources
+from privspec.execute.cells import id_text, id_texts
 from privspec.execute.keeper import Fit, refuse
 from privspec.execute.reading import Fields, number
 from privspec.model.library import GRID_BITS, Steps
@@ -37,9 +38,9 @@ CELLS = 2**24
 class Wanted:
     """What is looked for: the input's name, the column of the parties (None: one party), features, records per party.
 
-    `only`: the one party whose rows are wanted; data without a column of parties are then all of that party. `header`:
-    whether text files have one; else their columns are the party's and then the features in their order. `fit`: where
-    the keeper is told of cells that are no numbers.
+    `only`: the one party whose rows are wanted; data without a column of parties are then all of that party. `texts`:
+    how text files are written; without a header their columns are the party's and then the features in their order.
+    `fit`: where the keeper is told of cells that are no numbers.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Wanted:
     dimension: int
     count: int
     only: str | None = None
-    header: bool = True
+    texts: sources.TextFiles = sources.AS_USUAL
     fit: Fit | None = None
 
     @property
@@ -89,7 +90,7 @@ def rows_of(wanted: Wanted, source: Any) -> Rows:
         found = sources.load_json(wanted.name, source)
         source = found.get(wanted.name, found) if isinstance(found, Mapping) else found
     if isinstance(source, list):
-        source = _listed(wanted, source)
+        return _listed(wanted, source)
     if isinstance(source, np.ndarray):
         return _array(wanted, source)
     if isinstance(source, Mapping) and wanted.name in source:
@@ -106,7 +107,7 @@ def _table(wanted: Wanted, source: Any) -> Rows:
             f"the rows of a database or a folder stand in no order, and the first records of each {wanted.party} count",
             help="give a file in which the rows of each stand together",
         )
-    frame = sources.load_frame(wanted.name, source, None if wanted.header else wanted.columns)
+    frame = sources.load_frame(wanted.name, source, wanted.texts, wanted.columns)
     layout = layout_of(wanted, sources.column_names(wanted.name, frame))
     for table in _slices(wanted, source, layout, frame):
         keys, records = layout.split(wanted, table)
@@ -119,14 +120,9 @@ def _table(wanted: Wanted, source: Any) -> Rows:
 
 
 def _known(wanted: Wanted, keys: pl.Series) -> pl.Series:
-    """Keys without the spaces around words; missing where a row is of nobody, or not of the party that is wanted."""
-    import polars as pl
-
-    if keys.dtype == pl.String:
-        keys = keys.str.strip_chars().replace("", None)
-    if wanted.only is not None:
-        keys = keys.set(keys.cast(pl.String) != wanted.only, None)
-    return keys
+    """Keys in their one text; missing where a row is of nobody, or not of the party that is wanted."""
+    keys = id_texts(keys)
+    return keys if wanted.only is None else keys.set(keys != id_text(wanted.only), None)
 
 
 def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -297,22 +293,49 @@ def _array(wanted: Wanted, array: NDArray[Any]) -> Rows:
         yield pl.Series(keys), part.reshape(-1, wanted.dimension)
 
 
-def _listed(wanted: Wanted, found: list[Any]) -> Any:
-    """A list of objects is a table; nested lists are an array, with no numbers where a record is not as long."""
-    if found and all(isinstance(item, Mapping) for item in found):
-        names = list(dict.fromkeys(str(name) for item in found for name in item))
-        return {name: [item.get(name) for item in found] for name in names}
-    alone = wanted.party is None or wanted.only is not None
-    parties = [found] if alone else found
-    lengths = {len(record) for records in parties for record in _items(records) if isinstance(record, list)}
-    if lengths and wanted.dimension not in lengths:
-        _check_width(wanted, min(lengths))
-    out = np.full((len(parties), wanted.count, wanted.dimension), np.nan)
-    for i, records in enumerate(parties):
-        for j, record in enumerate(_items(records)[: wanted.count]):
-            if len(cells := _items(record)) == wanted.dimension:
-                out[i, j] = [number(cell) for cell in cells]
-    return out
+_UNNAMED = "\x1e"
+"""Before the place of an item that names no party: no canonical text has it."""
+
+
+def _listed(wanted: Wanted, found: list[Any]) -> Rows:
+    """A list in which every item is judged by itself.
+
+    An object is a row of a table, under the names that the spec has; another item holds the records of one party, or,
+    where the data are of a single one, is a record. An item that names no party is one by itself.
+    """
+    import polars as pl
+
+    def entry(cell: Any) -> float:
+        value = number(cell)
+        if value != value and wanted.fit is not None:
+            wanted.fit.cell(cell)
+        return value
+
+    for start in range(0, len(found), wanted.rows):
+        keys, rows = list[str | None](), list[list[Any]]()
+        for place, item in enumerate(found[start : start + wanted.rows], start):
+            key, records = _of_item(wanted, item, f"{_UNNAMED}{place}")
+            keys += [key] * len(records)
+            rows += records
+        values = np.array([[entry(cell) for cell in row] for row in rows], dtype=np.float64)
+        whose = pl.Series(keys, dtype=pl.String)
+        yield whose.drop_nulls(), values.reshape(-1, wanted.dimension)[whose.is_not_null().to_numpy()]
+
+
+def _of_item(wanted: Wanted, item: Any, unnamed: str) -> tuple[str | None, list[list[Any]]]:
+    """Whose an item is, None where it is nobody's here, and its records; missing where one has not all numbers."""
+    party, alone = wanted.party, wanted.party is None or wanted.only is not None
+    key: str | None = "" if alone else unnamed
+    if isinstance(item, Mapping):
+        names = Fields(wanted.name, wanted.dimension).columns
+        records = [item[wanted.name] if wanted.name in item else [item.get(name) for name in names]]
+        if party in item:
+            said = id_text(item[party])
+            key = said if wanted.only is None else key if said == id_text(wanted.only) else None
+    else:
+        records = [item] if alone else _items(item)[: wanted.count] or [None]
+    missing = [None] * wanted.dimension
+    return key, [row if len(row := _items(record)) == wanted.dimension else missing for record in records]
 
 
 def _items(value: Any) -> list[Any]:

@@ -27,6 +27,7 @@ from privspec.execute.data import located
 from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, atom_of, base_of, read_places, small
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared, Fields, batches
+from privspec.execute.sources import TextFiles
 from privspec.model.domains import Rankings
 from privspec.model.measures import MetricDP
 from privspec.model.pointwise import Pointwise
@@ -298,7 +299,7 @@ def _encode(variable: Variable, source: Any, circumstances: family.Circumstances
         atom.fit(circumstances.keeper, name, column)
         for atom, column in zip(variable.atoms, variable.fields.columns, strict=True)
     ]
-    for columns in batches(variable.fields, source, header=circumstances.header):
+    for columns in batches(variable.fields, source, circumstances.texts):
         found = [
             atom.codes(column, strict=strict, fit=fit)
             for atom, column, fit in zip(variable.atoms, columns, fits_of, strict=True)
@@ -405,7 +406,7 @@ def read_values(
     applied: dict[str, None] = {}
     for block in rows.blocks:
         source = given_for(block.name, data)
-        form = _ballots(rows, block, source, header=circumstances.header)
+        form = _ballots(rows, block, source, circumstances.texts)
         if form is None:
             values[block.name] = _read_value(rows, block, located(block.name, source), circumstances)
             applied[CENTRAL_RULE] = None
@@ -415,20 +416,20 @@ def read_values(
     return values, tuple(applied)
 
 
-def _ballots(rows: ModelRows, block: InputBlock, source: Any, *, header: bool) -> Form | None:
+def _ballots(rows: ModelRows, block: InputBlock, source: Any, texts: TextFiles) -> Form | None:
     """The ballots that a source holds, for an input of one value per party whose order nothing looks at."""
     if block.index is None or order_matters(rows.model, block.name):
         return None
     form = Form.of_block(block)
-    return form if form is not None and header and holds_ballots(form, source) else None
+    return form if form is not None and texts.header and holds_ballots(form, source) else None
 
 
 def _read_ballots(
     rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: family.Circumstances
 ) -> Value:
     """The value of an input from its ballots, in any order."""
-    strict, header, keeper = circumstances.strict, circumstances.header, circumstances.keeper
-    found = read_ballots(form, source, strict=strict, header=header, keeper=keeper)
+    strict, texts, keeper = circumstances.strict, circumstances.texts, circumstances.keeper
+    found = read_ballots(form, source, strict=strict, texts=texts, keeper=keeper)
     if found.number != block.type.size:
         refuse_number(form, block.type.size, found.number)
     ranked = isinstance(block.type.element, Rankings)
