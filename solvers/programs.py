@@ -28,6 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from privspec.kernel.participation import spaced
+
 Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -78,11 +80,23 @@ class Streams:
     exactly: bool
     dimension: int
 
-    def epochs(self) -> NDArray[np.intp]:
-        """Choices of coordinates (c, k) that lie exactly so far apart, in each as many as there are; -1 behind them."""
-        starts = np.arange(max(self.size - (self.count - 1) * self.apart, min(self.apart, self.size)))
-        places = starts[:, None] + self.apart * np.arange(min(self.count, -(-self.size // self.apart)))
-        return np.where(places < self.size, places, -1)
+    @property
+    def most(self) -> int:
+        """Units that change at once at most."""
+        return min(self.count, -(-self.size // self.apart))
+
+    def choices(self) -> NDArray[np.intp] | None:
+        """Choices of coordinates (c, k) that change at once, in each as many as there are; -1 behind them.
+
+        None for too many.
+        """
+        most = self.size if self.exactly else LISTED
+        found = spaced(self.size, self.most, self.apart, exactly=self.exactly, most=most)
+        return None if found is None else np.array([own + [-1] * (self.most - len(own)) for own in found], np.intp)
+
+
+LISTED = 48
+"""Choices of units that lie so far apart, or more, up to which each is met as it is."""
 
 
 Differences: TypeAlias = Vectors | Pairs | Balls | Boxes | Streams
@@ -499,10 +513,9 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
 
 def _largest_in_stream(strategy: Array, stream: Streams) -> float:
     """At least the largest sum of G_ij v_i'v_j over unit vectors that change at once; G = strategy' strategy."""
-    gram = strategy.T @ strategy * stream.reach**2
-    if not stream.exactly:
+    gram, epochs = strategy.T @ strategy * stream.reach**2, stream.choices()
+    if epochs is None:
         return farthest(np.abs(gram), stream.count, stream.apart)
-    epochs = stream.epochs()
     grams = gram[epochs[:, :, None], epochs[:, None, :]] * ((epochs >= 0)[:, :, None] & (epochs >= 0)[:, None, :])
     sums, traces = np.abs(grams).sum(axis=(1, 2)), np.trace(grams, axis1=1, axis2=2)
     plain = sums <= traces * (1 + MEETING)

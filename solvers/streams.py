@@ -1,17 +1,18 @@
-"""Noise for vectors in a row of which some change at once, at distances: fixed epochs exactly, others with a bracket.
+"""Noise for vectors in a row of which some change at once, at distances: few choices exactly, others with a bracket.
 
-Where units lie exactly so far apart, the choices are classes c. In coordinates with E'E = I for the errors, F the
-effects of the units and X = F' Sigma^-1 F: minimise tr Sigma subject to, for each class, sum X_ij v_i'v_j <= 1 over
-unit vectors (i, j in c). The dual is the largest ||F M^(1/2)||_*^2 over M = (+)_c p_c E_c, sum p_c = 1, E_c the Gram
-matrix of unit vectors, concave in M, smooth in log p_c and the vectors: L-BFGS (noise/notes/streams.md). Units that lie
-farther apart have more choices: the same bound holds, and the noise is that of a strategy in a band, in which units
-that change at once do not meet.
+Where units lie exactly so far apart, or choices are few, these are classes c. In coordinates with E'E = I for the
+errors, F the effects of the units and X = F' Sigma^-1 F: minimise tr Sigma subject to, for each class, the sum of
+X_ij v_i'v_j at most 1 over unit vectors (i, j in c). The dual is the largest ||F M^(1/2)||_*^2 over M = (+)_c p_c E_c,
+sum p_c = 1, E_c the Gram matrix of unit vectors, or a mean of such where vectors have fewer numbers than units change:
+concave in M, smooth in log p_c and the vectors: L-BFGS (noise/notes/streams.md). At the optimum M has an inverse, so
+that the noise follows from it. Of many choices the same bound holds for those that lie exactly so far apart, and the
+noise is that of a strategy in a band, in which units that change at once do not meet.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from privspec.solvers.bounds import lower_bound
@@ -46,7 +47,7 @@ class Closed(Exception):  # noqa: N818 - leaves the library's minimiser; not an 
 
 @dataclass(eq=False)
 class Epochs:
-    """The dual over classes of effects (r, n), and the best point so far.
+    """The dual over classes of effects (r, n), and the best points so far: `root` of the value, `tip` of the bound.
 
     `places` (c, k): the units of each class, n behind them; vectors have at most `dimension` numbers.
     """
@@ -68,7 +69,7 @@ class Epochs:
         self.padded = np.column_stack([self.effects, np.zeros(len(self.effects))])
         self.logs, self.vectors = np.zeros(classes), np.zeros((classes, units, self.rank))
         self.started: tuple[Array, Array] = np.zeros(0), self.vectors[:0]
-        self.root = np.zeros((len(self.effects), 0))
+        self.root = self.tip = np.zeros((len(self.effects), 0))
 
     def run(self) -> None:
         """Maximise; the best primal and the best dual point are kept."""
@@ -77,7 +78,10 @@ class Epochs:
         classes, units = self.places.shape
         known, logs = len(self.started[0]), np.full(classes, -np.log(classes))
         generator = np.random.default_rng(0)
-        first = np.eye(units, self.rank) + 0.3 * generator.standard_normal((classes, units, self.rank))
+        # the first of equal classes begins with its first units in directions of their own, the next with those behind
+        turns = np.arange(classes) % -(-units // self.rank) * self.rank
+        first = np.eye(units, units + self.rank)[:, turns[:, None] + np.arange(self.rank)].swapaxes(0, 1)
+        first = first + 0.3 * generator.standard_normal((classes, units, self.rank))
         first = first if self.directions is None else self.directions
         if known:
             # classes that were there before go on from where they were, others begin with little weight
@@ -95,7 +99,8 @@ class Epochs:
     def _negative(self, packed: Array) -> tuple[float, Array]:
         """Minus log ||F M^(1/2)||_*^2 / sum p, and its slope."""
         classes, units = self.places.shape
-        weights, raw = np.exp(packed[:classes]), packed[classes:].reshape(classes, units, self.rank)
+        logs = packed[:classes] - packed[:classes].max()
+        weights, raw = np.exp(logs), packed[classes:].reshape(classes, units, self.rank)
         lengths = np.maximum(np.linalg.norm(raw, axis=2, keepdims=True), 1e-300)
         unit = raw / lengths
         shared = unit @ unit.transpose(0, 2, 1)
@@ -108,7 +113,7 @@ class Epochs:
         whitened = (turned / np.sqrt(deviations)).T @ self.padded
         gram = whitened.T @ whitened
         own = gram[across, down]
-        self._keep(trace, mass, own, turned * np.sqrt(deviations), packed[:classes], unit)
+        self._keep(trace, mass, own, turned * np.sqrt(deviations), logs, unit)
         reached = np.sum(shared * own, axis=(1, 2))
         pull = 2 * weights[:, None, None] * (own @ unit) / trace
         slope = (pull - np.sum(pull * unit, axis=2, keepdims=True) * unit) / lengths
@@ -121,7 +126,7 @@ class Epochs:
         value = trace * float(np.abs(own).sum(axis=(1, 2)).max())
         bound = trace**2 / mass
         if bound > self.bound:
-            self.bound, self.logs, self.vectors = bound, logs.copy(), vectors
+            self.bound, self.logs, self.vectors, self.tip = bound, logs, vectors, root
         if value < self.value:
             self.value, self.root = value, root
         self.watch.step(self.value, self.bound)
@@ -165,33 +170,55 @@ def solve_streams(
     reduced = reduce_outputs(program) if plain else None
     if not isinstance(stream, Streams) or reduced is None or program.sites is not None:
         raise NotSpecialError("units that lie apart, under another loss, at sites or beside other lines")
-    places = stream.epochs()
-    effects = reduced.inputs * stream.reach
+    effects, listed = reduced.inputs * stream.reach, stream.choices()
+    places = replace(stream, exactly=True).choices() if listed is None else listed
+    assert places is not None
     places, signs = np.where(places < 0, stream.size, places), None
+    units = places.shape[1]
     if stream.dimension == 1:
         # numbers have two directions: each choice of signs is a class
-        every = _signs(places.shape[1])
+        every = _signs(units)
         signs = np.tile(every, (len(places), 1))[:, :, None]
         places = np.repeat(places, len(every), axis=0)
-    wanted = 0.9 * tolerance if stream.exactly else BRACKET
+    else:
+        # classes of the same units make up what one cannot: a matrix E_c of higher rank, and ways out of saddles
+        needed = -(-units // min(units, stream.dimension))
+        aside = listed is not None and (needed > 1 or not stream.exactly)
+        places = np.repeat(places, needed + aside, axis=0)
+    wanted = BRACKET if listed is None else 0.9 * tolerance
     found = Epochs(effects, places, stream.dimension, wanted, watch, directions=signs)
     found.run()
     root = found.root
-    if not stream.exactly:
+    if listed is None:
         found, root = _with_worst(found, stream, watch)
     matrix, weights = found.differences()
     dual = DualPoint((sparse.csc_array(matrix * stream.reach),), (weights / weights.max(),))
     bound = lower_bound(program, dual)
-    best = package(program, reduced.basis @ root, dual, bound, "epochs, dual ascent", watch)
-    if not stream.exactly:
-        root = banded(effects, found.gram(), stream.apart, watch)
-        band = package(program, reduced.basis @ root, dual, bound, "strategy in a band", watch)
-        best = min(best, band, key=lambda one: one.value)
-    if watch.expired and best.relative_gap > tolerance and stream.exactly:
+
+    def executed(method: str, root: Array) -> GaussianSolution:
+        return package(program, root, dual, bound, method, watch)
+
+    best = executed(ASCENT, reduced.basis @ root)
+    if best.relative_gap <= tolerance:
+        return best
+    if watch.expired and listed is not None:
         raise OutOfTimeError(best)
-    return best
+    # the ascent keeps what it met by a plainer bound of what moves: here all are compared by what is executed
+    band = banded(effects, found.gram(), stream.apart, watch)
+    ways = [
+        executed("noise on each input", reduced.basis @ effects),
+        executed("equal noise on each answer", np.linalg.qr(reduced.basis)[0]),
+        executed("strategy in a band", reduced.basis @ band),
+        executed(ASCENT, reduced.basis @ found.tip),
+        best,
+    ]
+    least = min(way.value for way in ways)
+    return next(way for way in ways if way.value <= least * (1 + SAME))
 
 
+ASCENT = "epochs, dual ascent"
+SAME = 1e-8
+"""Relative difference up to which the plainer of two ways is taken."""
 BRACKET = 2e-3
 """Relative gap for units that lie farther apart, over the choices that were looked at so far."""
 FEWER = 40
@@ -241,11 +268,13 @@ SIGNED = 6
 
 
 def _signs(units: int) -> Array:
-    """Choices of signs (N, units), the first +1: all of them, or as many at random."""
+    """Choices of signs (N, units), the first +1: all of them, or Hadamard's, whose mean square is 1, and some drawn."""
     if units <= SIGNED:
         return np.asarray(box_vertices(np.ones(units)).T)
-    drawn = np.random.default_rng(0).choice([-1.0, 1.0], size=(2 ** (SIGNED - 1) - 1, units))
-    return np.vstack([np.ones(units), drawn * drawn[:, :1]])
+    order = 1 << (units - 1).bit_length()
+    rows = [[1.0 - 2 * ((i & j).bit_count() % 2) for j in range(units)] for i in range(order)]
+    drawn = np.random.default_rng(0).choice([-1.0, 1.0], size=(max(2 ** (SIGNED - 1) - order, 0), units))
+    return np.vstack([rows, drawn * drawn[:, :1]])
 
 
 BAND_ROUNDS = 150
@@ -293,4 +322,4 @@ def loss_in_band(effects: Array, stream: Streams) -> float:
     values, vectors = np.linalg.eigh(effects.T @ effects)
     gram = (vectors * np.sqrt(np.maximum(values, LEAST * values[-1]))) @ vectors.T
     root = banded(effects * stream.reach, gram, stream.apart, Watch())
-    return float(np.sum(root**2)) * min(stream.count, -(-stream.size // stream.apart))
+    return float(np.sum(root**2)) * stream.most

@@ -445,7 +445,7 @@ def _own_variances(differences: Differences, n: int) -> Array:
         case Boxes(blocks, reach):
             for block in blocks:
                 out[block] = np.maximum(out[block], len(block) * reach[block] ** 2)
-        case Streams(reach=radius, count=count):
+        case Streams(reach=radius, most=count):
             out[:] = count * radius**2
     return out
 
