@@ -19,10 +19,10 @@ STRETCHES = 32
 """Of growing length, from the end of the row."""
 PIECES = 32
 """Of equal length, in all that a unit changes of a row."""
-CLASSES = 200
-"""Of which the moves are looked at."""
-MOST_TURNS, MOST_PLACES = 64, 2**11
-"""Of a row, how often a unit may change a number there, and numbers, that are looked at."""
+PLACES, FIRST = 1024, 64
+"""Where units may begin to change numbers, and of how many of these what is moved is met from the first."""
+MOST = 2**19
+"""Places, once for each change, that are looked at where numbers need not be evenly spaced."""
 ROUNDS = 12
 MOST_RAMP = 1.0
 """Up to it coefficients fall, and the inverse does not grow."""
@@ -101,59 +101,69 @@ def deviations(row: Row, ramp: float, rounds: int = ROUNDS) -> tuple[NDArray[np.
 
     What moves most joins what was looked at, for so many rounds.
     """
-    size, apart, band = row.size, row.apart, row.band
-    lengths = stretches(size, apart)
+    size, band = row.size, row.band
+    lengths = stretches(size, row.apart)
     edges = np.concatenate(([0], np.cumsum(lengths)))
     costs = np.cumsum(summed_inverse(size, ramp, band) ** 2)[::-1]
     each = np.add.reduceat(costs, edges[:-1])
-    squares = np.concatenate(([0.0], np.cumsum(root(band, ramp, band) ** 2)))
-    turns = _turns(-(-size // apart), row.times)
-    few = max(min(CLASSES, MOST_PLACES // len(turns)), 2)
-    late = apart - np.geomspace(1, apart, few).astype(np.int64)
-    even = np.linspace(0, apart - 1, few).astype(np.int64)
-    starts = np.unique(np.concatenate((even, late, edges % apart, (edges - 1) % apart)))
-    places = turns[:, None] * apart + starts
-    effects = np.diff(squares[np.clip(edges - places[..., None], 0, band)], axis=2) * (places < size)[..., None]
-    moves = np.add.reduceat(effects, np.arange(0, len(turns), row.times), axis=0).reshape(-1, len(lengths))
-    moves = moves[moves.any(axis=1)]
+    moved = Moved(row, edges, np.cumsum(root(band, ramp, band) ** 2))
+    even = moved.evenly()
+    moves = even[:: max(len(even) // FIRST, 1)]
     for _ in range(rounds):
         rates = _least(each / each.sum(), moves)
-        most = effects[_most(effects @ rates, places, row)].sum(axis=0)
+        most = moved.most(rates, even)
         if most @ rates < 1 + NEAR:
             break
-        moves = np.vstack((moves, most))
+        # places that move more than those around them
+        reached = np.pad(even @ rates, 1)
+        peaks = (reached[1:-1] >= np.maximum(reached[:-2], reached[2:])) & (reached[1:-1] > 1 + NEAR)
+        moves = np.vstack((moves, even[peaks], most))
     rates /= float(most @ rates)
     return lengths, 1 / np.sqrt(rates), float((each / rates).sum())
 
 
-def _turns(count: int, times: int) -> NDArray[np.int64]:
-    """All turns of a row, or so many in a row from each of a few."""
-    if count <= max(times, MOST_TURNS):
-        return np.arange(count)
-    firsts = np.linspace(0, count - times, max(MOST_TURNS // times, 2)).astype(np.int64)
-    return np.unique(firsts[:, None] + np.arange(times))
+class Moved:
+    """What a unit moves in each stretch: a number at p adds squares[0] + .. + squares[e - 1 - p] up to an edge e."""
 
+    def __init__(self, row: Row, edges: NDArray[np.int64], squares: Array) -> None:
+        self.row, self.edges = row, edges
+        self.squares = np.concatenate(([0.0], squares, np.full(row.size - row.band, squares[-1])))
 
-def _most(moved: Array, places: NDArray[np.int64], row: Row) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """What one unit changes, of these places (turns, starts) in order, that moves most."""
-    if row.exactly:
-        sums = np.cumsum(np.vstack((np.zeros(moved.shape[1]), moved)), axis=0)
-        windows = sums[row.times :] - sums[: len(sums) - row.times]
-        turn, start = divmod(int(windows.argmax()), moved.shape[1])
-        return np.arange(turn, turn + row.times), np.full(row.times, start)
-    flat = places.reshape(-1)
-    before = np.searchsorted(flat, flat - row.apart, side="right")
-    best, values = np.zeros(len(flat) + 1), []
-    for _ in range(row.times):
-        values.append(moved.reshape(-1) + best[before])
-        best = np.concatenate(([0.0], np.maximum.accumulate(values[-1])))
-    found, end = list[int](), len(flat)
-    for value in reversed(values):
-        if end:
-            found.append(int(value[:end].argmax()))
-            end = int(before[found[-1]])
-    turn, start = np.divmod(np.array(found), moved.shape[1])
-    return turn, start
+    def evenly(self) -> Array:
+        """A row for each of many places from which on numbers are changed that lie exactly so far apart."""
+        size, apart, reach = self.row.size, self.row.apart, self.row.times * self.row.apart
+        rows = np.pad(self.squares, (0, -len(self.squares) % apart)).reshape(-1, apart)
+        totals = np.cumsum(rows, axis=0).reshape(-1)
+        last = max(size - reach + apart, min(apart, size)) - 1
+        late = last + 1 - np.geomspace(1, last + 1, PLACES).astype(np.int64)
+        starts = np.unique(np.concatenate((np.linspace(0, last, PLACES).astype(np.int64), late, self.edges)))
+        left = self.edges - starts[starts <= last, None]
+        return np.asarray(np.diff(totals[np.maximum(left, 0)] - totals[np.maximum(left - reach, 0)], axis=1))
+
+    def most(self, rates: Array, even: Array) -> Array:
+        """The row that moves most, of those and, where numbers may lie farther apart, of the best places on a grid."""
+        found = np.asarray(even[np.argmax(even @ rates)])
+        size, times = self.row.size, self.row.times
+        step = max(size * times // MOST, 1)
+        if self.row.exactly or times == 1 or step > self.row.apart:
+            return found
+        places, between = np.arange(0, size, step), -(-self.row.apart // step)
+        alone = np.zeros(len(places))
+        for edge, weight in zip(self.edges, -np.diff(rates, prepend=0.0, append=0.0), strict=True):
+            alone += weight * self.squares[np.maximum(edge - places, 0)]
+        before, values = np.maximum(np.arange(1, len(places) + 1) - between, 0), list[Array]()
+        best = np.zeros(len(places) + 1)
+        for _ in range(times):
+            values.append(alone + best[before])
+            best = np.concatenate(([0.0], np.maximum.accumulate(values[-1])))
+        chosen, end = list[int](), len(places)
+        for value in reversed(values):
+            if end:
+                chosen.append(int(value[:end].argmax()))
+                end = int(before[chosen[-1]])
+        left = np.maximum(self.edges - places[chosen][:, None], 0)
+        other = np.diff(self.squares[left].sum(axis=0))
+        return found if found @ rates >= other @ rates else np.asarray(other)
 
 
 def _least(costs: Array, moves: Array) -> Array:

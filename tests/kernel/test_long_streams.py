@@ -106,17 +106,17 @@ def test_the_bound_is_below_certified_optima(n, k, optimum, share):
     assert share * optimum <= found <= optimum
 
 
-def executed(n, band, seed=0, amount=1):
+def executed(n, band, seed=0, amount=1, ramp=None, lengths=None, sizes=None):
     held = Held("x", 0, n, "entries", (n,), Fraction(0), Fraction(amount), None, (), None, None)
     block = Stream(held, Released("O", 0, n, (n,), defined=True), Fraction(1, 2), "", ())
-    lengths = (n // 3, n - n // 3 - 2, 2)
-    sizes = tuple(Fraction(int(v), 16) for v in np.random.default_rng(seed).integers(10, 40, 3))
+    lengths = lengths or (n // 3, n - n // 3 - 2, 2)
+    sizes = sizes or [v / 16 for v in np.random.default_rng(seed).integers(10, 40, 3).tolist()]
     return Banded(
         block,
-        Fraction(5, 9) * (n % 2),
+        Fraction(5, 9) * (n % 2) if ramp is None else ramp,
         band,
-        lengths,
-        sizes,
+        tuple(lengths),
+        tuple(map(Fraction, sizes)),
         Fraction(1, 2**30),
         Fraction(1, 2**30),
         Fraction(1, 2**10),
@@ -240,3 +240,24 @@ def test_noise_is_near_the_best_of_its_band(exactly):
     reached = float(found.mu_squared(pattern) * found.loss()[0])
     assert 27.164366 < reached < 27.164366 * (1.093 if exactly else 1.12)
     assert float(bound(block, pattern, Fraction(1))) < 27.164366
+
+
+@pytest.mark.parametrize("exactly", [True, False])
+@pytest.mark.parametrize(("times", "apart"), [(2, 1), (70, 1), (100, 2)])
+def test_what_is_reckoned_is_executed(times, apart, exactly):
+    """Units were looked at in a few windows of the row: noise between these was reckoned at next to nothing."""
+    pattern = Pattern(times, apart, exactly)
+    for band in (apart, 900):
+        lengths, sizes, loss = deviations(Row(900, times, apart, exactly, band), 0.5)
+        found = executed(900, band, ramp=Fraction(1, 2), lengths=lengths.tolist(), sizes=sizes.tolist())
+        reached = float(found.mu_squared(pattern) * found.loss()[0]) * 2
+        assert reached == pytest.approx(loss * (times if band > apart else 1), rel=0.02)
+
+
+@pytest.mark.parametrize("unit", ["70 entries, exactly 1 apart", "300 entries, at least 1 apart"])
+def test_nothing_that_is_compared_has_less_loss(unit):
+    """Noise on each number, at 1/300 of the loss, stood beside the noise that was taken."""
+    found = solved_text(SPEC.format(domain="[0, 1]", unit=f"replacing up to {unit}").replace("n = 60", "n = 900"))
+    assert found["mechanism"]["family"] == "stream"
+    best = min(one["loss"] for one in found["alternatives"] if one["admissible"])
+    assert found["loss"]["value"] <= best * (1 + 1e-7)

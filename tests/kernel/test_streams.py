@@ -147,11 +147,25 @@ def test_the_optimum_of_fixed_epochs() -> None:
         assert np.trace(target @ np.linalg.inv(other) @ target.T) * reach / 9 >= plan["loss"]["value"] * (1 - 1e-7)
 
 
-def test_a_bracket_where_units_lie_farther_apart() -> None:
+def test_few_choices_of_units_that_lie_farther_apart_are_met_as_they_are() -> None:
     exact, plan = solved_text(spec()), solved_text(spec(FARTHER))
+    assert plan["status"] == "optimal"
+    assert exact["loss"]["value"] * (1 - 1e-6) <= plan["loss"]["lower_bound"]
+
+
+def test_a_bracket_where_units_lie_farther_apart_in_many_ways() -> None:
+    exact, plan = (solved_text(spec(f"up to 3 records, {how} 3 apart", 14)) for how in ("exactly", "at least"))
     assert plan["status"] == "feasible"
     assert exact["loss"]["value"] * (1 - 1e-6) <= plan["loss"]["lower_bound"] < plan["loss"]["value"]
-    assert plan["loss"]["value"] < 1.03 * plan["loss"]["lower_bound"]
+    assert plan["loss"]["value"] < 1.2 * plan["loss"]["lower_bound"]
+
+
+@pytest.mark.parametrize("unit", ["up to 3 records, exactly 2 apart", "up to 4 records, exactly 1 apart"])
+def test_vectors_of_fewer_numbers_than_units_that_change(unit: str) -> None:
+    """Some directions were left with next to no noise: a loss of 36 million, beside a band at 3e-6 of it."""
+    plan = solved_text(spec(unit, 7, 2))
+    assert plan["status"] == "optimal"
+    assert not failures(plan)
 
 
 def test_too_many_choices_to_list() -> None:

@@ -54,6 +54,8 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "wang_algorithm_2": {"N": 4, "n": 4, "d": 2},
 }
 """Templates, with parameters that make them small."""
+SAME = 1e-6
+"""Share of a loss by which what a plan takes may be above what it is compared with: that of what is optimal."""
 
 
 def small_text(template: str) -> str:
@@ -94,9 +96,17 @@ def _solved(text: str, parameters: tuple[tuple[str, Any], ...]) -> str:
     if kept and kept.exists():
         return kept.read_text("utf-8")
     found = Problem(text, {}, base=SPECS).solve(**dict(parameters)).to_json()
+    assert not (better := better_ones(json.loads(found))), better
     if kept:
         _write(kept, found)
     return found
+
+
+def better_ones(plan: Document) -> list[str]:
+    """Designs that a plan was compared with, could have been taken, and have less loss: never any."""
+    value = (plan.get("loss") or {}).get("value")
+    known = [one for one in plan.get("alternatives", ()) if one["admissible"] and one["loss"] is not None]
+    return [one["name"] for one in known if value is not None and one["loss"] < value - SAME * abs(value)]
 
 
 def _place(text: str, parameters: tuple[tuple[str, Any], ...]) -> Folder | None:

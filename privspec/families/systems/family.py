@@ -18,6 +18,7 @@ from privspec.families.systems.splits import (
     GAUSSIAN,
     KINDS,
     PURE,
+    SAME,
     WORTH,
     Curve,
     Kind,
@@ -185,7 +186,12 @@ class Systems:
             for number in sharing:  # one that cannot be solved at all says why
                 solved.part(number, (PURE, Fraction(1)), replace(settings, alternatives=False))
             raise SpecError(_no_split(model, min(system.shared)))
-        split = self._capped(solved, sharing, split)
+        once_each = sharing and all(system.parts[part].times == 1 for part in sharing)
+        ways = compared(lines, split, curves) if settings.alternatives and once_each else {}
+        # a search may miss where losses bend what a plain split meets
+        plain = min(ways.values(), key=lambda way: way.loss, default=split)
+        taken = plain if plain.loss < (1 - SAME) * split.loss else split
+        split = self._capped(solved, sharing, taken)
         found = self._at(solved, sharing, split)
         if isinstance(found, Infeasible):
             return found
@@ -193,8 +199,7 @@ class Systems:
         if sharing:
             split, found = self._larger(solved, sharing, lines, split, curves, found)
         decision, parts = found
-        once_each = sharing and all(system.parts[part].times == 1 for part in sharing)
-        considered = tuple(compared(lines, split, curves)) if settings.alternatives and once_each else ()
+        considered = tuple((name, way.loss) for name, way in ways.items() if way is not taken)
         if found is not first:
             considered += (("the best shares with pure parts counted as randomised response", first[0].loss),)
 

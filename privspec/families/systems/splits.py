@@ -339,8 +339,8 @@ def _coarsely(lines: Lines, curves: Sequence[Curve]) -> tuple[float, np.ndarray]
     return minimised(lines, kinds, fitted, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)
 
 
-def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) -> list[tuple[str, float]]:
-    """What other splits among the same kinds of shares would cost, in words; the lines hold of each."""
+def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) -> dict[str, Split]:
+    """Other splits among the same kinds of shares, by their names; the lines hold of each."""
     kinds, count = split.kinds, len(split.kinds)
     chosen = [own[kind] for kind, own in zip(kinds, curves, strict=True)]
     most = [float(lines.largest(k, count, kind) or 0) for k, kind in enumerate(kinds)]
@@ -354,12 +354,12 @@ def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) ->
         fitted, zcdp = [curve.fitted() for curve in chosen], Lines(tuple(map(_by_zcdp, lines.each)))
         weights = _direction(minimised(zcdp, kinds, fitted, [np.zeros(count - 1)])[1])
         ways["the best shares by zCDP"] = zcdp.scaled(kinds, weights)
-    found = []
+    found = dict[str, Split]()
     for name, amounts in ways.items():
         if min(amounts) > 0 and lines.allow(kinds, amounts):
             losses = [curve.add(amount) for curve, amount in zip(chosen, amounts, strict=True)]
             if all(one is not None for one in losses):
-                found.append((name, sum(one for one in losses if one is not None)))
+                found[name] = Split(kinds, tuple(amounts), sum(one for one in losses if one is not None))
     return found
 
 
