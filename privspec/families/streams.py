@@ -93,10 +93,12 @@ class LongRows:
             found.append((loss * meet, ramp, band, lengths.tolist(), sizes.tolist()))
         others = tuple(_alternatives(system)) if settings.alternatives else ()
         best: Decided | None = None
-        for loss, *offer in sorted(found):
+        for loss, ramp, band, stretches, deviations in sorted(found):
             # what is executed loses no less than was reckoned: it is that which counts
             if best is None or loss * _unit_loss(system) < best.loss:
-                one = Decided(system, *_executed(system, *offer), others, perf_counter() - started)
+                one = Decided(
+                    system, *_executed(system, ramp, band, stretches, deviations), others, perf_counter() - started
+                )
                 best = one if best is None or one.loss < best.loss else best
         assert best is not None
         return best
