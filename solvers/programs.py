@@ -21,8 +21,8 @@ import itertools
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -298,6 +298,104 @@ class Watch:
     def expired(self) -> bool:
         """Whether the deadline has passed."""
         return self.deadline is not None and self.seconds > self.deadline
+
+
+EVEN = 10
+"""Powers of two by which outputs that are measured in one unit may move more or less."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Units:
+    """Powers of two in which a program is solved: of each output (m,), of the roots of the loss, of the noise at sites.
+
+    Solvers tell what is small from what is round-off by its size, so that euros, cents and counts are brought near one.
+    """
+
+    outputs: Array
+    loss: float
+    limits: tuple[float, ...] = ()
+    sites: tuple[Array, ...] | None = None
+
+    @classmethod
+    def of(cls, program: GaussianProgram) -> Units:
+        """Each output by how far differences move it, all alike where that is much the same; errors by the largest.
+
+        By powers of two, which leave every digit as it is; by these numbers themselves where the general solver, of
+        limits, stops at absolute tolerances.
+        """
+        near = positive if program.limits else powers
+        reach = np.max([_reach(view.differences, program.target.shape[1]) for view in program.views], axis=0)
+        tops = np.array([np.max(np.abs(row) * reach, initial=0.0) for row in program.target])
+        most = float(near(tops.max(initial=0.0)))
+        alike = most <= 2.0**EVEN * tops.min(initial=np.inf, where=tops > 0)
+        units = np.where(alike | (tops == 0), most, near(tops))
+        loss = float(near(np.max(np.abs(program.loss.error_map) * units, initial=0.0)))
+        limits = tuple(float(near(np.sqrt(one.bound))) for one in program.limits)
+        maps = (np.abs(site.map) / units[:, None] for site in program.sites or ())
+        sites = tuple(1 / near(one.max(axis=0, initial=0.0)) for one in maps)
+        return cls(units, loss, limits, None if program.sites is None else sites)
+
+    def program(self, program: GaussianProgram) -> GaussianProgram:
+        """The program in these units."""
+        loss, maps = program.loss, zip(program.sites or (), self.sites or (), strict=True)
+        return replace(
+            program,
+            target=program.target / self.outputs[:, None],
+            loss=replace(loss, error_map=loss.error_map * self.outputs / self.loss),
+            sites=program.sites and tuple(Site(s.name, s.map / self.outputs[:, None] * u) for s, u in maps),
+            limits=tuple(
+                Limit(one.error_map * self.outputs / unit, one.bound / unit**2)
+                for one, unit in zip(program.limits, self.limits, strict=True)
+            ),
+        )
+
+    def solution(self, found: GaussianSolution) -> GaussianSolution:
+        """A solution of that as one of the program itself."""
+        square, dual = self.loss**2, found.dual
+        if dual.limit_weights is not None:
+            dual = replace(dual, limit_weights=dual.limit_weights * square / np.array(self.limits) ** 2)
+        variances = zip(found.variances or (), self.sites or (), strict=True)
+        return replace(
+            found,
+            value=found.value * square,
+            lower_bound=found.lower_bound * square,
+            reconstruction=None if found.reconstruction is None else found.reconstruction * self.outputs[:, None],
+            variances=found.variances and tuple(own * unit**2 for own, unit in variances),
+            root=None if found.root is None else found.root * self.outputs[:, None],
+            dual=dual,
+        )
+
+    def progress(self, told: Progress | None) -> Progress | None:
+        """One that is told of losses in these units."""
+        return told and (lambda step, value, bound: told(step, value * self.loss**2, bound * self.loss**2))
+
+
+def powers(values: Any) -> Array:
+    """The powers of two that numbers are at most, of 0 one."""
+    part, exponents = np.frexp(positive(values))
+    return np.asarray(np.ldexp(1.0, exponents - (part == 0.5)))
+
+
+def positive(values: Any) -> Array:
+    """Numbers, one in place of 0."""
+    return np.asarray(np.where(np.asarray(values) == 0, 1.0, values))
+
+
+def _reach(differences: Differences, n: int) -> Array:
+    """How far each input (n,) moves at most."""
+    found = np.zeros(n)
+    match differences:
+        case Vectors(matrix):
+            np.maximum.at(found, matrix.indices, np.abs(matrix.data))
+        case Pairs(coordinates, scale):
+            found[coordinates] = scale
+        case Balls(blocks, radius):
+            found[np.concatenate([np.zeros(0, np.intp), *blocks])] = radius
+        case Boxes(blocks, reach):
+            return reach
+        case Streams(reach=radius):
+            found[:] = radius
+    return found
 
 
 SWEEPS = 60

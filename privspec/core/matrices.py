@@ -87,12 +87,7 @@ class DyadicMatrix:
             raise ValueError("not finite")
         largest = float(np.max(np.abs(values), initial=0.0))
         exponent = bits - (int(np.frexp(largest)[1]) if largest > 0 else 0)
-        whole = np.rint(np.ldexp(values, exponent))
-        if bits <= WORD:
-            return cls(whole.astype(np.int64), exponent)
-        exact = np.empty(whole.shape, dtype=object)
-        exact.reshape(-1)[:] = [int(value) for value in whole.ravel().tolist()]
-        return cls(exact, exponent)
+        return cls(whole_numbers(values, exponent), exponent)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -110,9 +105,9 @@ class DyadicMatrix:
         return np.ldexp(self.integers.astype(np.float64), -self.exponent)
 
     def to_json(self) -> dict[str, Any]:
-        """The form that stands in a plan: whole numbers in order when few, else base64 of little-endian int64."""
+        """As it stands in a plan: whole numbers in order when few or long, else base64 of little-endian int64."""
         head: dict[str, Any] = {"shape": list(self.shape), "unit": f"2^{-self.exponent}"}
-        if self.integers.size <= LIST_LIMIT:
+        if self.integers.size <= LIST_LIMIT or self.integers.dtype == np.object_:
             return head | {"rows": self.integers.reshape(-1).tolist()}
         raw = self.integers.astype("<i8").tobytes()
         return head | {"data": pack(raw), "sha256": hashlib.sha256(raw).hexdigest()}
@@ -145,6 +140,31 @@ class DyadicMatrix:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"not a dyadic matrix: {error}") from error
         return cls(integers, exponent)
+
+
+def whole_numbers(values: NDArray[np.float64], shift: int) -> NDArray[Any]:
+    """The whole numbers nearest to values times 2^shift: int64 if all are below 2^62 in size, else Python's."""
+    whole = np.rint(np.ldexp(values, shift))
+    if np.abs(whole).max(initial=0.0) < 2.0 ** (WORD + 1):
+        return whole.astype(np.int64)
+    exact = np.empty(whole.shape, dtype=object)
+    exact.reshape(-1)[:] = [int(value) for value in whole.ravel().tolist()]
+    return exact
+
+
+def least_top(values: NDArray[np.float64], places: tuple[NDArray[Any], ...] | None = None) -> float:
+    """The least of the largest entries, in size, of all rows and columns that have one; 1 if all are 0.
+
+    Rows, or columns, may be of very different units: each is measured by its largest entry. Args: places, along each
+    axis, of values that are the entries of a sparse array; of a row of numbers each is of its own unit.
+    """
+    at = np.nonzero(values) if places is None else places
+    sizes, least = np.abs(values[at] if places is None else values), np.inf
+    for axis in at if len(sizes) else ():
+        tops = np.zeros(int(axis.max()) + 1)
+        np.maximum.at(tops, axis, sizes)
+        least = min(least, float(tops[tops > 0].min(initial=np.inf)))
+    return least if least < np.inf else 1.0
 
 
 Integers = NDArray[np.object_]

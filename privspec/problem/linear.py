@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.matrices import least_top, whole_numbers
 from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
 from privspec.kernel.core.linear import COUNTED, Difference, Part, Released
@@ -56,7 +57,7 @@ SHORT = 10**6
 COMMON = 2**40
 """Common denominators of such fractions up to which a matrix is written over one."""
 WORD = 62
-"""Bits of the largest entry of a matrix that is written over a power of two."""
+"""Bits of the largest entry of a matrix in one unit that is written over a power of two."""
 TALL = 4
 """Rows, in multiples of the columns, from which on those of ones in a row are written by their ends."""
 SPARSE = 3
@@ -102,11 +103,11 @@ class Classes:
     classes: Numbers
 
 
-def numbers_of(values: Any, shape: tuple[int, ...]) -> Numbers:
+def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) -> Numbers:
     """The numbers that doubles stand for.
 
     Those are fractions of one small denominator where the nearest doubles of these are the ones given; else the
-    doubles themselves, up to `WORD` bits below the largest of them.
+    doubles themselves, up to `WORD` bits below `least`: that of the largest entries of each row and column.
     """
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     distinct, inverse = np.unique(flat, return_inverse=True)
@@ -114,12 +115,12 @@ def numbers_of(values: Any, shape: tuple[int, ...]) -> Numbers:
     if below:
         whole = [round(Fraction(value) * below) for value in distinct.tolist()]
         return Numbers(shape, Fraction(1, below), tuple(np.array(whole, dtype=object)[inverse].tolist()))
-    mantissa, exponent = np.frexp(distinct[distinct != 0])
-    digits = np.ldexp(mantissa, 53).astype(np.int64)
-    finest = 53 - exponent - np.log2((digits & -digits).astype(np.float64)).astype(np.int64)
-    shift = min(int(finest.max()), WORD - int(exponent.max()))
-    scaled = np.rint(np.ldexp(flat, shift)).astype(np.int64)
-    return Numbers(shape, Fraction(2) ** -shift, tuple(scaled.tolist()))
+    digits, exponent = np.frexp(distinct[distinct != 0])
+    odd = np.ldexp(digits, 53).astype(np.int64)
+    finest = int((53 - exponent - np.log2((odd & -odd).astype(np.float64)).astype(np.int64)).max())
+    top = least_top(flat.reshape(shape)) if least is None else least
+    shift = min(finest, WORD - int(np.frexp(top)[1]))
+    return Numbers(shape, Fraction(2) ** -shift, tuple(whole_numbers(flat, shift).tolist()))
 
 
 def _denominator(values: list[float]) -> int | None:
@@ -148,7 +149,11 @@ def matrix_of(found: Any) -> Matrix:
         return numbers_of(entries.toarray(), shape)
     order = np.argsort(places)
     at = Numbers((len(places),), Fraction(1), tuple(places[order].tolist()))
-    return Sparse(shape, at, numbers_of(entries.data[kept][order], (len(places),)))
+    return Sparse(
+        shape,
+        at,
+        numbers_of(entries.data[kept][order], (len(places),), least_top(entries.data, (entries.rows, entries.indices))),
+    )
 
 
 def rows_of(found: Any) -> Matrix | Intervals:

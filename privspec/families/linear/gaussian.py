@@ -17,7 +17,7 @@ from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.families.family import Infeasible
+from privspec.families.family import Infeasible, Settings
 from privspec.families.linear.problem import FORCED, LOCAL, Problem, Verdict
 from privspec.families.linear.program import site_map, site_maps
 from privspec.families.linear.release import (
@@ -45,10 +45,13 @@ from privspec.solvers.programs import (
     GaussianProgram,
     GaussianSolution,
     NotSpecialError,
+    OutOfTimeError,
     Pairs,
+    Progress,
     Site,
     SolverError,
     Streams,
+    Units,
     Unprotectable,
     Vectors,
     largest_norm,
@@ -275,16 +278,26 @@ def solved(problem: Problem, program: GaussianProgram) -> GaussianSolution:
 
 
 def _solve(problem: Problem, program: GaussianProgram) -> GaussianSolution | Unprotectable:
-    settings = problem.settings
+    units = Units.of(program)
+    try:
+        found = _solved_in_units(problem.settings, units.program(program), units.progress(problem.settings.progress))
+    except OutOfTimeError as late:
+        raise OutOfTimeError(None if late.best is None else units.solution(late.best)) from None
+    return units.solution(found) if isinstance(found, GaussianSolution) else found
+
+
+def _solved_in_units(
+    settings: Settings, program: GaussianProgram, progress: Progress | None
+) -> GaussianSolution | Unprotectable:
     if any(isinstance(view.differences, Streams) for view in program.views):
         from privspec.solvers.streams import solve_streams  # few specs have any
 
-        return solve_streams(program, settings.tolerance, settings.deadline, settings.progress)
+        return solve_streams(program, settings.tolerance, settings.deadline, progress)
     if settings.solver != "cvxpy" and not program.limits:
         try:
-            return solve_gaussian(program, settings.tolerance, settings.deadline, settings.progress)
+            return solve_gaussian(program, settings.tolerance, settings.deadline, progress)
         except NotSpecialError:
-            found = _by_one_line(problem, program)
+            found = _by_one_line(settings, program, progress)
             if found is not None:
                 return found
     from privspec.families.linear.reference import solve_with_cvxpy
@@ -296,15 +309,15 @@ SEVERAL = 4
 """Views of which each is tried alone."""
 
 
-def _by_one_line(problem: Problem, program: GaussianProgram) -> GaussianSolution | None:
+def _by_one_line(settings: Settings, program: GaussianProgram, progress: Progress | None) -> GaussianSolution | None:
     """The best noise for one view that keeps all others too: what one asks for is then what all do."""
-    settings, views, alike = problem.settings, program.views, {view.rows is None for view in program.views}
+    views, alike = program.views, {view.rows is None for view in program.views}
     if not 1 < len(views) <= SEVERAL or alike != {True} or program.sites:
         return None
     for number, view in enumerate(views):
         try:
             one = replace(program, views=(view,))
-            found = solve_gaussian(one, settings.tolerance, settings.deadline, settings.progress)
+            found = solve_gaussian(one, settings.tolerance, settings.deadline, progress)
         except NotSpecialError:
             return None
         if isinstance(found, Unprotectable):

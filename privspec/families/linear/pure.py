@@ -64,7 +64,7 @@ QUIET = 1e-4
 UNPRICED = 1e-12
 """Price of noise that no loss sees, as a share of the dearest."""
 CARRIED = 1e-12
-"""Share of the outputs below which a strategy row carries nothing but round-off."""
+"""Share of each output below which a strategy row carries nothing but round-off."""
 GUIDED_ROOM = 1e-6
 """Relative room below a bound that is shown with vectors taken from a rounded covariance."""
 ROWS = 4096
@@ -265,8 +265,8 @@ def _axes(strategy: Array, errors: Array) -> Array:
 def _levelled(strategy: Array, outputs: Array) -> tuple[Array, Array]:
     """The same answers measured in rows of the same size, without rows that carry round-off only."""
     sizes = np.abs(strategy).max(axis=1)
-    shares = sizes * np.abs(outputs).max(axis=0)
-    kept = shares > CARRIED * shares.max()
+    shares = sizes * np.abs(outputs)
+    kept = (shares > CARRIED * shares.max(axis=1, keepdims=True)).any(axis=0)
     return strategy[kept] / sizes[kept, None], outputs[:, kept] * sizes[kept]
 
 

@@ -37,6 +37,8 @@ STRATEGY_BITS = 42
 """Bits of the largest entry of the smallest strategy row; the loss moves by about 2^-42 of itself."""
 MOST_BITS = 60
 """Bits of the largest strategy entry: rows of very different size share one exponent."""
+SPARE_BITS = 12
+"""Bits that columns, or rows of a large reconstruction, may be short of: the others are enough."""
 RECONSTRUCTION_BITS = 60
 """Bits of the largest entry of the smallest row of a reconstruction (public, free of charge)."""
 GRID_EXPONENT = 30
@@ -146,13 +148,12 @@ def plain_strategy(matrix: Array) -> DyadicMatrix | None:
 def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:
     """The strategy in exact numbers, every row with so many bits of its own where `MOST_BITS` allow it.
 
+    Columns of inputs that are far larger than others have as many as these have, but for `SPARE_BITS`.
     Where the records of a view only move between cells, a row that is the same for all these cells but for round-off
     is made exactly the same: it counts records that nothing adds or takes away, and so needs no noise.
     """
-    tops = np.abs(strategy).max(axis=1, initial=0.0)
-    tops = tops[tops > 0]
-    spread = int(np.ceil(np.log2(tops.max() / tops.min()))) if len(tops) else 0
-    found = DyadicMatrix.rounded(strategy, min(bits + spread, MOST_BITS))
+    rows, columns = (_spread(np.abs(strategy).max(axis=axis, initial=0.0)) for axis in (1, 0))
+    found = DyadicMatrix.rounded(strategy, min(bits + rows, MOST_BITS) + max(columns - SPARE_BITS, 0))
     integers = found.integers.copy()
     for view in views:
         if isinstance(view.exact, PairDifferences):
@@ -165,9 +166,16 @@ def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits:
 
 def rounded_reconstruction(matrix: Array) -> DyadicMatrix:
     """The matrix in exact numbers: a row of little noise counts digits that are nothing to the largest."""
-    tops = np.abs(matrix).max(axis=1, initial=0.0)
-    spread = int(np.ceil(np.log2(tops.max() / tops[tops > 0].min()))) if tops.any() else 0
-    return DyadicMatrix.rounded(matrix, RECONSTRUCTION_BITS + (spread if matrix.size <= LIST_LIMIT else 0))
+    spread = _spread(np.abs(matrix).max(axis=1, initial=0.0))
+    return DyadicMatrix.rounded(
+        matrix, RECONSTRUCTION_BITS + (spread if matrix.size <= LIST_LIMIT else max(spread - SPARE_BITS, 0))
+    )
+
+
+def _spread(tops: Array) -> int:
+    """By how many bits the largest of some sizes is longer than the least that is not 0."""
+    tops = tops[tops > 0]
+    return int(np.ceil(np.log2(tops.max() / tops.min()))) if len(tops) else 0
 
 
 def exact_gaussian(
