@@ -7,12 +7,14 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
 from privspec.core.threads import start_with_one
@@ -56,7 +58,42 @@ class Decorator(Protocol):
         ...
 
 
-spec_path: Decorator = click.argument("spec", type=PATH, metavar="SPEC")  # a file, a template's name, or -
+def _offered(words: Callable[[], Iterable[str]], *, files: bool = False) -> Any:
+    """What a shell offers for an argument or option: some words, and files where it may be one."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        found = [CompletionItem(word) for word in words() if word.startswith(begun)]
+        return [*([CompletionItem(begun, type="file")] if files else []), *found]
+
+    return complete
+
+
+def _one_of(*words: str) -> dict[str, Any]:
+    """An option that takes one of some words."""
+    return {"metavar": "|".join(words), "shell_complete": _offered(lambda: words)}
+
+
+def _templates() -> list[str]:
+    from privspec.manual import list_templates
+
+    return [template.name for template in list_templates()]
+
+
+def _topics() -> list[str]:
+    from privspec.manual import topics
+
+    return topics()
+
+
+def _stages() -> Sequence[str]:
+    from privspec.pipeline import STAGES
+
+    return STAGES
+
+
+# a file, a template's name, or -
+spec_argument = partial(click.argument, type=PATH, shell_complete=_offered(_templates, files=True))
+spec_path: Decorator = spec_argument("spec", metavar="SPEC")
 plan_path: Decorator = click.argument("plan", type=PATH, metavar="PLAN")
 ledger_path: Decorator = click.argument("database", type=PATH, metavar="DB")
 set_option: Decorator = click.option(
@@ -212,14 +249,14 @@ def _no_such_option(name: str, error: click.NoSuchOption) -> Diagnostic:
     return Diagnostic("PS0700", f"there is no option {error.option_name}", help=advice)
 
 
-def _colour() -> bool:
-    return sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+def _colour(stream: TextIO) -> bool:
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def _print_diagnostics(diagnostics: tuple[Diagnostic, ...]) -> None:
     from privspec.core.render import render_all
 
-    print(render_all(diagnostics, colour=_colour()), file=sys.stderr, end="")
+    print(render_all(diagnostics, colour=_colour(sys.stderr)), file=sys.stderr, end="")
 
 
 def _note(text: str, quiet: bool) -> None:
@@ -412,11 +449,16 @@ def _check_json(model: Model) -> dict[str, Any]:
     "--solver",
     default="default",
     show_default=True,
-    metavar="default|cvxpy",
+    **_one_of("default", "cvxpy"),
     help="default: solvers for each kind of problem; cvxpy: the convex program as it is written.",
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="When the solver gives up (exit 5).")
-@click.option("--dump", metavar="STAGE", help="Print a stage: tree, graph, problem, system, candidates, plan.")
+@click.option(
+    "--dump",
+    metavar="STAGE",
+    shell_complete=_offered(_stages),
+    help="Print a stage: tree, graph, problem, system, candidates, plan.",
+)
 @quiet_option
 def solve(
     spec: Path,
@@ -501,7 +543,7 @@ def _print_infeasible(plan: Plan, as_json: bool) -> None:
     epilog=_examples("explain prefix_sums.plan.json", "explain prefix_sums.plan.json --for auditor -o report.html")
 )
 @plan_path
-@click.option("--for", "reader", metavar="|".join(READERS), help="Who will read it; public if nothing is said.")
+@click.option("--for", "reader", **_one_of(*READERS), help="Who will read it; public if nothing is said.")
 @click.option(
     "--profile",
     "profiles",
@@ -565,7 +607,7 @@ def verify(plan: Path, as_json: bool, quiet: bool) -> int:
         claims = [{"name": c.name, "status": c.status, "text": c.text, "item": c.item} for c in report.claims]
         print(json.dumps({"verified": report.ok, "claims": claims}, indent=1, ensure_ascii=False))
     elif not quiet:
-        print(str(report), end="")
+        print(report.text(_width(), colour=_colour(sys.stdout)), end="")
     if report.ok:
         return 0
     failed = tuple(f"{c.name}: {c.text}" for c in report.claims if c.status == "failed")
@@ -670,13 +712,9 @@ def run(
 ) -> None:
     """Execute exactly this plan on data; the ledger of the data is debited first."""
     from privspec.execute.keeper import Keeper
-    from privspec.noise.samplers import SimulationRandomness
 
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
-    randomness = None if seed is None else SimulationRandomness(seed)
-    if new_ledger and seed is not None:
-        raise UsageError.of("PS0721", "--seed is a simulation, which no ledger pays for", help="leave one out")
     keeper = Keeper()
     try:
         with _shown_now(quiet, _counted, 1.0) as progress:
@@ -686,7 +724,7 @@ def run(
                 output,
                 new_ledger=new_ledger,
                 strict=strict,
-                randomness=randomness,
+                seed=seed,
                 progress=progress,
                 party=party,
                 key=key,
@@ -739,7 +777,7 @@ def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
         "data prefix_sums --input x=series.csv", "data people.priv --input people=warehouse.duckdb::people --sql"
     ),
 )
-@click.argument("document", type=PATH, metavar="SPEC|PLAN")
+@spec_argument("document", metavar="SPEC|PLAN")
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE", help="Data, as for `run`; may be repeated.")
 @no_header_option
 @quoted_newlines_option
@@ -832,7 +870,7 @@ def verify_draw(
     "--estimator",
     default="auto",
     show_default=True,
-    metavar="auto|inverse|clip|simplex|ibu",
+    **_one_of("auto", "inverse", "clip", "simplex", "ibu"),
     help="auto: the best in a simulation of the declared data model.",
 )
 @click.option("--level", type=float, default=0.95, show_default=True, help="Level of the intervals.")
@@ -938,8 +976,8 @@ def _sweep_progress() -> Any:
 
 
 @app.command(epilog=_examples("diff prefix_sums.plan.json half.plan.json"))
-@click.argument("old", type=PATH, metavar="OLD")
-@click.argument("new", type=PATH, metavar="NEW")
+@spec_argument("old", metavar="OLD")
+@spec_argument("new", metavar="NEW")
 @json_option
 @quiet_option
 def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
@@ -957,7 +995,7 @@ def diff(old: Path, new: Path, as_json: bool, quiet: bool) -> int:
 
 
 @app.command(epilog=_examples("templates", "templates prefix_sums -o mine.priv"))
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_offered(_templates))
 @output_option
 @json_option
 def templates(name: str | None, output: Path | None, as_json: bool) -> None:
@@ -1005,13 +1043,13 @@ def fmt(spec: Path, only_check: bool) -> int:
 @click.argument("code")
 def explain_error(code: str) -> None:
     """Explain a message at length, by its code."""
-    from privspec.core.render import explain_code
+    from privspec.core.catalogue import explain_code
 
     print(explain_code(code), end="")
 
 
 @app.command("help", epilog=_examples("help tutorial", "help prefix_sums", "help zCDP"))
-@click.argument("topic", nargs=-1)
+@click.argument("topic", nargs=-1, shell_complete=_offered(_topics))
 def show_help(topic: tuple[str, ...]) -> None:
     """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.
 

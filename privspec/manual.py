@@ -131,7 +131,7 @@ def help_text(topic: str | None) -> str:
     templates = [template.name for template in list_templates()]
     if topic.removesuffix(".priv") in templates:
         return template_text(topic)
-    there = (*PAGES, *functions(), *SECTIONS, *(name for entry in words() for name in entry.names), *templates)
+    there = topics()
     alike = [name for name in there if _folded(name) == _folded(topic)]
     if alike:
         return help_text(alike[0])
@@ -143,6 +143,12 @@ def help_text(topic: str | None) -> str:
         f"did you mean {near}?" if near else "`privspec help` lists the pages, `privspec help terms` the field's terms"
     )
     raise UsageError.of("PS0732", f"the manual has no page {topic}", help=hint)
+
+
+def topics() -> list[str]:
+    """What `privspec help` has a page for, beside the field's terms."""
+    named = (name for entry in words() for name in entry.names)
+    return list(dict.fromkeys([*PAGES, *functions(), *SECTIONS, *named, *(one.name for one in list_templates())]))
 
 
 def _folded(term: str) -> str:

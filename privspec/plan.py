@@ -72,11 +72,47 @@ class Verification:
         return tuple(claim for claim in self.claims if not claim.holds)
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None, *, colour: bool = False) -> str:
+        """What `privspec verify` prints.
+
+        Args: width, in characters; by default as many as there are; colour, whether a terminal shows what holds.
+        """
+        hang = TEXT_AT if width is None or width >= 3 * TEXT_AT else 2
+
+        def painted(status: str, words: str) -> str:
+            return f"\x1b[{COLOURS[status]}m{words}\x1b[0m" if colour else words
+
         word = "claim" if len(self.claims) == 1 else "claims"
-        lines = [f"what this plan has to keep, by the spec inside ({len(self.told)} sentences):", *self.told, ""]
-        lines += [f"{len(self.claims)} {word} checked; compiler and solver not used", *map(str, self.claims)]
-        lines.append("not checked: " + "; ".join(OUTSIDE) if self.ok else _verdict(len(self.failed)))
+        lines = [
+            *(_filled(line, width) for line in (f"{TOLD} ({len(self.told)} sentences):", *self.told)),
+            "",
+            _filled(f"{len(self.claims)} {word} checked; compiler and solver not used", width),
+        ]
+        for claim in self.claims:
+            shown = _filled(str(claim), width, hang)
+            lines.append(painted(claim.status, claim.status) + shown.removeprefix(claim.status))
+        rest = _filled("not checked: " + "; ".join(OUTSIDE), width)
+        lines.append(rest if self.ok else painted("failed", _verdict(len(self.failed))))
         return "\n".join(lines) + "\n"
+
+
+TOLD = "what this plan has to keep, by the spec inside"
+COLOURS = {"ok": "32", "tested": "33", "failed": "1;31"}
+"""How a terminal shows what became of a claim."""
+WIDEST, TEXT_AT = 120, 21
+"""Characters of a line at most; where the text of a claim begins."""
+
+
+def _filled(line: str, width: int | None, hang: int = 2) -> str:
+    """A line cut into as many as it takes, whose later ones are indented."""
+    from textwrap import fill
+
+    if width is None:
+        return line
+    width = max(30, min(width, WIDEST))
+    return fill(line, width, subsequent_indent=" " * hang, break_long_words=False, break_on_hyphens=False)
 
 
 def _verdict(failed: int) -> str:
@@ -386,6 +422,7 @@ class Plan:
         new_ledger: bool = False,
         strict: bool = False,
         randomness: Randomness | None = None,
+        seed: int | None = None,
         progress: Progress | None = None,
         party: str | None = None,
         key: Path | str | None = None,
@@ -405,10 +442,13 @@ class Plan:
             >>> release = plan.run({"x": [0.5, 0.25, 1, 0]}, ledger="four.ledger.db", new_ledger=True)
             >>> release["O"].shape, release.private
             ((4,), True)
+            >>> plan.run({"x": [0.5, 0.25, 1, 0]}, seed=1).private
+            False
 
         Args: ledger, by default beside the first file of the data (data in memory need a named one); new_ledger, to
-            declare the budget of these data as exactly what this plan spends; progress, told what is done, how many
-            records of it, and how many there are; party, the one whose message is made from its own data, for
+            declare the budget of these data as exactly what this plan spends; seed, for a simulation, which is not
+            private, says so and debits nothing; progress, told what is done, how many records of it, and how many there
+            are; party, the one whose message is made from its own data, for
             `combine`; key and roster, in a secure sum, the files of its own key and of the public keys of all
             (`privspec keys`); joint_draw, where to write the transcript of a joint draw by all voters and two mixers
             (random dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in
@@ -424,11 +464,15 @@ class Plan:
         with opened_meanwhile(inputs):
             from privspec.execute.family import keys_of, silent
             from privspec.execute.run import run
+            from privspec.noise.samplers import SimulationRandomness
 
             plan, known = self._verified()
         out = Path(output) if output is not None else None
         if out is not None:
             refuse_overwriting([out], {"the plan": self.path})
+        if seed is not None and (randomness is not None or new_ledger):
+            other = "takes its noise from the seed" if randomness is not None else "is paid for by no ledger"
+            raise UsageError.of("PS0721", f"a run with a seed is a simulation, which {other}", help="leave one out")
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None
         counted = Path(participation) if participation is not None else None
@@ -439,7 +483,7 @@ class Plan:
             out,
             strict,
             plan._model(known),
-            randomness,
+            randomness if seed is None else SimulationRandomness(seed),
             new_ledger=new_ledger,
             progress=told,
             party=party,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import privspec
 import privspec.api
 from privspec.core.diagnostics import SpecError, UsageError
+from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.execute.release import Release
 from privspec.language.parser import parse
@@ -200,3 +202,29 @@ privacy: O is 1-DP wrt people, adding or removing one record
     assert "<td>&lt;b&gt;F&lt;/b&gt;</td>" in shown
     assert "<b>" not in problem._repr_html_() + shown
     assert shown.count("<tr>") == 3
+
+
+def test_a_notebook_shows_the_excerpt_and_the_help_of_an_error() -> None:
+    """In place of a traceback through this package, whose last line alone says what is wrong."""
+    with pytest.raises(SpecError) as caught:
+        privspec.Problem(TOTALS.replace("A @ x", "A' @ x"), {}, {"A": A}).check()
+    shown = "\n".join(caught.value._render_traceback_())
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert plain == render_all(caught.value.diagnostics).rstrip("\n")
+    assert "10 | background: y = A' @ x + b" in plain and "^^" in plain and "= help: " in plain
+    assert "\x1b[" in shown
+    html = caught.value._repr_html_()
+    assert html.startswith("<pre>") and "A&#x27; @ x" in html and "<script" not in html
+
+
+def test_a_seed_makes_a_run_a_simulation(tmp_path: Path) -> None:
+    plan, data = problem().solve(), {"x": [0.5, 0.25, 1, 0]}
+    once, again = (plan.run(data, output=tmp_path / f"{i}.csv", seed=7) for i in range(2))
+    assert np.array_equal(once["O"], again["O"])
+    assert not np.array_equal(once["O"], plan.run(data, seed=8)["O"])
+    assert np.array_equal(once["O"], plan.run(data, randomness=SimulationRandomness(7))["O"])
+    assert not once.private and once.guarantees == () and once.ledger is None
+    assert "false" in (tmp_path / "0.csv").read_text("utf-8").splitlines()[1].lower()
+    for more in ({"new_ledger": True}, {"randomness": SimulationRandomness(1)}):
+        with pytest.raises(UsageError, match="simulation"):
+            plan.run(data, seed=7, **more)

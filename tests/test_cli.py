@@ -27,7 +27,7 @@ import polars
 import pytest
 
 from privspec.cli import run_command_line
-from privspec.core.render import entries
+from privspec.core.catalogue import entries
 from privspec.execute.drawing import base_of
 from privspec.execute.family import mechanism_of
 from privspec.manual import copy_template, list_templates, template_text

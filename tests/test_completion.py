@@ -24,9 +24,17 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize(
     ("words", "offered"),
-    [("privspec so", ["solve"]), ("privspec solve --ti", ["--time-limit"]), ("privspec ledger in", ["init"])],
+    [
+        ("privspec so", ["solve"]),
+        ("privspec solve --ti", ["--time-limit"]),
+        ("privspec ledger in", ["init"]),
+        ("privspec explain a.plan.json --for a", ["auditor"]),
+        ("privspec solve pre", ["prefix_sums", "press_and_auditors"]),
+        ("privspec templates geo", ["geo_indistinguishability"]),
+        ("privspec help prefix", ["prefix_sums", "prefix_matrix"]),
+    ],
 )
-def test_bash_completes_commands_and_options(words: str, offered: list[str], tmp_path: Path) -> None:
+def test_bash_completes_commands_options_and_what_they_take(words: str, offered: list[str], tmp_path: Path) -> None:
     launcher = tmp_path / "privspec"
     launcher.write_text(f"#!{sys.executable}\nfrom privspec.cli import main\nmain()\n", "utf-8")
     launcher.chmod(0o755)

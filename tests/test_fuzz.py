@@ -18,7 +18,7 @@ from types import FrameType
 import pytest
 
 from privspec.cli import run_command_line
-from privspec.core.render import entries
+from privspec.core.catalogue import entries
 from privspec.manual import list_templates
 from tests.plans import small_text
 

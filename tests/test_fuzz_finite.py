@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from privspec.core.catalogue import entries
 from privspec.core.diagnostics import SpecError
-from privspec.core.render import entries, render_all
+from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.families.family import compiler_of
 from privspec.families.tables.system import TableSystem, to_program

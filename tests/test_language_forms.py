@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from privspec.api import Problem
+from privspec.core.catalogue import entries
 from privspec.core.diagnostics import PrivspecError
-from privspec.core.render import entries
 
 TEXT = (Path(__file__).parent / "language_forms.txt").read_text("utf-8")
 FORMS = re.findall(r"^== (.+) => (\w+)\n((?:(?!== ).*\n?)*)", TEXT, flags=re.M)

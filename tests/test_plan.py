@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,25 @@ def test_a_document_changed_while_it_runs_does_not_matter(plan: Plan, tmp_path: 
     release = Plan(document).run(Changing(DATA), ledger=tmp_path / "l.db", new_ledger=True)
     assert executed["standard_deviation"] == "0" and release.plan_sha256 == plan.digest
     assert (release.outputs["O"] != DATA["x"]).all()
+
+
+def test_a_verdict_fits_its_terminal_and_shows_what_fails(plan: Plan) -> None:
+    """Lines are cut as those of `solve` are, claims under their texts; colours say what became of each."""
+    report = plan.verify()
+    assert str(report) == report.text() == report.text(None)
+    for width in (30, 50, 80, 100, 300):
+        lines = report.text(width).splitlines()
+        assert max(map(len, lines)) <= min(width, 120)
+        assert " ".join(report.text(width).split()) == " ".join(str(report).split())
+    assert any(line.startswith(" " * 21) for line in report.text(80).splitlines())
+    coloured = report.text(80, colour=True)
+    assert coloured.count("\x1b[32mok\x1b[0m") == len(report.claims)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == report.text(80)
+    changed = copy.deepcopy(dict(plan.document))
+    changed["loss"]["value"] *= 2
+    failed = Plan(changed).verify().text(80, colour=True)
+    assert "\x1b[1;31mfailed\x1b[0m" in failed
+    assert failed.rstrip().endswith("failed\x1b[0m")
 
 
 def test_a_plan_is_verified_once(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

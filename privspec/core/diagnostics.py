@@ -1,73 +1,25 @@
-"""What is wrong, as data: a stable code, labelled spans, a sentence in the user's terms, and a fix if one is known."""
+"""Errors that a caller may catch; each carries what is wrong as diagnostics, and shows them with their excerpts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from typing import Self
 
-from privspec.core.records import dataclass, replace
-from privspec.core.spans import Source, Span
+from privspec.core.spans import Diagnostic, Label, Source, Span
 
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A span with the words to print under its carets; `primary` uses ^, others -."""
-
-    span: Span
-    text: str = ""
-    primary: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One error or warning.
-
-    `code` is stable ("PS0207") and has a long form in the catalogue. `labels` may be empty only for
-    errors that have no place in a spec (usage, data files). No field ever holds a value of a secret.
-    """
-
-    code: str
-    message: str
-    labels: tuple[Label, ...] = ()
-    notes: tuple[str, ...] = ()
-    help: str | None = None
-    severity: str = "error"
-    source: Source | None = None
-
-    @classmethod
-    def at(
-        cls,
-        source: Source | None,
-        span: Span,
-        code: str,
-        message: str,
-        *,
-        label: str = "",
-        help: str | None = None,  # noqa: A002
-    ) -> Self:
-        """What is wrong at one place of a source."""
-        return cls(code, message, (Label(span, label),), help=help, source=source)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether it stops the work; warnings do not."""
-        return self.severity == "error"
-
-    @property
-    def located(self) -> Diagnostic:
-        """The same in the file that it is about, where the source is made of several: other places become notes."""
-        if self.source is None or not self.source.files or not self.labels:
-            return self
-        file, _ = self.source.place(next((one for one in self.labels if one.primary), self.labels[0]).span)
-        labels, notes = [], []
-        for label in self.labels:
-            where, span = self.source.place(label.span)
-            if where is file:
-                labels.append(replace(label, span=span))
-            else:
-                line, column = where.position(span.start)
-                notes.append(f"{label.text or 'also'}: {where.name}:{line}:{column}")
-        return replace(self, source=file, labels=tuple(labels), notes=(*notes, *self.notes))
+__all__ = [
+    "BudgetError",
+    "DataError",
+    "Diagnostic",
+    "InternalError",
+    "Label",
+    "PrivspecError",
+    "SolveError",
+    "SpecError",
+    "UsageError",
+    "VerificationError",
+]
 
 
 class PrivspecError(Exception):
@@ -79,6 +31,18 @@ class PrivspecError(Exception):
         items = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         self.diagnostics: tuple[Diagnostic, ...] = items
         super().__init__("; ".join(f"{d.code}: {d.message}" for d in items))
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback: the lines that the command line prints."""
+        from privspec.core.render import render_all  # errors that are caught are not shown
+
+        return render_all(self.diagnostics, colour=True).splitlines()
+
+    def _repr_html_(self) -> str:
+        """The same where a notebook shows an error that was caught."""
+        from privspec.core.render import render_all
+
+        return f"<pre>{escape(render_all(self.diagnostics))}</pre>"
 
     @classmethod
     def of(cls, code: str, message: str, *notes: str, help: str | None = None) -> Self:  # noqa: A002

@@ -1,10 +1,11 @@
-"""Positions in a source text."""
+"""Positions in a source text, and what is wrong there, as data: a stable code, a sentence, a fix if one is known."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Self
 
-from privspec.core.records import dataclass
+from privspec.core.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,3 +81,64 @@ class Source:
     def slice(self, span: Span) -> str:
         """The text under a span."""
         return self.text[span.start : span.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A span with the words to print under its carets; `primary` uses ^, others -."""
+
+    span: Span
+    text: str = ""
+    primary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One error or warning.
+
+    `code` is stable ("PS0207") and has a long form in the catalogue. `labels` may be empty only for
+    errors that have no place in a spec (usage, data files). No field ever holds a value of a secret.
+    """
+
+    code: str
+    message: str
+    labels: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: str | None = None
+    severity: str = "error"
+    source: Source | None = None
+
+    @classmethod
+    def at(
+        cls,
+        source: Source | None,
+        span: Span,
+        code: str,
+        message: str,
+        *,
+        label: str = "",
+        help: str | None = None,  # noqa: A002
+    ) -> Self:
+        """What is wrong at one place of a source."""
+        return cls(code, message, (Label(span, label),), help=help, source=source)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it stops the work; warnings do not."""
+        return self.severity == "error"
+
+    @property
+    def located(self) -> Diagnostic:
+        """The same in the file that it is about, where the source is made of several: other places become notes."""
+        if self.source is None or not self.source.files or not self.labels:
+            return self
+        file, _ = self.source.place(next((one for one in self.labels if one.primary), self.labels[0]).span)
+        labels, notes = [], []
+        for label in self.labels:
+            where, span = self.source.place(label.span)
+            if where is file:
+                labels.append(replace(label, span=span))
+            else:
+                line, column = where.position(span.start)
+                notes.append(f"{label.text or 'also'}: {where.name}:{line}:{column}")
+        return replace(self, source=file, labels=tuple(labels), notes=(*notes, *self.notes))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from privspec.core.catalogue import Entry, entries, explain_code, written
 from privspec.core.diagnostics import UsageError
-from privspec.core.render import Entry, entries, explain_code, written
 from privspec.core.spans import Source
 from privspec.language.parser import parse
 from privspec.registry import FAMILIES

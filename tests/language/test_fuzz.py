@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privspec.core.catalogue import entries
 from privspec.core.diagnostics import SpecError
-from privspec.core.render import diagnostic_to_json, entries, render
+from privspec.core.render import diagnostic_to_json, render
 from privspec.core.spans import Source
 from privspec.language.formatter import format_source
 from privspec.language.parser import decode_source, parse

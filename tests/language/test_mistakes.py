@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from privspec.core.catalogue import entries
 from privspec.core.diagnostics import Diagnostic, SpecError
-from privspec.core.render import entries, render_all
+from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.model.build import load_model
 from privspec.model.graph import Model

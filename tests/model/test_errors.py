@@ -315,7 +315,7 @@ def test_no_secret_and_no_sections():
 
 
 def test_every_code_has_a_long_form():
-    from privspec.core.render import entries
+    from privspec.core.catalogue import entries
 
     assert {code for _, _, code, _ in WRONG} <= set(entries())
 

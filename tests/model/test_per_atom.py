@@ -9,7 +9,7 @@ import pytest
 from model_specs import errors, helps, load
 from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram, true_delta, violations
 
-from privspec.core.render import entries
+from privspec.core.catalogue import entries
 from privspec.model.measures import LDP, PerAtomLDP
 from privspec.model.requirements import Nobody
 from privspec.model.worlds import inputs_compared
