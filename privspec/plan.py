@@ -400,18 +400,18 @@ class Plan:
 
     def explain(self, reader: str = "public", format: str = "md") -> str:  # noqa: A002 - the word of the interface
         """The explanation for "public", "auditor" or "engineer", as "md", "html" or "json"."""
-        from privspec.explain.reports import explain
+        from privspec.explain.reports import _explain
 
         plan, known = self._verified()
-        return explain(plan.document, reader, format, plan._model(known), _judgement(known))
+        return _explain(plan.document, reader, format, plan._model(known), _judgement(known))
 
     def summary(self, width: int | None = None) -> str:
         """The short table that `privspec solve` prints."""
-        from privspec.explain.summary import summary
+        from privspec.explain.summary import _summary
 
         plan, known = self._verified()
         path = None if self.path is None else str(self.path)
-        return summary(plan.document, width=width, path=path, model=plan._model(known), judgement=_judgement(known))
+        return _summary(plan.document, width=width, path=path, model=plan._model(known), judgement=_judgement(known))
 
     def run(
         self,
@@ -463,7 +463,7 @@ class Plan:
 
         with opened_meanwhile(inputs):
             from privspec.execute.family import keys_of, silent
-            from privspec.execute.run import run
+            from privspec.execute.run import _run
             from privspec.noise.samplers import SimulationRandomness
 
             plan, known = self._verified()
@@ -476,7 +476,7 @@ class Plan:
         told = progress or silent
         board = Path(joint_draw) if joint_draw is not None else None
         counted = Path(participation) if participation is not None else None
-        return run(
+        return _run(
             plan.document,
             inputs,
             ledger,
@@ -510,12 +510,12 @@ class Plan:
         Args: messages, releases or the JSON files that they were written to.
         Raises: UsageError (PS0844 if the plan's parties make no messages), DataError, VerificationError.
         """
-        from privspec.execute.run import combine
+        from privspec.execute.run import _combine
 
         plan, out = self.verified(), None if output is None else Path(output)
         if out is not None:
             refuse_overwriting([out], {"the plan": self.path})
-        return combine(plan.document, messages, out, plan.model(), mode)
+        return _combine(plan.document, messages, out, plan.model(), mode)
 
     def aggregate(
         self,
@@ -532,10 +532,10 @@ class Plan:
         Raises: UsageError (PS0841 if the plan makes no local reports), DataError, VerificationError.
         """
         from privspec.execute.family import silent
-        from privspec.families.tables.aggregate import aggregate_reports
+        from privspec.families.tables.aggregate import _aggregate_reports
 
         plan = self.verified()
-        return aggregate_reports(
+        return _aggregate_reports(
             plan.document,
             reports,
             plan.model(),
@@ -561,10 +561,10 @@ class Plan:
         return f"<Plan {self.name}: {self.status}, loss {self.loss.value:.6g}{checked}>"
 
     def _repr_html_(self) -> str:
-        from privspec.explain.reports import plan_html
+        from privspec.explain.reports import _plan_html
 
         plan, known = self._verified()
-        return plan_html(plan.document, plan._model(known), _judgement(known))
+        return _plan_html(plan.document, plan._model(known), _judgement(known))
 
 
 def _laid_out(value: object, line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import re
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 
 import privspec
+from privspec.audit import audit
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.manual import template_text
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
-from privspec.profiles import fit_of_plan
+from privspec.profiles import fit_of_plan, profile_text
 
 TOTALS = """\
 variables:
@@ -49,6 +52,9 @@ ENTRANCES: dict[str, Callable[[Plan, Path], object]] = {
     "summary": lambda p, _: p.summary(),
     "html": lambda p, _: p._repr_html_(),
     "data": lambda p, _: fit_of_plan(p, DATA),
+    "profile": lambda p, _: profile_text(p, DATA),
+    "audit": lambda p, _: audit(p),
+    "register": lambda p, _: p.explain("register"),
     "verified": lambda p, _: p.verified(),
 }
 
@@ -60,6 +66,50 @@ def test_a_forged_plan_gives_nothing(plan: Plan, entrance: str, tmp_path: Path) 
     (found,) = caught.value.diagnostics
     assert found.code == "PS0910" and found.notes
     assert list(tmp_path.iterdir()) == []
+
+
+COMMANDS = (
+    "run {plan} --input x=x.csv --seed 1",
+    "run {plan} --input x=x.csv --new-ledger -o o.json",
+    "explain {plan}",
+    "explain {plan} -o page.html",
+    "explain {plan} --profile x=x.csv",
+    "data {plan} --input x=x.csv",
+    "audit {plan}",
+    "diff {plan} {plan}",
+    "aggregate {plan} x.csv",
+    "verify-draw x.csv --plan {plan}",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_runs_or_prints_a_forged_plan(
+    plan: Plan, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.csv").write_text("x\n0.25\n0.5\n0.75\n", "utf-8")
+    Path("forged.json").write_text(json.dumps(forged(plan)), "utf-8")
+    assert run_command_line(command.format(plan="forged.json").split()) == 7
+    printed = capsys.readouterr()
+    assert not printed.out and "is not verified" in printed.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["forged.json", "x.csv"]
+
+
+ABOUT_NO_MECHANISM = {"check_digest", "plan_digest", "round_words", "infeasible_text"}
+"""A digest, words of a round that was paid for, and why there is no mechanism."""
+
+
+def test_nothing_else_is_open_that_runs_or_shows_the_document_of_a_plan() -> None:
+    """Whatever takes a plan as it stands, and gives a release or a text, is for those who verified it."""
+    found = set()
+    for path in Path(privspec.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.args.args and "kernel" not in path.parts:
+                given, result = node.args.args[0].annotation, node.returns
+                believed = given is not None and ast.unparse(given).startswith(("Mapping[str, Any]", "dict[str, Any]"))
+                shows = result is not None and ast.unparse(result).startswith(("str", "Release", "Aggregate"))
+                found |= {node.name} if believed and shows and not node.name.startswith("_") else set()
+    assert found <= ABOUT_NO_MECHANISM
 
 
 def test_a_document_changed_after_it_was_verified_is_another_one(plan: Plan, tmp_path: Path) -> None:

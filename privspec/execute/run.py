@@ -1,6 +1,6 @@
 """Runs a plan on data: check, read, pay, draw, write, in this order.
 
-What is here believes the plan: `Plan.run`, `combine` and `aggregate` verify it first.
+What is here believes the plan: `_run` and `_combine` are for `Plan.run` and `Plan.combine`, which verify it first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_digest(plan: Mapping[str, Any]) -> str:
     return digest
 
 
-def run(
+def _run(
     plan: Mapping[str, Any],
     inputs: Mapping[str, Any],
     ledger: Path | str | None = None,
@@ -252,7 +252,7 @@ def with_computed(release: Release, model: Model, mechanism: family.Mechanism) -
     )
 
 
-def combine(
+def _combine(
     plan: Mapping[str, Any],
     messages: Sequence[Any],
     output: Path | None = None,

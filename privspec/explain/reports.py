@@ -334,7 +334,7 @@ READERS: Mapping[str, Callable[[Facts], Document]] = {
 }
 
 
-def explain(
+def _explain(
     plan: Mapping[str, Any],
     reader: str = "public",
     format: str = "md",  # noqa: A002 - the word of the interface
@@ -372,7 +372,7 @@ _WRITERS: Mapping[str, Callable[[Document, Facts], str]] = {
 }
 
 
-def plan_html(plan: Mapping[str, Any], model: Model | None = None, judgement: Judgement | None = None) -> str:
+def _plan_html(plan: Mapping[str, Any], model: Model | None = None, judgement: Judgement | None = None) -> str:
     """The plan in brief as HTML: status, error, noise, guarantees, and the odds as two rows of figures.
 
     Raises: ValueError, KeyError if the plan is not of the form `privspec-plan/2.0`.

@@ -213,7 +213,7 @@ _WIDEST = 120
 _TIE = "\u00a0"
 
 
-def summary(
+def _summary(
     plan: Mapping[str, Any],
     *,
     width: int | None = None,

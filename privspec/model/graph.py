@@ -480,9 +480,9 @@ class Model:
         return tuple(node.name for node in self.outputs if node.name in also or node.name in requirement.outputs)
 
     def _part_of(self, span: Span) -> Component | None:
-        """The part in whose file a line stands: files and parts are in one order."""
+        """The part in whose file a line stands: files and parts are in one order; none in a part by itself."""
         file, _ = self.source.place(span)
-        parts = zip(self.source.files[1:], self.components, strict=True)
+        parts = zip(self.source.files[1:] if self.components else (), self.components, strict=True)
         return next((part for (_, own), part in parts if own is file), None)
 
     def block(self, name: str) -> InputBlock:

@@ -16,9 +16,9 @@ from privspec.noise.samplers import Randomness, SystemRandomness
 def run(
     plan: Mapping[str, Any], data: Mapping[str, Any], ledger: Path | None = None, *rest: Any, **how: Any
 ) -> Release:
-    """`privspec.execute.run.run`, with `new_ledger` where none is there."""
+    """`Plan.run` of a plan that need not be verified, with `new_ledger` where none is there."""
     new = ledger is not None and not ledger.exists()
-    return executed.run(plan, data, ledger, *rest, new_ledger=new, **how)
+    return executed._run(plan, data, ledger, *rest, new_ledger=new, **how)
 
 
 def execute_plan(

@@ -18,7 +18,7 @@ from privspec.execute.data import Grid, count_cells, located, read_inputs
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import Keeper
 from privspec.execute.reading import Declared, read_entries
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.execute.sources import TextFiles, load_frame, rows_of_text
 from privspec.families.linear.execution import read_executed
 from privspec.noise.samplers import SimulationRandomness

@@ -21,7 +21,7 @@ from scipy import optimize
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.execute.drawing import TableLaw
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.families.tables.aggregate import (
     ESTIMATORS,
     FINE,

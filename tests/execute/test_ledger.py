@@ -32,7 +32,7 @@ from privspec.execute.budget import (
     parse_limit,
 )
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.noise.samplers import SimulationRandomness
 
 MakePlan = Callable[..., dict[str, Any]]

@@ -18,7 +18,7 @@ import pytest
 
 from privspec.core.diagnostics import BudgetError
 from privspec.execute import ledger
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 
 MakePlan = Callable[..., dict[str, Any]]
 LIMIT = 12

@@ -19,7 +19,7 @@ from privspec.core.spans import Source
 from privspec.execute.budget import Spend
 from privspec.execute.family import Simulation, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.run import combine
+from privspec.execute.run import _combine as combine
 from privspec.families.selection.execution import Coin, draw, law_in_doubles, report, sampler, weighted
 from privspec.model.lotteries import (
     Exponential,

@@ -20,7 +20,7 @@ from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.render import render
 from privspec.execute import ledger
 from privspec.execute.registry import digests, registry_path
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.problem.form import plan_digest
 
 MakePlan = Callable[..., dict[str, Any]]

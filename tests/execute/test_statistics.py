@@ -20,7 +20,7 @@ from privspec.execute import ledger
 from privspec.execute.budget import Unit
 from privspec.execute.family import Circumstances, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
-from privspec.execute.run import combine
+from privspec.execute.run import _combine as combine
 from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
 from privspec.families.statistics.tables import to_steps
 from privspec.model.library import GRID_BITS

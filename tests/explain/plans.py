@@ -357,15 +357,15 @@ def facts(document: Plan) -> Facts:
 
 
 def explain(document: Plan, reader: str = "public", form: str = "md") -> str:
-    return reports.explain(document, reader, form, model_of(document), JUDGED)
+    return reports._explain(document, reader, form, model_of(document), JUDGED)
 
 
 def plan_html(document: Plan) -> str:
-    return reports.plan_html(document, model_of(document), JUDGED)
+    return reports._plan_html(document, model_of(document), JUDGED)
 
 
 def summary(document: Plan, **how: Any) -> str:
-    return short.summary(document, judgement=JUDGED, model=model_of(document), **how)
+    return short._summary(document, judgement=JUDGED, model=model_of(document), **how)
 
 
 def words(document: Plan) -> str:

@@ -14,8 +14,8 @@ import pytest
 from privspec.core.diagnostics import UsageError
 from privspec.explain.document import Status
 from privspec.explain.reports import READERS, plain
-from privspec.explain.reports import explain as unjudged
-from privspec.explain.summary import summary as short
+from privspec.explain.reports import _explain as unjudged
+from privspec.explain.summary import _summary as short
 
 from .plans import LINEAR, SPECS, VOTES, explain, facts, page, plan, plan_html, summary
 from .test_html import outline

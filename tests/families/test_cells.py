@@ -13,7 +13,7 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import simulate
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.families.points.execution import CellMechanism
 from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness

@@ -16,7 +16,8 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import mechanism_of, simulate
-from privspec.execute.run import combine, run
+from privspec.execute.run import _combine as combine
+from privspec.execute.run import _run as run
 from privspec.families.points.frequency_execution import choices, supports
 from privspec.kernel.frequencies import FrequencyBlock, Sets
 from privspec.manual import template_text

@@ -17,7 +17,7 @@ from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
 from privspec.execute.family import Circumstances, simulate
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.families.keys.execution import KeyMechanism, text_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item

@@ -200,7 +200,7 @@ def test_table_of_few_voters_says_it_too() -> None:
     assert Plan.of(found).verify().ok
     for key, value in (("count", 21), ("budget", "3"), ("each", "1/11"), ("fit", 21)):
         assert not Plan.of(mutate(found, ("mechanism", "rounds", key), value)).verify().ok
-    from privspec.explain.reports import explain
+    from privspec.explain.reports import _explain as explain
 
     assert "There are 20 votes like this one; the odds above are for one of them." in explain(found, "public")
     assert "round 21 is refused" in explain(found, "engineer")

@@ -17,7 +17,7 @@ from privspec.core.diagnostics import PrivspecError
 from privspec.core.matrices import ExactVector, integers
 from privspec.core.spans import Source
 from privspec.execute.family import simulate
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.families.points.execution import PointMechanism, inside
 from privspec.kernel.core.reading import Refused
 from privspec.manual import template_text

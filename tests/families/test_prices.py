@@ -104,7 +104,7 @@ def test_several_requirements_are_priced_by_solving_again(text: str, amounts: li
 
 def test_where_that_takes_too_long_prices_are_slopes_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from privspec.explain.reading import facts
-    from privspec.explain.summary import summary
+    from privspec.explain.summary import _summary as summary
 
     monkeypatch.setattr("privspec.families.linear.raising.RESOLVED", 0)
     found = prices(VIEWS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privspec.api import Problem
-from privspec.execute.run import run
+from privspec.execute.run import _run as run
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
 from privspec.noise.samplers import SimulationRandomness

@@ -455,7 +455,7 @@ def _intervals(
     return np.minimum(np.clip(low, 0, 1), shares), np.maximum(np.clip(high, 0, 1), shares)
 
 
-def aggregate_reports(
+def _aggregate_reports(
     plan: Plan,
     sources: Sequence[Any],
     model: Model | None = None,
