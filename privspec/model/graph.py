@@ -482,7 +482,7 @@ class Model:
     def _part_of(self, span: Span) -> Component | None:
         """The part in whose file a line stands: files and parts are in one order; none in a part by itself."""
         file, _ = self.source.place(span)
-        parts = zip(self.source.files[1:] if self.components else (), self.components, strict=True)
+        parts = zip(self.source.files[1:], self.components, strict=False)
         return next((part for (_, own), part in parts if own is file), None)
 
     def block(self, name: str) -> InputBlock:
