@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 INFEASIBLE = 4
 FAILED = 7
 INTERRUPTED = 130
+MOST_FITS = 0.5
+"""At a terminal the keeper is asked before a run if less of the data fits than this share."""
 STANDARD = "-"
 """Standard input, or output, in place of a file."""
 READERS = ("public", "auditor", "engineer", "register")
@@ -38,7 +40,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 CODES = """\b
 Exit codes: 0 done; 1 failure, or differences found; 2 wrong use; 3 an error in the spec;
 4 requirements proven infeasible; 5 no answer within the limits; 6 budget exhausted;
-7 not verified; 130 interrupted.
+7 not verified; 8 less of the data fits than --check-fit asks for; 130 interrupted.
 
 Completion of commands and options: eval "$(_PRIVSPEC_COMPLETE=bash_source privspec)", or zsh_source, fish_source.
 """
@@ -670,6 +672,12 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
 @output_option
 @mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
+@click.option(
+    "--check-fit",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Stop before anything is spent where less than this share of the data fits (exit 8, which tells so).",
+)
 @no_header_option
 @quoted_newlines_option
 @constant_option
@@ -699,6 +707,7 @@ def run(
     output: Path | None,
     mode: str,
     strict: bool,
+    check_fit: float | None,
     no_header: bool,
     quoted_newlines: bool,
     constants: Sequence[str],
@@ -715,7 +724,15 @@ def run(
 
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
-    keeper = Keeper()
+    keeper, asked = Keeper(), list[bool]()
+    here = not quiet and seed is None and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def consent(told: Keeper) -> None:
+        if here and told.fitting < MOST_FITS:
+            asked.append(_asked(told, plan, inputs))
+            if not asked[0]:
+                told.check(MOST_FITS)
+
     try:
         with _shown_now(quiet, _counted, 1.0) as progress:
             release = found.run(
@@ -736,9 +753,11 @@ def run(
                 quoted_newlines=quoted_newlines,
                 keeper=keeper,
                 constants={name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()},
+                check_fit=check_fit,
+                consent=consent,
             )
     finally:
-        _tell_keeper(keeper, plan, inputs, quiet)
+        _tell_keeper(keeper, plan, inputs, quiet or bool(asked))
     if not quiet and release.warnings:
         _print_diagnostics(release.warnings)
     _tell_release(release, output, quiet)
@@ -748,6 +767,17 @@ def run(
         _note(f"{participation} says who took part: it is as secret as the votes", quiet)
     if joint_draw is not None:
         _note(f"transcript in {joint_draw} · anybody can check it: privspec verify-draw {joint_draw}", quiet)
+
+
+def _asked(keeper: Keeper, plan: Path, inputs: Sequence[str]) -> bool:
+    """At a terminal, whether to go on where most of the data do not fit."""
+    print(file=sys.stderr)
+    _tell_keeper(keeper, plan, inputs, quiet=False)
+    try:
+        return click.confirm("Most of this does not fit the spec. Spend the budget on it all the same?", err=True)
+    except click.Abort:
+        print(file=sys.stderr)
+        return False
 
 
 def _tell_keeper(keeper: Keeper, plan: Path, inputs: Sequence[str], quiet: bool) -> None:

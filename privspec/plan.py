@@ -11,7 +11,7 @@ import copy
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -434,6 +434,8 @@ class Plan:
         quoted_newlines: bool = False,
         keeper: Keeper | None = None,
         constants: Mapping[str, Any] | None = None,
+        check_fit: float | None = None,
+        consent: Callable[[Keeper], None] | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger of these data first.
 
@@ -456,8 +458,9 @@ class Plan:
             files (only their owner reads them, unless told otherwise); header, whether the first line of a text file
             names its columns; quoted_newlines, whether quoted cells of a .csv file may hold line feeds (else every
             line is a row); keeper, told how the data fit, for their keeper alone; constants, the public values that
-            the plan leaves open.
-        Raises: BudgetError, DataError, UsageError, VerificationError.
+            the plan leaves open; check_fit, the share of the data that has to fit the spec, else nothing is drawn or
+            spent (whoever sees that learns something about the data); consent, given how they fit, may raise too.
+        Raises: BudgetError, DataError, MisfitError, UsageError, VerificationError.
         """
         from privspec.execute.engines import opened_meanwhile
 
@@ -495,6 +498,7 @@ class Plan:
             quoted_newlines=quoted_newlines,
             keeper=keeper,
             constants=constants,
+            consent=consent if check_fit is None else lambda told: told.check(check_fit),
         )
 
     @property

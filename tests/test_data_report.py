@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from privspec.cli import run_command_line
+from privspec.core.diagnostics import MisfitError
 from privspec.manual import template_text
+from privspec.plan import Plan
 
 SECRET = "zq8675309"
 
@@ -194,3 +198,86 @@ def test_two_inputs_from_two_columns_of_one_file(tmp_path: Path, capsys: pytest.
     assert code == 0
     assert "a: 3 values, 1 does not fit\n    33 % above 1: moved to it" in text
     assert "b: 3 values, all fit" in text
+
+
+# --- before anything is spent ---------------------------------------------------------------------
+
+
+NOBODY = ["grown-up,F"] * 20_000
+EVERYBODY = ["adult,F"] * 20_000
+
+
+def run_words(folder: Path, name: str, rows: list[str], *more: str) -> list[str]:
+    file = written(folder / f"{name}.csv", "age_group,sex", rows)
+    out = str(folder / f"{name}.release.csv")
+    given = ["run", str(folder / "histogram.plan.json"), "--input", f"people={file}", "--new-ledger", "-o", out]
+    return [*given, *more]
+
+
+@pytest.mark.parametrize(
+    ("cells", "share", "code"),
+    [(NOBODY, "0.5", 8), (NOBODY, "0", 0), (EVERYBODY, "1", 0), ([*EVERYBODY, "child,f"], "1", 8)],
+    ids=["none of them fit", "any share is enough", "all of them fit", "all but one fit"],
+)
+def test_who_asks_is_told_before_anything_is_spent(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cells: list[str], share: str, code: int
+) -> None:
+    words = run_words(folder, f"{tmp_path.name}", cells, "--check-fit", share)
+    found, text = said(capsys, *words)
+    assert found == code
+    assert ("error[PS0813]" in text) == (code == 8)
+    assert (folder / f"{tmp_path.name}.ledger.db").exists() == (code == 0)
+    assert Path(words[-3]).exists() == (code == 0)
+
+
+def test_who_does_not_ask_is_told_nothing_by_the_exit_code(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a script a run of data that fit nothing ends as any other does."""
+    for name, rows in (("nobody", NOBODY), ("everybody", EVERYBODY)):
+        code, text = said(capsys, *run_words(folder, f"{tmp_path.name}.{name}", rows, "--quiet"))
+        assert (code, text) == (0, "")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 8), ("y", 0), ("\x04", 8)], ids=["no", "yes", "no answer"])
+def test_at_a_terminal_the_keeper_is_asked(folder: Path, tmp_path: Path, answer: str, code: int) -> None:
+    """How the data fit is shown, and the budget is spent only on a yes."""
+    pty = pytest.importorskip("pty")
+    words = [sys.executable, "-m", "privspec", *run_words(folder, f"{tmp_path.name}.asked", NOBODY)]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(words[0], words)
+    shown, asked = b"", False
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+        if b"[y/N]" in shown and not asked:
+            asked = True
+            os.write(terminal, f"{answer}\n".encode() if answer != "\x04" else b"\x04")
+    _, status = os.waitpid(child, 0)
+    text = shown.decode()
+    assert text.index("20,000 of 20,000 records fit no cell and are left out") < text.index("[y/N]")
+    assert os.waitstatus_to_exitcode(status) == code
+    assert (folder / f"{tmp_path.name}.asked.ledger.db").exists() == (code == 0)
+
+
+def test_a_run_whose_data_fit_asks_nobody(folder: Path, tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    words = [sys.executable, "-m", "privspec", *run_words(folder, f"{tmp_path.name}.fit", EVERYBODY)]
+    code = os.waitstatus_to_exitcode(pty.spawn(words, lambda terminal: os.read(terminal, 4096)))
+    assert code == 0
+
+
+def test_in_python(folder: Path, tmp_path: Path) -> None:
+    plan = Plan.read(folder / "histogram.plan.json")
+    data = {"people": written(tmp_path / "people.csv", "age_group,sex", [*NOBODY[:9], "adult,F"])}
+    ledger = tmp_path / "people.ledger.db"
+    with pytest.raises(MisfitError, match="PS0813"):
+        plan.run(data, ledger, new_ledger=True, check_fit=0.11)
+    assert not ledger.exists()
+    assert plan.run(data, ledger, new_ledger=True, check_fit=0.1).private

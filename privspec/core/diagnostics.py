@@ -91,5 +91,11 @@ class DataError(PrivspecError):
     exit_code = 1
 
 
+class MisfitError(PrivspecError):
+    """The keeper asked that so much of the data fit, or was asked and declined: nothing was spent (exit 8)."""
+
+    exit_code = 8
+
+
 class InternalError(Exception):
     """Our own bug; never the user's fault."""

@@ -130,8 +130,7 @@ def _tell_of_people(
     """For the keeper alone: how many records were cut, and which ids may be one person's; in numbers, no id."""
     total, nobody = int(records.sum()), numbers.get("", -1)
     lost = int(records[owner == nobody].sum())
-    if lost:
-        circumstances.keeper.remark(name, f"{lost:,} of {total:,} records say no {kept.person} and are left out")
+    circumstances.keeper.left_out(name, lost, total, f"say no {kept.person}")
     over = total - lost - int(found.sum())
     if over:
         people = len({int(one) for one in owner[found < records]} - {nobody})
@@ -577,8 +576,7 @@ def _count(
         refuse("PS0805", text, help="declare it as table(...) if any number of records may come")
     if circumstances.strict and not exact:
         refuse_strictly(held.name)
-    if lost:
-        keeper.remark(held.name, f"{lost:,} of {total:,} records fit no cell and are left out")
+    keeper.left_out(held.name, lost, total, "fit no cell")
     return counts
 
 

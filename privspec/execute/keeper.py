@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import DataError, Diagnostic
+from privspec.core.diagnostics import DataError, Diagnostic, MisfitError
 from privspec.core.records import dataclass, field
 
 CLIP_RULE = (
@@ -216,6 +216,8 @@ class Keeper:
 
     fits: dict[tuple[str, str], Fit] = field(default_factory=dict)
     remarks: dict[str, list[str]] = field(default_factory=dict)
+    counted: dict[str, float] = field(default_factory=dict)
+    """Of the records of an input, the share that is not left out, for the reason that leaves out most."""
 
     def fit(
         self,
@@ -234,6 +236,32 @@ class Keeper:
             low, high = (end if end is not None and isfinite(end) else None for end in (lower, upper))
             self.fits[key] = Fit(fate, tuple(words), low, high, what)
         return self.fits[key]
+
+    def left_out(self, name: str, lost: int, total: int, why: str) -> None:
+        """So many records of an input, as they fit nothing."""
+        if lost:
+            self.counted[name] = min(self.counted.get(name, 1.0), (total - lost) / total)
+            self.remark(name, f"{lost:,} of {total:,} records {why} and are left out")
+
+    @property
+    def fitting(self) -> float:
+        """The share of the cells that fit in the column that fits least, or of the records that count, if it is less.
+
+        1 where nothing was read.
+        """
+        cells = (max(fit.rows - fit.misfits, 0) / fit.rows for fit in self.fits.values() if fit.rows)
+        return min((*cells, *self.counted.values()), default=1.0)
+
+    def check(self, share: float) -> None:
+        """Raises: MisfitError PS0813 if less than such a share of the data fits: who asks is told so, and no more."""
+        if self.fitting < share:
+            raise MisfitError.of(
+                "PS0813",
+                "less of the data fits the spec than was asked for",
+                "nothing was drawn, and nothing was spent",
+                "whoever sees this refusal learns something about the data",
+                help="see how they fit: privspec data PLAN --input NAME=FILE",
+            )
 
     def remark(self, name: str, text: str) -> None:
         known = self.remarks.setdefault(name, [])

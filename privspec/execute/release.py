@@ -74,6 +74,8 @@ class Release:
     skipped: tuple[str, ...] = ()
     called: Mapping[str, str] = field(default_factory=dict)
     """The labels that the spec gives outputs."""
+    bias: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Which way outputs are moved besides their noise, by what is done with data that do not fit: "left_out"."""
 
     def __getitem__(self, name: str) -> Any:
         """An output in the library of the data: a vector as its series or array, a matrix as its frame or table."""
@@ -94,7 +96,8 @@ class Release:
             >>> "value" in release.table().dtype.names, len(release.table())
             (True, 4)
 
-        One row per number: output, labels, value, standard_deviation; or one row per report. Every row says whether it
+        One row per number: output, labels, value, standard_deviation (of its noise), and which way it is moved besides,
+        by what is left out, clipped or not listed; or one row per report. Every row says whether it
         is private, which event and head of the ledger paid for it, and which plan made it.
         """
         return _LIBRARIES[self.kind]().table(self.rows())
@@ -161,6 +164,13 @@ class Release:
         table["standard_deviation"] = _column(
             [self._deviations(name, _same(None, size)) for name, size in sizes.items()]
         )
+        for done, ways in self.bias.items():
+            moves = {
+                name: ways[name] for name, values in self.values.items() if name in ways and values.dtype != object
+            }
+            if moves:
+                moved = [_same(moves.get(name), size) for name, size in sizes.items()]
+                table[_free(done, (*table, *MARKS), "{}_bias")] = _column(moved)
         return table
 
     def _labels(self, name: str) -> Labels:
@@ -198,6 +208,11 @@ class Release:
             "labels": {title: labels.tolist() for title, labels in self._labels(name).items()},
             "values": values.reshape(-1).tolist(),
             "standard_deviation": deviations.tolist() if deviations.size == values.size else None,
+            **(
+                {"bias": bias}
+                if (bias := {done: ways[name] for done, ways in self.bias.items() if name in ways})
+                else {}
+            ),
             "private": private,
         }
 

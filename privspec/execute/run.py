@@ -6,7 +6,7 @@ What is here believes the plan: `_run` and `_combine` are for `Plan.run` and `Pl
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, obse
 from privspec.execute.sources import TextFiles, outputs_of, place_on_disk
 from privspec.model.targets import environment_of_computed, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
+from privspec.problem.fitting import rules
 from privspec.problem.form import plan_digest
 from privspec.registry import block_of
 
@@ -69,6 +70,7 @@ def _run(
     quoted_newlines: bool = False,
     keeper: Keeper | None = None,
     constants: Mapping[str, Any] | None = None,
+    consent: Callable[[Keeper], None] | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
@@ -82,8 +84,9 @@ def _run(
         voter took part, where rounds share a budget; mode, the permissions of the release's files; header,
         whether the first line of a text file is one; quoted_newlines, whether quoted cells of a .csv file may hold
         line feeds; keeper, told how the data fit, for their keeper alone;
-        constants, the public values that the plan leaves open.
-    Raises: BudgetError (exit 6), DataError, UsageError, VerificationError.
+        constants, the public values that the plan leaves open; consent, given how the data fit before anything is
+        spent, may end the run by an error of its own.
+    Raises: BudgetError (exit 6), DataError, UsageError, VerificationError; what `consent` raises.
     """
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
@@ -102,8 +105,10 @@ def _run(
         texts = TextFiles(header, quoted_newlines, keeper.remark)
         circumstances = family.Circumstances(model, strict, progress, roll, texts, keeper, public, source)
         secret = mechanism.read(inputs, circumstances)
+        if consent is not None:
+            consent(keeper)
         path = place_of(inputs, ledger) if source.private else None
-        release = _prepared(_undrawn(plan, digest, mechanism.outputs, model), secret, inputs, strict)
+        release = _prepared(_undrawn(plan, digest, mechanism.outputs, model, strict=strict), secret, inputs, strict)
         if party is None:
             release = replace(release, observers=observers_of(plan["guarantees"], mechanism.outputs))
         written = [] if output is None else [output, *places(output, release.observers).values()]
@@ -179,13 +184,18 @@ def round_words(plan: Mapping[str, Any], receipt: Receipt, counted: Participatio
     return f"{receipt.held} of {rounds.count}"
 
 
-def _undrawn(plan: Mapping[str, Any], digest: str, outputs: Sequence[str], model: Model | None) -> Release:
+def _undrawn(
+    plan: Mapping[str, Any], digest: str, outputs: Sequence[str], model: Model | None, *, strict: bool = False
+) -> Release:
     """A release before anything is drawn: under which plan, and what each of its numbers will be about."""
+    moved = rules(plan["problem"], model, strict=strict) if "problem" in plan else ()
+    bias = {one.done.name.lower(): {name: way.value for name, way in one.moves} for one in moved}
     nodes = {} if model is None else model.nodes
     labels = {name: labels_of(model, name, nodes[name].type.shape) for name in outputs if name in nodes}
     bare = _unprotected(plan, outputs)
     names = {} if model is None else model.labels
-    return Release(digest, {}, tuple(plan["guarantees"]), None, True, labels=labels, unprotected=bare, called=names)
+    guarantees = tuple(plan["guarantees"])
+    return Release(digest, {}, guarantees, None, True, labels=labels, unprotected=bare, called=names, bias=bias)
 
 
 def _unprotected(plan: Mapping[str, Any], outputs: Sequence[str]) -> tuple[str, ...]:

@@ -18,12 +18,13 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.explain import plots
 from privspec.explain.curves import GaussianCurve, RenyiCurve
-from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
+from privspec.explain.document import Accuracy, Block, Judged, Note, Sentence, SpecLine, asserted, proved, table, tested
 from privspec.explain.facts import (
     AddedNoise,
     ChosenNumber,
     Frontier,
     FrontierPoint,
+    Moved,
     Rows,
     chosen_numbers,
     executed,
@@ -173,31 +174,20 @@ class AdditiveNoise(AddedNoise):
 
     # --- the pages
 
-    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
-        loss, shown = facts.loss, [o for o in self.outputs if o.typical.value > 0]
-        if not shown:
-            return () if loss is None or loss.error is None else ((loss.error_of, loss.error.text),)
-        return tuple(
-            (
-                f"{'each figure in ' * (o.size.value > 1)}the published {o.name}",
-                f"{o.typical}{facts.unit(o.name, o.typical.text)}",
-            )
-            for o in shown
-        )
+    def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
+        shown = [(o.name, o.typical, o.size.value > 1) for o in self.outputs if o.typical.value > 0]
+        if not shown and facts.loss is not None and facts.loss.error is not None and len(self.released) == 1:
+            shown = [(name, facts.loss.error, True) for name in self.released]
+        return tuple(Moved(name, size, facts.unit(name, size.text), many) for name, size, many in shown)
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         if facts.loss is None or not self.moved_by(facts):
             return ()
-        found, ranges = [], list(dict.fromkeys(i.limits for i in self.inputs if i.clipped and " to " in i.limits))
-        # parts of a system, which have no fingerprint of their own, have scales of their own
-        if facts.digest and len(ranges) == 1 and not any(facts.unit(o.name) for o in self.outputs):
-            low, _, high = ranges[0].partition(" to ")
-            words = f"To compare: one number in the data lies between {low} and {high}."
-            found.append(proved(words, facts.context.loss_because, Judged("loss")))
         names = [o.name for o in self.outputs if o.name not in facts.unprotected]
         what = "The noise" if not facts.unprotected else f"The noise in the published {listing(names)}"
-        words = f"{what} is what protects you; on average it adds nothing and takes nothing away."
-        return *found, proved(words if names else "So little noise protects nobody.", Judged("unbiased"))
+        words = f"{what} protects you; on average it adds nothing."
+        said = proved(words if names else "So little noise protects nobody.", Judged("unbiased"))
+        return (replace(said, accuracy=Accuracy("mean", tuple((name, 0.0, 0.0) for name in names))),)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         bare = [o for o in self.outputs if o.without_noise.value > 0]

@@ -89,12 +89,11 @@ def sign_blocks(facts: Facts) -> tuple[Block, ...]:
     weakest, judgement, unknown = facts.weakest, facts.judgement, "none is known"
     odds = unknown if weakest is None or weakest.shown is None else weakest.question.odds(weakest.shown.odds)
     taken = list(dict.fromkeys(s.text for s in facts.assumptions if s.status in (Status.ASSUMED, Status.ASSERTED)))
-    label, error = facts.mechanism.error(facts)
-    names = [f"{name} (“{words}”)" if words else name for name, words in called(facts)]
+    label, error = facts.error
     derived = f"{len(judgement.claims)} claims: {', '.join(sorted(judgement.derived))}"
     bare = listing(list(dict.fromkeys(name for item in facts.exposures for name in summary.bare_outputs(item))))
     rows = [
-        ("What is published", listing(names)),
+        ("What is published", published(facts)),
         ("Promise", _first([fact.claim.sentence for fact in facts.claims]) or "none"),
         *([("Not protected", bare)] if bare else []),
         ("Derived by the kernel", derived if judgement.claims else "nothing, for this page"),
@@ -121,10 +120,14 @@ def _near(facts: Facts) -> str:
     return f"{facts.status}: this one loses {loss.value}, and {bound}"
 
 
-def called(facts: Facts) -> Iterator[tuple[str, str]]:
-    """The outputs with the labels that the spec gives them."""
+def published(facts: Facts) -> str:
+    """All that a release holds, with the labels that the spec gives: what is drawn, and what is worked out from it."""
     labels = {} if facts.model is None else facts.model.labels
-    return ((name, labels.get(name, "")) for name in sorted(facts.mechanism.released))
+    drawn, worked_out = (
+        listing([f"{name} (“{labels[name]}”)" if name in labels else name for name in names])
+        for names in (sorted(facts.mechanism.released), [name for name, _ in facts.computed])
+    )
+    return f"{drawn}; worked out from that: {worked_out}" if worked_out else drawn
 
 
 def _first(found: list[str]) -> str:
@@ -170,8 +173,13 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
     if loss is None:
         return
     units = "each term in units of its own" if OWN_UNITS in loss.units and "+" in loss.units else loss.units
-    words = f"The loss `{loss.expression}` is {loss.value}{f' ({units})' if units else ''}."
-    yield proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
+    by_chance = facts.mechanism.by_chance and loss.of_errors
+    scope = " by chance alone" if by_chance else " on the data that count" * loss.of_errors
+    words = f"The loss `{loss.expression}` is {loss.value}{f' ({units})' if units else ''}{scope}."
+    said = proved(words, line, _LOSS) if loss.standard_error is None else reported(words, line)
+    sizes = ((name, loss.value.value, loss.value.value) for name in sorted(facts.mechanism.released))
+    yield facts.of_chance(said, "loss", *sizes) if by_chance else said
+    yield from (*facts.fitting.expectations(), *facts.fitting.told)
     # what counts where several are equal is part of what the loss means
     for name, taken in facts.context.ties.items():
         level = f"In the loss, {name} takes, among equals, {taken}: where several are level, any other winner counts as"
@@ -185,7 +193,9 @@ def _loss(facts: Facts) -> Iterator[Sentence]:
             Judged("bound"),
         )
     if words := summary.computed_errors(facts):
-        yield reported(f"Root mean square errors of what is computed from the noisy figures: {words}.", Note("sums"))
+        text = f"Root mean square errors of what is computed from the noisy figures: {words}."
+        sizes = ((name, least.value, most.value) for name, least, most, _ in facts.computed_errors)
+        yield facts.of_chance(reported(text, Note("sums")), "simulated", *sizes)
     if loss.standard_error is not None:
         yield tested(f"The loss was simulated; its standard error is {loss.standard_error}.", line)
 

@@ -163,7 +163,7 @@ class TrustWords:
 
 _TRUST = {
     "curator": TrustWords(
-        sees_raw="The keeper of the data, who makes the release.",
+        sees_raw="The keeper, who makes the release.",
         stolen_server="Yes, the keeper holds the raw data.",
         place="at the curator",
         auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",

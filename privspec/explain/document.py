@@ -77,12 +77,30 @@ Because: TypeAlias = SpecLine | Note | Judged
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """What a sentence says of errors: for each output the least and the largest size of what is measured.
+
+    `besides`: for each of them, and each rule for data that do not fit, which way it moves the output as well.
+    """
+
+    measure: str
+    sizes: tuple[tuple[str, float, float], ...]
+    besides: tuple[tuple[str, str, str], ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        sizes = [{"output": name, "least": least, "most": most} for name, least, most in self.sizes]
+        besides = [{"output": name, "done": done, "way": way} for name, done, way in self.besides]
+        return {"measure": self.measure, "sizes": sizes, "besides": besides}
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
-    """One statement with its status and everything it rests on."""
+    """One statement with its status and everything it rests on; `accuracy`: what it says of errors, if anything."""
 
     text: str
     status: Status
     because: tuple[Because, ...]
+    accuracy: Accuracy | None = None
 
     def __post_init__(self) -> None:
         if not self.because:
@@ -102,7 +120,12 @@ class Sentence:
         return replace(self, status=status if claims else Status.FOLLOWS)
 
     def to_json(self) -> dict[str, object]:
-        return {"text": self.text, "status": self.status.value, "because": [b.to_json() for b in self.because]}
+        found: dict[str, object] = {
+            "text": self.text,
+            "status": self.status.value,
+            "because": [b.to_json() for b in self.because],
+        }
+        return found if self.accuracy is None else found | {"accuracy": self.accuracy.to_json()}
 
 
 def _said(status: Status, text: str, *because: Because) -> Sentence:

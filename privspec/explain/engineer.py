@@ -17,7 +17,7 @@ from shlex import quote
 from typing import Any
 
 from privspec.explain import document, plots
-from privspec.explain.auditor import called, changed_blocks, exposure_blocks
+from privspec.explain.auditor import changed_blocks, exposure_blocks, published
 from privspec.explain.claims import Claim
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
 from privspec.explain.facts import Facts, Rows
@@ -60,12 +60,16 @@ def engineer_page(facts: Facts) -> document.Document:
 def _result(facts: Facts) -> tuple[document.Block, ...]:
     loss, solver, unknown = facts.loss, facts.solver, "not stated"
     among_all = "" if facts.design is None else f" by itself; of all that could be chosen: {facts.design.verdict}"
+    by_chance = facts.mechanism.by_chance and loss is not None and loss.of_errors
     rows: Rows = [("Status", f"{facts.status}{among_all}"), ("Family", facts.family)]
     if loss is not None:
         # what the bound is about, where there is one; else what the mechanism was chosen from
         among = "The bound is about" if loss.lower_bound is not None else "Chosen among"
         rows += [
-            ("Loss", f"{loss.value} {loss.units}".strip()),
+            (
+                "Loss",
+                f"{loss.value} {loss.units}".strip() + (f" by chance alone{facts.besides()}" if by_chance else ""),
+            ),
             ("Loss expression", loss.expression),
             (
                 "Certified lower bound" if facts.bound_certified else "Lower bound, not certified",
@@ -162,7 +166,6 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     """The entry; its status is that of a draft."""
     where, mechanism = facts.context, facts.mechanism
     claims = [fact.claim for fact in facts.claims]
-    outputs = listing([f"{name} (“{words}”)" if words else name for name, words in called(facts)])
     bare = dict.fromkeys(name for item in facts.exposures for name in bare_outputs(item))
     exactly = listing(mechanism.exactly(facts))
     words, data = where.trust_words, _joined(mechanism.data(facts))
@@ -177,7 +180,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
         "basic": {
             "name": facts.title,
             "data_curators": [{"data_curator_name": TO_FILL, "data_curator_type": TO_FILL}],
-            "description": f"{facts.title}. Published: {outputs}.",
+            "description": f"{facts.title}. Published: {published(facts)}.",
             "intended_use": TO_FILL,
             "data_product_type": "Summary statistics",
             "data_product_region": TO_FILL,
@@ -210,7 +213,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
             "post_processing": after,
             "justification": f"Chosen for the least expected loss ({facts.status}). Derived again by an independent "
             f"kernel ({facts.judgement.kernel or 'not in this run'}): {derived}.",
-            "utility": f"{error}." if (error := ": ".join(part for part in mechanism.error(facts) if part)) else "",
+            "utility": f"{error}." if (error := ": ".join(part for part in facts.error if part)) else "",
             "additional_information": f"Written by privspec from the plan (SHA-256 {facts.digest}) of a spec (SHA-256 "
             f"{facts.spec_sha256}).",
         },

@@ -19,6 +19,7 @@ from privspec.explain.context import Context
 from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.designs import DesignFact
 from privspec.explain.document import (
+    Accuracy,
     Block,
     Judged,
     Note,
@@ -33,6 +34,7 @@ from privspec.explain.document import (
     table,
     tested,
 )
+from privspec.explain.fitting import Effects, Fitting
 from privspec.explain.quantities import Quantity, rounded, unit_words
 from privspec.explain.questions import Question, took_part
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from privspec.model.observers import Unit
 
 
+MOST_IN_A_TABLE = 4
+"""Outputs that a row of a table tells apart."""
 OWN_UNITS = "units of the loss expression"
 """What a plan says of a loss whose units have no name; the expression stands beside the figure."""
 
@@ -109,6 +113,11 @@ class LossFact:
     def error_label(self) -> str:
         """What its error is called in a table: "Expected error per answer"."""
         return f"Expected error {'per answer' if self.error_of == 'an answer' else f'of {self.error_of}'}"
+
+    @property
+    def of_errors(self) -> bool:
+        """Whether it is of errors, and not of an amount or a number that was chosen."""
+        return "[" in self.expression
 
     @property
     def squared(self) -> bool:
@@ -244,6 +253,7 @@ class Facts:
     solver: SolverFact
     judgement: Judgement
     gaps: tuple[str, ...]
+    fitting: Fitting
     model: Model | None = field(repr=False)
     design: DesignFact | None = None
     computed_errors: tuple[tuple[str, Quantity, Quantity, str], ...] = ()
@@ -253,6 +263,35 @@ class Facts:
     def unit(self, name: str, figure: str = "") -> str:
         """The unit of an output as its label gives it, with the space before it; empty where it gives none."""
         return unit_words(self.units.get(name, ""), figure)
+
+    def of_chance(self, said: Sentence, measure: str, *sizes: tuple[str, float, float]) -> Sentence:
+        """A sentence on errors by chance, with what moves the outputs besides, and which way.
+
+        Args: measure, what is told of them; sizes, the outputs with what is told, the least and the largest.
+        """
+        names = tuple(name for name, *_ in sizes)
+        effects = self.mechanism.effects
+        clause = ", and ".join(self.fitting.clauses(names, effects))
+        besides = tuple(
+            (name, rule.done.value, effects.get(rule.done, way.value))
+            for rule in self.fitting.rules
+            for name, way in rule.moves
+            if name in names
+        )
+        text = f"{said.text.removesuffix('.')}{f'; besides, {clause}' if clause else ''}."
+        return replace(said, text=text, accuracy=Accuracy(measure, sizes, besides))
+
+    @property
+    def error(self) -> tuple[str, str]:
+        """A label and the expected error, with what moves what is released besides; empty where none is known."""
+        label, text = self.mechanism.error(self)
+        return label, f"{text} by chance alone{self.besides()}" if text and self.mechanism.by_chance else text
+
+    def besides(self, names: Iterable[str] = ()) -> str:
+        """What moves outputs besides chance, for a table; by default all that are drawn."""
+        wanted = tuple(names) or tuple(sorted(self.mechanism.released))
+        clauses = " · ".join(self.fitting.clauses(wanted, self.mechanism.effects, MOST_IN_A_TABLE))
+        return f" · besides, {clauses}" if clauses else ""
 
     def with_units(self, units: Mapping[str, str]) -> Facts:
         """The same facts, and those of the parts of a system, with units of outputs."""
@@ -300,6 +339,16 @@ class Facts:
         return min(known, key=lambda c: c.shown.odds.error.value if c.shown else 1.0) if known else None
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """By how much noise typically moves an output, with its unit; `many`: each of its figures."""
+
+    name: str
+    size: Quantity
+    unit: str
+    many: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismFact(ABC):
     """One mechanism, as its family describes it, with the names of its outputs.
@@ -326,6 +375,8 @@ class MechanismFact(ABC):
     """The note that proves the bound on the loss."""
     accuracy_heading: ClassVar[str] = "How exact are the published figures?"
     """The heading of the public's section on errors."""
+    by_chance: ClassVar[bool] = True
+    """Whether its expected error is that of chance alone, at data that fit."""
     measure: ClassVar[str]
     """The measure taken against risk, for auditors."""
     heading: ClassVar[str]
@@ -334,6 +385,11 @@ class MechanismFact(ABC):
     """Caption and header of the table of other ways."""
 
     # --- facts
+
+    @property
+    def effects(self) -> Effects:
+        """What rules for data that do not fit do to what is published, where that is no figure that they move."""
+        return {}
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """The claim, sharpened by what is known of this mechanism, and what an observer tries to tell under it."""
@@ -396,8 +452,8 @@ class MechanismFact(ABC):
 
     # --- the pages
 
-    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
-        """By how much noise typically moves each thing that is published, with its unit."""
+    def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
+        """By how much noise typically moves each thing that is published."""
         return ()
 
     @abstractmethod

@@ -104,9 +104,11 @@ class FrequencyFact(MechanismFact):
         block = found.block
         unit = facts.unit(block.output, self.error_size.text)
         what = "A published count" if block.group is None else "The published count"
-        said = [proved(f"{what} is typically off by {self.error_size}{unit}.", *because)]
+        size = self.error_size.value
+        off = proved(f"{what} is typically off by {self.error_size}{unit} by chance alone.", *because)
+        said = [facts.of_chance(off, "deviation", (block.output, size, size))]
         if block.count >= MANY:
-            far = rounded(self.error_size.value * NORMAL, 2, UP)
+            far = rounded(size * NORMAL, 2, UP)
             text = f"So differences below about {far}{facts.unit(block.output)} mean little."
             said.append(proved(text, *because))
         if block.group is None:

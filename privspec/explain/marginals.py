@@ -16,11 +16,13 @@ from privspec.core.records import dataclass
 from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, OutputFact
 from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
 from privspec.explain.facts import MechanismFact, executed, randomness, run_command
+from privspec.explain.fitting import Effects
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded
 from privspec.kernel.keys import KeyBlock, read_keys
 from privspec.kernel.marginals import Marginals, Residuals, Separate
 from privspec.kernel.ordered import Strategies, read_executed
 from privspec.model.reports import listing
+from privspec.problem.fitting import Done
 from privspec.stated import Stated
 
 if TYPE_CHECKING:
@@ -261,6 +263,11 @@ class KeyFact(MechanismFact):
     compared_with: ClassVar[tuple[str, str]] = "What people use", "Release | Loss | Meets the lines | Reason"
 
     @property
+    def effects(self) -> Effects:
+        """Counts are too low; where there are none, fewer keys are shown."""
+        return {} if self.block.counts else {Done.LEFT_OUT: "may hide more of them"}
+
+    @property
     def key(self) -> str:
         """What a key is called: its columns."""
         return listing([column.name for column in self.block.columns if column.grouped])
@@ -302,13 +309,17 @@ class KeyFact(MechanismFact):
         if self.block.counts:
             how = "typically" if self.block.error == "squared" else "on average"
             at = "" if self.averaged else ", at worst"
-            text = f"A count is {how} off by {self.error_size}{at}; one that is not listed counts as 0."
+            text = f"By chance alone a count is {how} off by {self.error_size}{at}, one not listed being 0."
         else:
             least = f" with at least {self.block.at_least} records" if self.block.at_least > 1 else ""
-            text = f"Of all of them{least}, {self._share()} are not listed{'' if self.averaged else ', at worst'}."
-        said.append(proved(text, because, Judged("loss")))
+            worst = "" if self.averaged else ", at worst"
+            text = f"By chance alone, of all of them{least}, {self._share()} are not listed{worst}."
+        measure = f"key {self.block.error if self.block.counts else 'missed'}{'' if self.averaged else ', at worst'}"
+        off = proved(text, because, Judged("loss"))
+        size = self.error_size.value
+        said.append(facts.of_chance(off, measure, (self.block.output, size, size)))
         if self.averaged:
-            said.append(assumed("Averages are over the sizes that the author expects.", because))
+            said.append(assumed("Averages are over sizes the author expects.", because))
         return tuple(said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:

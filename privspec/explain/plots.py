@@ -155,7 +155,7 @@ def frontier_plot(frontier: Frontier) -> Plot:
         f"down to {points[-1].loss} at {points[-1].parameter}.",
         caption="The diamond marks this plan.",
         twin=table(
-            f"Loss of this plan rescaled to other guarantees ({frontier.law}), numbers of the plot",
+            f"Loss of this plan by chance alone, rescaled to other guarantees ({frontier.law}), numbers of the plot",
             (frontier.axis, "Loss", "Remark"),
             ((p.parameter, p.loss, "this plan" * p.chosen) for p in points),
             *range(2),
@@ -193,7 +193,8 @@ def alternatives_plot(facts: Facts) -> Plot | None:
         if hollow
         else "All of these are admissible.",
         twin=table(
-            "Designs considered at the same guarantee, numbers of the plot (reported by the compiler, not certified)",
+            "Designs considered at the same guarantee, by chance alone: numbers of the plot (reported by the compiler, "
+            "not certified)",
             "Design | Loss | Times this plan | Error ± | Admissible | Reason",
             rows,
             *range(1, 4),

@@ -15,8 +15,20 @@ from scipy.special import gammaincinv
 
 from privspec.core.records import dataclass, replace
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
+from privspec.explain.document import (
+    Accuracy,
+    Block,
+    Judged,
+    Note,
+    Sentence,
+    SpecLine,
+    asserted,
+    assumed,
+    proved,
+    table,
+)
 from privspec.explain.facts import AddedNoise, MechanismFact, executed, randomness, run_command
+from privspec.explain.fitting import REPORTED, Effects
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ungrouped
 from privspec.explain.questions import Question, Step, how_near, largest_factor, took_part, which_answer
 from privspec.kernel.cells import CellBlock, read_cells
@@ -60,6 +72,10 @@ class PointFact(AddedNoise):
     accuracy_heading: ClassVar[str] = "How far off is a report?"
     compared_with: ClassVar[tuple[str, str]] = "Noise of other norms", MechanismFact.compared_with[1]
     measure: ClassVar[str] = "noise is added to each point before it is reported, sized by the distance to be hidden."
+
+    @property
+    def effects(self) -> Effects:
+        return REPORTED
 
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """What distances hide: the odds are those of the least that is shown."""
@@ -135,9 +151,15 @@ class PointFact(AddedNoise):
             "linf": f"The number of a report that is furthest off is {kind} off by {self.error_size}{unit}",
         }[self.points.error.norm]
         because = (facts.context.loss_because, Judged("loss"))
-        near = f"95 of 100 reports are at most {self.near}{facts.unit(self.points.output)} away from it."
-        found = () if self.near is None else (proved(near, _NOTE),)
-        return (proved(f"{off}.", *because), *found, proved("The noise is what protects you.", _NOTE))
+        size, name = self.error_size.value, self.points.output
+        measure = f"{'root mean square' if self.points.error.power == 2 else 'mean'} {self.points.error.norm}"
+        measure += " at most" if self._moved else ""
+        found = [facts.of_chance(proved(f"{off} by chance alone.", *because), measure, (name, size, size))]
+        if self.near is not None:
+            near = f"Chance alone takes 95 of 100 reports at most {self.near}{facts.unit(name)} away."
+            said = Accuracy("of 95 in 100", ((name, 0.0, self.near.value),))
+            found.append(replace(proved(near, _NOTE), accuracy=said))
+        return (*found, proved("The noise protects you.", _NOTE))
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         return "that a report was sent", "how the noise in it was drawn"
@@ -244,6 +266,10 @@ class CellFact(MechanismFact):
     heading: ClassVar[str] = "Table"
     compared_with: ClassVar[tuple[str, str]] = "What people use", "Reports | Loss | Meets the lines | Reason"
 
+    @property
+    def effects(self) -> Effects:
+        return REPORTED
+
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """About any two numbers."""
         if not claim.local:
@@ -269,13 +295,12 @@ class CellFact(MechanismFact):
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         kind = "typically" if self.block.power == 2 else "on average"
         where, unit = "" if self.averaged else ", at worst", facts.unit(self.block.output, self.error_size.text)
-        said = [
-            proved(
-                f"A report is {kind} off by {self.error_size}{unit}{where}.", facts.context.loss_because, Judged("loss")
-            )
-        ]
+        text = f"By chance alone a report is {kind} off by {self.error_size}{unit}{where}."
+        because, size = (facts.context.loss_because, Judged("loss")), self.error_size.value
+        measure = f"{'root mean square' if self.block.power == 2 else 'mean'} l1{'' if self.averaged else ', at worst'}"
+        said = [facts.of_chance(proved(text, *because), measure, (self.block.output, size, size))]
         if self.averaged:
-            text = "Averages are over the values that the author expects."
+            text = "Averages are over values the author expects."
             said.append(assumed(text, facts.context.loss_because))
         return tuple(said)
 

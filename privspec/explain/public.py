@@ -27,13 +27,14 @@ from privspec.explain.document import (
     sections,
     table,
 )
-from privspec.explain.facts import ClaimFact, Facts
-from privspec.explain.quantities import ungrouped
+from privspec.explain.facts import ClaimFact, Facts, Moved
 from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 
+LONGEST = 35
+"""Words of a sentence."""
 MOST_NAMED = 4
 """Outputs whose errors the page tells one by one."""
 
@@ -44,7 +45,12 @@ def public_page(facts: Facts) -> Document:
     headings = list(dict.fromkeys(fact.question.heading for fact in facts.every))
     known = sorted((f for f in facts.every if f.shown), key=lambda fact: headings.index(fact.question.heading))
     kinds = [list(group) for _, group in groupby(known, key=lambda fact: fact.question.heading)]
-    accuracy = (*_off(facts), *facts.mechanism.public_accuracy(facts))
+    accuracy = (
+        *_off(facts),
+        *facts.fitting.expectations(),
+        *facts.mechanism.public_accuracy(facts),
+        *facts.fitting.told,
+    )
     if accuracy and facts.context.ties and not any("named first" in s.text for s in accuracy):
         words = "Where several candidates are level, the one that is named first in the list counts as the first."
         accuracy = (*accuracy, proved(words, facts.context.loss_because))
@@ -52,9 +58,10 @@ def public_page(facts: Facts) -> Document:
         names = [called.get(name, name) for name, _ in facts.computed]
         which = listing(names) if len(names) <= MOST_NAMED else f"{len(names)} others"
         words = f"From these figures {which} {'is' if len(names) == 1 else 'are'} worked out afterwards, which reveals "
-        words += "nothing more. The noise in them is that of the figures they come from."
-        accuracy = (*accuracy, proved(words, Judged("computed")))
-        accuracy += tuple(_computed_errors(facts))
+        words += "nothing more."
+        errors = tuple(_computed_errors(facts))
+        words += "" if errors else " Their errors are those of the figures they come from."
+        accuracy = (*accuracy, proved(words, Judged("computed")), *errors)
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,
@@ -75,25 +82,38 @@ def public_page(facts: Facts) -> Document:
                 ("What this page does not promise", (Points(tuple(_limits(facts))),)),
             ),
         ),
-        footer=f"Plan fingerprint {facts.digest[:16]}; the auditor's page gives the source of every sentence.",
+        footer=f"Plan fingerprint {facts.digest[:16]}; sources: the auditor's page.",
     )
 
 
 def _off(facts: Facts) -> Iterator[Sentence]:
-    """How far the noise moves what is published."""
-    if pairs := facts.mechanism.moved_by(facts):
-        if len(pairs) > MOST_NAMED:
-            pairs = (_together(pairs),)
-        (first, size), *rest = pairs
-        more = listing([f"{first} is typically off by {size}", *(f"{what} by {by}" for what, by in rest)])
-        words = f"Because of the noise, {more}."
-        yield proved(words, facts.context.loss_because, Judged("loss"))
+    """How far the noise alone moves what is published, and what moves it besides."""
+    moved = facts.mechanism.moved_by(facts)
+    if not moved:
+        return
+    sizes = [(one.name, one.size.value, one.size.value) for one in moved]
+    for named in (_each, _together):
+        words = f"The noise alone typically moves {named(moved)}."
+        said = proved(words, facts.context.loss_because, Judged("loss"))
+        found = facts.of_chance(said, "deviation", *sizes)
+        if len(moved) <= MOST_NAMED and len(found.text.split()) <= LONGEST:
+            break
+    yield found
 
 
-def _together(pairs: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """Many figures in one: from the least of their errors to the largest."""
-    sizes = sorted((float(ungrouped(by.split()[0])), by) for _, by in pairs)
-    return f"each of the {len(pairs)} published figures", f"{sizes[0][1]} to {sizes[-1][1]}"
+def _each(moved: tuple[Moved, ...]) -> str:
+    """By how much each output is moved."""
+    first, *others = (f"{one.name} by {one.size}{one.unit}" for one in moved)
+    figures = ["each figure in " * one.many for one in moved]
+    return listing([f"{figures[0]}the published {first}", *map("".join, zip(figures[1:], others, strict=True))])
+
+
+def _together(moved: tuple[Moved, ...]) -> str:
+    """Many in one: from the least of their errors to the largest."""
+    least, *_, most = sorted(moved, key=lambda one: one.size.value)
+    unit = least.unit if least.unit != most.unit else ""
+    span = f"{least.size}{unit} to {most.size}{most.unit}"
+    return f"each of the {len(moved)} published figures by {span}"
 
 
 def named_for_readers(facts: Facts) -> tuple[Facts, Mapping[str, str]]:
@@ -148,14 +168,16 @@ def readable(name: str, label: str | None) -> tuple[str, str]:
 def _computed_errors(facts: Facts) -> Iterator[Sentence]:
     """How far off is what is worked out afterwards, one sentence for all at the same data."""
     for at, group in groupby(facts.computed_errors, key=lambda one: one[3]):
-        rows, where = list(group), f"In a simulation with {at},"
+        rows, where = list(group), f" (simulated with {at})"
         for start in range(0, len(rows), MOST_NAMED - 1):
-            said = list[str]()
-            for name, least, most, _ in rows[start : start + MOST_NAMED - 1]:
+            said, some = list[str](), rows[start : start + MOST_NAMED - 1]
+            for name, least, most, _ in some:
                 size = f"{most}" if least.text == most.text else f"{least} to {most}"
-                said.append(f"{name}{'' if said else ' is typically off'} by {size}{facts.unit(name, size)}")
-            yield reported(f"{where} {listing(said)}.", Note("sums"))
-            where = "There"
+                said.append(f"{name} by {size}{facts.unit(name, size)}")
+            sizes = ((name, least.value, most.value) for name, least, most, _ in some)
+            words = f"The noise alone typically moves {listing(said)}{where}."
+            yield facts.of_chance(reported(words, Note("sums")), "simulated", *sizes)
+            where = " there"
 
 
 def _not_protected(facts: Facts) -> Paragraph | None:
@@ -324,7 +346,7 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
         if one.subject in through.values():
             words = f"It takes its author's word for how far one person's data can move what is published ({one.text})."
             yield asserted(f"{words} Nobody has checked that.", SpecLine(one.line, one.text))
-    yield assumed("It speaks of this release only, not of other uses of the data.", line)
+    yield assumed("It speaks of this release, not of other uses of the data.", line)
     if "curator" in facts.context.trusts:
-        yield assumed("It relies on the keeper to run the release as planned.", line)
+        yield assumed("It relies on the keeper to run it as planned.", line)
     yield from (assumed(gap, line) for gap in facts.gaps)

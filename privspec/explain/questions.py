@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from privspec.explain.quantities import Quantity
 
 ODDS_NOTE = Note("odds")
-LEDGER = "A ledger stops releases over its limit, but not a keeper who deletes it."
+LEDGER = "A ledger limits releases, unless the keeper deletes it."
 HARD = 0.25
 """From this share of mistakes on two values are called hard to tell apart."""
 SURE = 0.05
@@ -208,8 +208,8 @@ def took_part(relation: Relation) -> Question:
     together = f"If {{}} {relation.plural} {held}" if relation.single else ""
     many = f" This holds for up to {relation.group} {relation.plural} at once." if relation.group > 1 else ""
     if relation.kept is not None:
-        counted = "one of them is" if relation.kept == 1 else f"{relation.kept} of them are"
-        many = f" However many records you have, at most {counted} counted, drawn at random."
+        counted = "one of your records counts" if relation.kept == 1 else f"{relation.kept} of your records count"
+        many = f" At most {counted}, drawn at random."
     know = f"They know everybody else's data {_MEANS}"
     if relation.adds:
         return Question(
@@ -222,7 +222,7 @@ def took_part(relation: Relation) -> Question:
             sure="one can become that a person took part, compared with not taking part",
             axes=("false alarms (accuses one who did not take part)", "misses (does not find one who did)"),
             further="release",
-            repeated="releases like this one",
+            repeated="such releases",
             together=together,
         )
     meant = _ANSWER.get(relation.unit or "", f"all data of one {relation.unit}")
@@ -245,7 +245,7 @@ def took_part(relation: Relation) -> Question:
         sure="one can become that a person gave a given answer and not a different one",
         axes=("false alarms (accuses one who gave a different answer)", "misses (does not find one who gave that)"),
         further="release",
-        repeated="releases like this one",
+        repeated="such releases",
         together=together,
     )
 
@@ -332,7 +332,7 @@ def of_entry(source: str, names: tuple[str, ...]) -> Question:
             "misses (does not say the first, and it is)",
         ),
         further="release",
-        repeated="releases like this one",
+        repeated="such releases",
         counted=False,
         pair=pair,
         form={"noun": "value"},

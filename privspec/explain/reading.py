@@ -37,6 +37,7 @@ from privspec.explain.facts import (
     MechanismFact,
     SolverFact,
 )
+from privspec.explain.fitting import Fitting, fitting
 from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, exact, gap_words, known, percent, rounded
 from privspec.explain.questions import Question
 from privspec.model.observers import how_many, unit_of, units
@@ -144,6 +145,7 @@ def facts(
         ),
         judgement=judgement or Judgement(),
         gaps=_gaps(mechanism, claims, model),
+        fitting=fitting(document["problem"], model, where) if plan.problem.blocks else Fitting(),
         model=model,
         design=design,
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from privspec.core.records import dataclass
 from privspec.explain import document
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.facts import AddedNoise, executed, randomness, run_command
+from privspec.explain.facts import AddedNoise, Moved, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
 from privspec.kernel.chains import ChainBlock, read_chain, variance
@@ -96,14 +96,12 @@ class SequenceFact(AddedNoise):
         before = "earlier ones" if self.network else "the one before it"
         return document.assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
 
-    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
-        names = (one.name for one in self.sequence.released)
-        return tuple(
-            (f"the published {name}", f"{self.deviation}{facts.unit(name, self.deviation.text)}") for name in names
-        )
+    def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
+        size, names = self.deviation, (one.name for one in self.sequence.released)
+        return tuple(Moved(name, size, facts.unit(name, size.text)) for name in names)
 
     def public_accuracy(self, facts: Facts) -> tuple[document.Sentence, ...]:
-        return (document.proved("The noise is what protects you.", _QUILT),)
+        return (document.proved("The noise protects you.", _QUILT),)
 
     def public_sections(self, facts: Facts) -> tuple[document.Section, ...]:
         """What the odds take for granted, and what is left of them otherwise."""

@@ -6,8 +6,20 @@ from fractions import Fraction
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from privspec.core.records import dataclass
-from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table, tested
+from privspec.core.records import dataclass, replace
+from privspec.explain.document import (
+    Accuracy,
+    Block,
+    Judged,
+    Note,
+    Sentence,
+    SpecLine,
+    asserted,
+    assumed,
+    proved,
+    table,
+    tested,
+)
 from privspec.explain.facts import AddedNoise, MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, known, rounded
 from privspec.kernel.core.problem import read_frame
@@ -67,6 +79,7 @@ class StatisticFact(AddedNoise):
         "Way | Loss | Allowed | Reason",
     )
     accuracy_heading: ClassVar[str] = "How good is the published result?"
+    by_chance: ClassVar[bool] = False
     measure: ClassVar[str] = "noise is added to a statistic of bounded records, as this report describes."
 
     @property
@@ -116,7 +129,8 @@ class StatisticFact(AddedNoise):
         stand = (
             "" if self.stand_ins.value == self.parties.value else f" of {self.stand_ins}, who stand for {self.parties}"
         )
-        return "Predicted loss", f"{value}{error}  ({self.crowds} simulated crowds{stand}; standard error)"
+        crowds = f"{self.crowds} simulated crowds{stand}, clipped likewise"
+        return "Predicted loss", f"{value}{error}  ({crowds}; standard error)"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         return f" {rounded(item.loss.value, DIGITS)}"
@@ -143,16 +157,17 @@ class StatisticFact(AddedNoise):
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         if facts.loss is None:
             return ()
-        off, bare, what = facts.loss.value.value, self.without_noise, f"The published {self.statistic.output}"
-        asked = "; without any noise, the estimate that was asked for would be"
-        text = f"{what} is off by {rounded(off, DIGITS)} on average{f'{asked} off by {bare}' if bare else ''}."
+        loss, bare, name = facts.loss.value.value, self.without_noise, self.statistic.output
+        scale, of, digits = (180, " degrees", 2) if self.angle else (1, "", DIGITS)
+        off = f"{rounded(scale * loss, digits)}{of}"
+        asked = "" if bare is None else f" (as asked for, without noise: {rounded(scale * bare.value, digits)})"
+        text = f"In simulated crowds, clipped likewise, the published {name} is about {off} off on average{asked}."
+        said = [replace(tested(text, facts.context.loss_because), accuracy=Accuracy("crowds", ((name, loss, loss),)))]
         if self.angle:
-            tail = f"{asked} {rounded(180 * bare.value, 2)} degrees off" if bare else ""
-            text = (
-                f"{what} points in a direction about {rounded(180 * off, 2)} degrees off{tail}. Of 100 choices between "
-                f"two alternatives it decides about {rounded(100 * off, 2)} differently from people's true values."
-            )
-        return tested(text, facts.context.loss_because), *self.protects(facts)
+            share = f"about {rounded(100 * loss, 2)} of 100 choices between two alternatives"
+            text = f"So it decides {share} differently from people's true values."
+            said.append(tested(text, facts.context.loss_because))
+        return *said, *self.protects(facts)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         return f"how many took part ({self.parties})", f"how many records each has ({self.records})", "the rules"
@@ -341,26 +356,24 @@ class SelectionFact(MechanismFact):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         cost, off, unit = self.block.cost, self.off, self.block.output
-        text = f"What is published is {self.sought}{self.among}, or a value near it. Chance decides, which is what "
-        text += "protects each person."
-        kind, which = "typically" if cost.power == 2 else "on average", "A" if self.block.by else "The"
+        text = f"What is published is {self.sought}{self.among}, or a value near it. Chance decides, which protects "
+        text += "everybody."
+        kind, which = "typically" if cost.power == 2 else "on average", "a" if self.block.by else "the"
         if self.block.by and cost.form not in ("ranks", "mismatch"):
             off = rounded(off.value / (sqrt(self.groups) if cost.power == 2 else self.groups), 3, UP)
         size = {
-            "ranks": f"At worst the published value is on average {off} records away from the true one.",
-            "mismatch": f"A value other than the true one is published with a chance of about {off}.",
-        }.get(cost.form, f"{which} published value is {kind} about {off}{facts.unit(unit, off.text)} off.")
+            "ranks": f"at worst the published value is on average {off} records away from the true one",
+            "mismatch": f"a value other than the true one is published with a chance of about {off}",
+        }.get(cost.form, f"{which} published value is {kind} about {off}{facts.unit(unit, off.text)} off")
         if cost.form == "ranks" and self.share is None:
-            size = f"At worst the published value has on average {off} records fewer than the most frequent one."
+            size = f"at worst the published value has on average {off} records fewer than the most frequent one"
         if self.block.by and cost.form in ("ranks", "mismatch"):
-            size += f" This is the sum over {self.groups} groups."
-        found = [proved(text, _NOTE, Judged("law"))]
-        if cost.worst:
-            return (*found, proved(size, facts.context.loss_because, Judged("loss")))
-        return (
-            *found,
-            assumed(f"{size} This was simulated with data such as the author expects.", facts.context.loss_because),
-        )
+            size += f", the sum over {self.groups} groups"
+        where, measure = facts.context.loss_because, f"{cost.form} {cost.power}{', at worst' * cost.worst}"
+        said = proved(f"By chance alone, {size}.", where, Judged("loss"))
+        if not cost.worst:
+            said = assumed(f"With simulated data as the author expects, {size}.", where)
+        return proved(text, _NOTE, Judged("law")), facts.of_chance(said, measure, (unit, off.value, off.value))
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         return "that a value was drawn", f"the {len(self.block.answers):,} values that it was drawn from"

@@ -163,7 +163,7 @@ def short_amounts(text: str) -> str:
 
 def accuracy_tables(facts: Facts) -> tuple[Block, ...]:
     """One table of all accuracy lines; none where the spec has no such line."""
-    caption = "Accuracy lines of the spec: the most that is asked for and what is expected, where least room is left"
+    caption = "Accuracy lines of the spec: the most that is asked for and what chance alone takes, where least is left"
     header = "Spec line | Line | Instances | Asked: at most | Expected | Share of the bound"
     rows = ((a.line.number, a.line.text, a.instances, a.asked, a.expected, a.used) for a in facts.accuracy)
     return (table(caption, header, rows, 0, *range(2, 6)),) if facts.accuracy else ()
@@ -200,9 +200,9 @@ def _met(fact: AccuracyFact) -> str:
     """What is expected of a line, or not passed; of lies, what a ballot that is not the true one can bring."""
     asked = f"at most {fact.asked} asked for"
     if " with probability " in fact.line.text:
-        return f"off by at most {fact.expected}, {asked}"
+        return f"off by at most {fact.expected} by chance alone, {asked}"
     if not fact.line.text.lstrip().startswith("manipulation("):
-        return f"{fact.expected} expected, {asked}"
+        return f"{fact.expected} expected of chance alone, {asked}"
     if not fact.expected.value:
         return "no voter gains by a lie"
     return f"a lie adds at most {fact.expected} to the chances of what a voter wants, {asked}"
@@ -251,14 +251,16 @@ def brief_rows(found: Facts) -> Rows:
 def _noise_rows(found: Facts) -> Rows:
     rows = [] if found.design is None else summary_rows(found.design)
     rows += [(found.mechanism.drawn_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
-    label, text = found.mechanism.error(found)
+    label, text = found.error
     if text:
         rows.append((label, text))
         rows += [("Ties", f"{name} takes, among equals, {taken}") for name, taken in found.context.ties.items()]
     rows += (
         [("Computed from it", computed)] if (computed := " · ".join(f"{n} = {t}" for n, t in found.computed)) else []
     )
-    rows += [("Predicted error", words)] if (words := computed_errors(found)) else []
+    computed = found.besides(name for name, *_ in found.computed_errors)
+    rows += [("Predicted error", f"{words}{computed}")] if (words := computed_errors(found)) else []
+    rows += [("Expected to be cut", one.words) for one in found.fitting.cut]
     more = ("Accuracy met", accuracy_words(found)), ("Compared, same guarantee", alternatives_words(found))
     return [*rows, *(row for row in more if row[1])]
 
@@ -269,7 +271,7 @@ def computed_errors(found: Facts) -> str:
     for name, least, most, at in found.computed_errors:
         size = f"{most}" if least.text == most.text else f"{least} to {most}"
         said.setdefault(at, []).append(f"{name} ± {size}")
-    return " · ".join(f"{listing(words)} (simulated for {at})" for at, words in said.items())
+    return " · ".join(f"{listing(words)} by chance alone (simulated for {at})" for at, words in said.items())
 
 
 def _claim_rows(found: Facts) -> Rows:

@@ -16,7 +16,7 @@ from privspec.explain.claims import Claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, consequences
 from privspec.explain.document import Block, Judged, Note, Plot, Section, Sentence, Table, proved, table
 from privspec.explain.drawing import ACCENT, GRID, INK, MUTED, PAGE, rect, say, svg, tag, themed, way
-from privspec.explain.facts import Facts, MechanismFact, Rows, run_command
+from privspec.explain.facts import Facts, MechanismFact, Moved, Rows, run_command
 from privspec.explain.graphs import observers
 from privspec.explain.quantities import Quantity
 from privspec.families.systems.execution import part_plans
@@ -69,7 +69,7 @@ class SystemFact(MechanismFact):
         """Each part: what is drawn, how far it is off, what it spends."""
         rows: Rows = []
         for part, spent in zip(self.parts, self.spent, strict=True):
-            label, error = part.mechanism.error(part)
+            label, error = part.error
             off = f" · {label[0].lower()}{label[1:]}: {error}" if error else ""
             rows.append((_names(part), f"{part.mechanism.drawn(part)} · spends {spent}{off}"))
         shared = [fact.claim for fact in facts.claims if len(self._by_line().get(fact.claim.requirement, ())) > 1]
@@ -82,7 +82,7 @@ class SystemFact(MechanismFact):
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """The sum of the losses of the parts."""
-        return "Expected loss", "" if facts.loss is None else f"{facts.loss.value}, the sum over all parts"
+        return "Expected loss", "" if facts.loss is None else f"{facts.loss.value} over all parts"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How many times the loss."""
@@ -91,7 +91,7 @@ class SystemFact(MechanismFact):
     def with_units(self, units: Mapping[str, str]) -> SystemFact:
         return replace(self, parts=tuple(part.with_units(units) for part in self.parts))
 
-    def moved_by(self, facts: Facts) -> tuple[tuple[str, str], ...]:
+    def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
         return tuple(one for part in self.parts for one in part.mechanism.moved_by(part))
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
@@ -99,7 +99,9 @@ class SystemFact(MechanismFact):
         return tuple(found)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(thing for part in self.parts for thing in part.mechanism.exactly(part)))
+        found = dict.fromkeys(thing for part in self.parts for thing in part.mechanism.exactly(part))
+        numbers = any(thing.endswith("people there are") for thing in found)
+        return tuple(thing for thing in found if not (numbers and thing == "how many values there are"))
 
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         words = f"The release has {len(self.parts)} parts, whose noise is drawn independently of one another."

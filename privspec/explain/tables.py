@@ -35,6 +35,7 @@ from privspec.explain.facts import (
     run_command,
     standing,
 )
+from privspec.explain.fitting import REPORTED, Effects
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
 from privspec.explain.rule_comparison import comparison, rounds_fact
@@ -163,6 +164,11 @@ class TableFact(MechanismFact):
 
     # --- facts
 
+    @property
+    def effects(self) -> Effects:
+        """Those on reports, and on words."""
+        return REPORTED if self.local or any(e.shape.of_words for e in self.errors) else {}
+
     def judged(self, claim: Claim) -> tuple[Claim, Question]:
         """Local claims and those of distances are about one report, and as exact as the rows of the table."""
         if claim.per_distance is not None:
@@ -265,14 +271,25 @@ class TableFact(MechanismFact):
         # a wrong answer is told as the probability of the true one; distances say more than that
         asked = {(e.output, e.against) for e in self.errors if e.shape.of_words}
         told = {(truth.output, truth.node): truth for truth in self.truths}
-        found = [self._truth_words(truth) for key, truth in told.items() if key in asked]
-        found += [
-            self._error_words(e, facts) for e in self.errors if not (e.shape.of_words and (e.output, e.against) in told)
+        said = [
+            facts.of_chance(
+                proved(self._truth_words(truth), where, _LOSS),
+                f"probability of {truth.node}",
+                (truth.output, truth.least.value, truth.largest.value),
+            )
+            for key, truth in told.items()
+            if key in asked
         ]
-        said = [proved(words, where, _LOSS) for words in found]
+        for e in self.errors:
+            if not (e.shape.of_words and (e.output, e.against) in told):
+                drawn = e.output if e.output in self.table.releases else self.table.releases[0]
+                of = "" if drawn == e.output else f" of {e.output}"
+                measure = f"{e.shape.name}{of} against {e.against}{', at worst' * e.worst}"
+                words, size = proved(self._error_words(e, facts), where, _LOSS), e.figure.value
+                said.append(facts.of_chance(words, measure, (drawn, size, size)))
         averaged = any(not (e.worst or e.shape.of_words) for e in self.errors)
         if averaged and self.table.prior is not None:
-            said.append(assumed("Averages are over the values that the author expects.", where))
+            said.append(assumed("Averages are over values the author expects.", where))
         if self.local and np.linalg.matrix_rank(self.table.shares) == len(self.table.rows):
             said.append(proved("Many reports together tell how frequent each value is.", _TABLES))
         return tuple(said)
@@ -290,7 +307,7 @@ class TableFact(MechanismFact):
         report = "A report" if bare else f"The {term.output} computed from a report"
         what, figure = report if self.local else f"The published {term.output}", str(term.figure)
         words = term.words.replace(figure, f"{figure}{facts.unit(term.output, figure)}", 1)
-        return f"{what} is {words}{' in the worst case' if term.worst else ''}."
+        return f"By chance alone {what[0].lower()}{what[1:]} is {words}{' in the worst case' if term.worst else ''}."
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         if self.local:

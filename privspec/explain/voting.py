@@ -9,6 +9,7 @@ from privspec.core.records import dataclass, replace
 from privspec.explain.claims import Claim, claim
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, lottery_curve
 from privspec.explain.document import (
+    Accuracy,
     Block,
     Judged,
     Note,
@@ -26,7 +27,7 @@ from privspec.explain.paper import HEADING, PaperFact, paper_blocks, paper_fact
 from privspec.explain.quantities import Quantity, count, known, rounded
 from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import COMPARED, Rounds, comparison, property_in_short, rounds_fact
-from privspec.explain.voting_rules import MOST, Example, Rule, Vote, examples, read_rule, read_vote
+from privspec.explain.voting_rules import MOST, Chance, Example, Rule, Vote, examples, read_rule, read_vote
 from privspec.model.reports import listing
 from privspec.stated import Property, Stated
 
@@ -73,6 +74,7 @@ class LotteryFact(MechanismFact):
     exact_curve: ClassVar[str] = "one draw (exact)"
     entry: ClassVar[Judged] = Judged("privacy")
     accuracy_heading: ClassVar[str] = "How is the winner drawn?"
+    by_chance: ClassVar[bool] = False
     measure: ClassVar[str] = "the winner is drawn by lot from exact probabilities, as this report describes."
     heading: ClassVar[str] = "Lottery"
 
@@ -121,7 +123,8 @@ class LotteryFact(MechanismFact):
         if self.rounds is not None and _COUNTED.fullmatch(loss.expression.strip()):
             return "Votes that fit", f"{self.rounds.count}, the most of all rules compared{_no_more(loss)}"
         spread = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
-        return ("Loss at worst" if loss.worst else "Expected loss"), f"{loss.value}{spread}  ({loss.expression})"
+        text = f"{loss.value}{spread}  ({loss.expression}, of the ballots that count)"
+        return ("Loss at worst" if loss.worst else "Expected loss"), text
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         return f" {rounded(item.loss.value, 4)}"
@@ -130,7 +133,7 @@ class LotteryFact(MechanismFact):
 
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         found = [proved(text, self.note, _ENTRY) for text in self.rule.told(self.vote)]
-        found += [proved(_example_words(example), self.note) for example in self.examples[:1]]
+        found += [self._wins(_example_words(one), one, one.chances[0]) for one in self.examples[:1]]
         keeps = {p.name: p for p in self.properties}
         if (item := keeps.get("strategy_proof")) is not None:
             true = "vote for the candidate you want most"
@@ -142,8 +145,14 @@ class LotteryFact(MechanismFact):
         if item is not None and not item.holds and example is not None and example.chances[-1].chance.value > _NEVER:
             last = example.chances[-1]
             words = f"where {example.title}, {last.name} still wins {last.words}."
-            found.append(proved(f"The price of privacy: {words}", self.note))
+            found.append(self._wins(f"The price of privacy: {words}", example, last))
         return tuple(found)
+
+    def _wins(self, words: str, example: Example, one: Chance) -> Sentence:
+        """How often a candidate wins in an example."""
+        chance = one.chance.value
+        said = Accuracy(f"{one.name} wins where {example.title}", ((self.vote.output, chance, chance),))
+        return replace(proved(words, self.note), accuracy=said)
 
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         if self.vote.voters is None:

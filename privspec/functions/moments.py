@@ -72,8 +72,13 @@ def _mean(asked: Question) -> Statistic:
         span = asked.call.span
         return syntax.Binary("+", number(middle, span), quotient, span=span) if middle else quotient
 
-    sums = {"sum": Sum(deviations, one), "count": Sum(asked.sum_of(), half**2)}
+    sums = {"sum": Sum(deviations, one, _centred(middle, column)), "count": Sum(asked.sum_of(), half**2)}
     return Statistic(sums, value, _interval(asked, *asked.ends(column)))
+
+
+def _centred(middle: Fraction, what: str) -> str:
+    """What a sum of deviations from the middle is called."""
+    return f"centred sum of {what}" if middle else ""
 
 
 def _in_steps(asked: Question, column: str) -> None:
@@ -99,8 +104,8 @@ def _variance(asked: Question) -> Statistic:
         return syntax.Binary("-", _quotient(asked, names["squares"], names["count"]), squared, span=span)
 
     sums = {
-        "squares": Sum(second, one),
-        "sum": Sum(first, MEAN_SHARE * half**2),
+        "squares": Sum(second, one, _centred(middle, f"squares of {column}")),
+        "sum": Sum(first, MEAN_SHARE * half**2, _centred(middle, column)),
         "count": Sum(asked.sum_of(), SPREAD_SHARE * half**4),
     }
     return Statistic(sums, value, _interval(asked, Fraction(0), half**2))
@@ -138,12 +143,12 @@ def _regression(asked: Question) -> Statistic:
     slope = {c: (height / scales[c][1]) ** 2 * (1 + scales[c][0] ** 2) / spread[c] ** 2 for c in on}
     level = height**2
     sums = {"count": Sum(asked.sum_of(), level)}
-    sums |= {c: Sum(deviations(c), level + slope[c]) for c in on}
+    sums |= {c: Sum(deviations(c), level + slope[c], f"centred sum of {c}") for c in on}
     for left, right in combinations_with_replacement(on, 2):
         cost = slope[left] + (slope[right] if left != right else 0)
-        sums[f"{left}*{right}"] = Sum(products(left, right), cost)
-    sums[about] = Sum(deviations(about), level)
-    sums |= {f"{c}*{about}": Sum(products(c, about), slope[c]) for c in on}
+        sums[f"{left}*{right}"] = Sum(products(left, right), cost, f"centred sum of {left} times {right}")
+    sums[about] = Sum(deviations(about), level, f"centred sum of {about}")
+    sums |= {f"{c}*{about}": Sum(products(c, about), slope[c], f"centred sum of {c} times {about}") for c in on}
 
     def value(names: Names) -> syntax.Expr:
         def moment(left: str, right: str) -> syntax.Expr:

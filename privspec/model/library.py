@@ -249,10 +249,14 @@ class Question:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sum:
-    """Something to release for a statistic: what it stands for, and what a squared error of it costs, times n^2."""
+    """Something to release for a statistic: what it stands for, and what a squared error of it costs, times n^2.
+
+    `called`: what it is, for readers, where its name does not say so: "centred sum of pay".
+    """
 
     stands_for: syntax.Expr
     cost: Fraction
+    called: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -180,7 +180,7 @@ class _Statistics:
             found = how.of(question)
         except FunctionError as error:
             raise Failure(error.code, call.span, error.message, help=error.help) from error
-        names = {suffix: f"{output.id}.{suffix}" for suffix in found.sums}
+        names = {suffix: syntax.Name(f"{output.id}.{suffix}", span=call.span) for suffix in found.sums}
         if found.labels:
             self.labels[output.id] = found.labels
         if question.records is None:
@@ -188,7 +188,7 @@ class _Statistics:
         size = Fraction(1) if question.records is None else Fraction(question.records, question.groups) ** 2
         terms: list[syntax.Expr] = []
         for suffix, one in found.sums.items():
-            apart = syntax.Binary("-", syntax.Name(names[suffix], span=over.span), one.stands_for, span=over.span)
+            apart = syntax.Binary("-", names[suffix], one.stands_for, span=over.span)
             inner = syntax.Binary("^", syntax.Norm(apart, span=over.span), number(2, over.span), span=over.span)
             average = syntax.Over("E", inner, span=over.span)
             weight = one.cost / size
@@ -198,9 +198,16 @@ class _Statistics:
         total = terms[0]
         for term in terms[1:]:
             total = syntax.Binary("+", total, term, span=over.span)
-        refs = {suffix: replace(declared.target, name=name) for suffix, name in names.items()}
-        released = [syntax.Variable(declared.kind, one, span=declared.span) for one in refs.values()]
-        value = found.value({suffix: syntax.Name(name, span=call.span) for suffix, name in names.items()})
+        released = [
+            syntax.Variable(
+                declared.kind,
+                replace(declared.target, name=names[suffix].id),
+                label=f"{output.id.replace('_', ' ')}, {one.called}" if one.called else None,
+                span=declared.span,
+            )
+            for suffix, one in found.sums.items()
+        ]
+        value = found.value(names)
         domain = declared.domain if declared.domain is not None else found.domain
         self.added[output.id] = [*released, replace(declared, domain=domain, value=value)]
         return total

@@ -280,7 +280,7 @@ def cut_of(model: Model, problem: Problem) -> Cut | None:
     from privspec.kernel.designs import Cut  # reads every form of block
 
     (law,), held = model.records, model.block(model.records[0].table)
-    found = Cut(law.table, law.people, numbers(law.chances), _cells(model, held), Fraction(0))
+    found = Cut(law.table, law.people, numbers(law.chances), cell_chances(model, held), Fraction(0))
     try:
         return replace(found, lost=found.derived(Item(document(problem), "problem")))
     except Refused as why:
@@ -302,7 +302,7 @@ def _is_chosen(model: Model, line: Requirement) -> bool:
     return any(set(names_used(unit)) & set(model.chosen) for unit in units)
 
 
-def _cells(model: Model, held: InputBlock) -> Numbers | None:
+def cell_chances(model: Model, held: InputBlock) -> Numbers | None:
     """The chances of the cells in which a record of a table lies, where laws of all of its columns say so, exactly."""
     laws = {one.subject.partition(".")[2]: one for one in model.models if one.subject.partition(".")[0] == held.name}
     schema = held.schema or ()

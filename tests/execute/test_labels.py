@@ -24,8 +24,8 @@ privacy: all outputs are 1-GDP wrt x, replacing one entry
 
 def test_the_public_page_uses_the_label() -> None:
     page = Problem(TEXT, {}).solve().explain("public")
-    assert "the published “people over 65” is typically off by" in page
-    assert "each figure in the published result P by" in page
+    assert "The noise alone typically moves the published “people over 65” by" in page
+    assert "each figure in result P by" in page
     assert " O " not in page
     assert "people over 65" not in Problem(TEXT.replace(' "people over 65"', ""), {}).solve().explain("public")
 

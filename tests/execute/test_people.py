@@ -261,7 +261,7 @@ def test_pages_say_that_only_so_many_records_count() -> None:
     """However many somebody has: no page gives odds for two or ten records of one person."""
     plan = Problem(SPEC.replace("100-GDP", "1-GDP"), {}).solve()
     public, auditor = plan.explain("public"), plan.explain("auditor")
-    assert "However many records you have, at most 2 of them are counted, drawn at random." in public
+    assert "At most 2 of your records count, drawn at random." in public
     assert "records at once" not in public and "records are yours" not in public
     assert "If 2 people act as one, like a family" in public
     assert "person, of whom at most 2 records count" in auditor

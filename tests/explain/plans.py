@@ -17,7 +17,7 @@ from privspec.model.graph import Model
 from tests.plans import solved_text
 
 Plan = dict[str, Any]
-CLAIMS = ("bound", "choices", "exposure", "fairness", "law", "loss", "privacy", "sites", "unbiased")
+CLAIMS = ("bound", "choices", "exposure", "fairness", "law", "loss", "privacy", "problem", "sites", "unbiased")
 JUDGED = Judgement(
     tuple((name, "as derived") for name in CLAIMS), kernel="0.1.0, source 0123456789abcdef", on="2026-11-30"
 )

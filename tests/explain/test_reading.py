@@ -206,7 +206,9 @@ def test_accuracy_lines() -> None:
         text = explain(document, reader)
         assert "for j in 1..3 | 3 | 100 | 99.2 | 99.2 %" in text
         assert "| 1 | 20,000 | 5,036.71 | 25.2 % |" in text
-    assert "Accuracy met 99.2 expected, at most 100 asked for (line 13, the tightest of 4)" in words(document)
+    assert "Accuracy met 99.2 expected of chance alone, at most 100 asked for (line 13, the tightest of 4)" in words(
+        document
+    )
     document["accuracy"] = []
     assert "ccuracy line" not in explain(document, "engineer") + explain(document, "auditor")
     assert "Accuracy met" not in words(document)

@@ -114,8 +114,8 @@ def test_what_is_executed_has_the_variance_of_each_trust(plan: Plan) -> None:
 def test_pages_say_whom_each_part_trusts(plan: Plan) -> None:
     public, auditor, engineer = (plan.explain(reader) for reader in ("public", "auditor", "engineer"))
     assert "For result a: nobody but you" in public
-    assert "For result c: the keeper of the data, who makes the release" in public
-    assert "It relies on the keeper to run the release as planned." in public
+    assert "For result c: the keeper, who makes the release" in public
+    assert "It relies on the keeper to run it as planned." in public
     assert "The trust model of a.O is “nobody”; the trust model of b.O is “secure\\_sum”" in auditor
     assert "in shares at the parties" in engineer
     assert (
