@@ -5,15 +5,17 @@ Nothing of it is for publication; nothing is debited, nothing written, nothing s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from privspec.core.diagnostics import UsageError
+from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import replace
+from privspec.execute.data import located
 from privspec.execute.family import Circumstances, mechanism_of
 from privspec.execute.keeper import Keeper, refuse
-from privspec.execute.sources import AS_USUAL, TextFiles
+from privspec.execute.sources import AS_USUAL, Folder, TextFiles
 from privspec.registry import family_of
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ def fit_of_plan(
     """
     plan = plan.verified()
     circumstances = _circumstances(plan.model(), texts, selects)
-    mechanism_of(plan.document).read(data, circumstances)
+    with _remarked(circumstances.keeper, data):
+        mechanism_of(plan.document).read(data, circumstances)
     return circumstances.keeper
 
 
@@ -84,8 +87,24 @@ def fit_of_spec(
     for name in data:
         if name not in names:
             refuse("PS0801", f"the spec has no input {name}", help=f"its inputs are {', '.join(names)}")
-    family_of(model).fits(model, data, circumstances)
+    with _remarked(circumstances.keeper, data):
+        family_of(model).fits(model, data, circumstances)
     return circumstances.keeper
+
+
+@contextmanager
+def _remarked(keeper: Keeper, data: Mapping[str, Any]) -> Iterator[None]:
+    """Tells the keeper of columns of several kinds; what is remarked is not lost where data are refused."""
+    try:
+        yield
+        for name, source in data.items():
+            found = located(name, source)
+            for remark in found.remarks() if isinstance(found, Folder) else ():
+                keeper.remark(name, remark)
+    except DataError as error:
+        first, *others = error.diagnostics
+        said = (f"{name}: {text}" for name, texts in keeper.remarks.items() for text in texts)
+        raise DataError([replace(first, notes=(*first.notes, *said)), *others]) from None
 
 
 def _circumstances(model: Model | None, texts: TextFiles, selects: Selects | None) -> Circumstances:

@@ -182,7 +182,8 @@ def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
 def _lines(form: Form, path: Path) -> list[str]:
     with sources.opened(form.name, path, "an election of PrefLib") as file:
         text = file.read().decode("utf-8-sig", errors="replace")
-    return [line for raw in text.splitlines() if (line := raw.strip())]
+    # at line feeds alone: an order holds no other end of a line
+    return [line for raw in text.split("\n") if (line := raw.strip())]
 
 
 def _old_head(form: Form, lines: list[str]) -> tuple[dict[str, str], list[str], str]:
@@ -333,10 +334,8 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
 def _text(column: pl.Expr, kind: Any) -> pl.Expr:
     import polars as pl
 
-    if isinstance(kind, pl.List | pl.Array):
-        joined = column.arr.to_list() if isinstance(kind, pl.Array) else column
-        return joined.cast(pl.List(pl.String), strict=False).list.join(" ", ignore_nulls=True)
-    return column.cast(pl.String, strict=False)
+    plain = kind != pl.Binary and not isinstance(kind, pl.List | pl.Array)
+    return column.cast(pl.String, strict=False) if plain else sources.texts_of(column, kind)
 
 
 def _listed(form: Form, found: Any, keeper: Keeper) -> pl.LazyFrame:
@@ -431,10 +430,20 @@ def read_ballots(
         party whose ballot is read; roll, says whose ballots count; keeper, told how the ballots fit.
     Raises: DataError (PS0802 to PS0805, PS0809, PS0818); a row is named by its number, never by its ballot.
     """
+    keeper = keeper or Keeper()
+    found = located(form.name, source, (*SUFFIXES, *PREFLIB))
+
+    def read(held: Any) -> Ballots:
+        return _read(form, *open_ballots(form, held, keeper, texts), keeper, strict=strict, only=only, roll=roll)
+
+    return sources.whatever_is_text(form.name, found, read)
+
+
+def _read(
+    form: Form, frame: pl.LazyFrame, find: Find, keeper: Keeper, *, strict: bool, only: str | None, roll: Roll | None
+) -> Ballots:
     import polars as pl
 
-    keeper = keeper or Keeper()
-    frame, find = open_ballots(form, source, keeper, texts)
     names = sources.column_names(form.name, frame)
     frame = frame.with_row_index(_ROW)
     if roll is not None and PARTY not in names:

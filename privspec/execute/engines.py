@@ -128,9 +128,8 @@ def records_of(name: str, source: Any, texts: TextFiles = AS_USUAL, columns: Seq
         source = Folder((source,), source.parent)
     if isinstance(source, Folder):
         return warehouse.OfParquet(name, source)
-    return warehouse.OfFrame(
-        name, load_frame(name, source, texts, columns), not isinstance(source, Path) or not is_text(source)
-    )
+    frame, text = load_frame(name, source, texts, columns), isinstance(source, Path) and is_text(source)
+    return warehouse.OfFrame(name, frame, not text, source if isinstance(source, Path) and not text else None)
 
 
 @contextmanager

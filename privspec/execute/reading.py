@@ -11,6 +11,7 @@ name only; a text file without a line of names has these columns and no others, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from math import inf, prod
 from pathlib import Path
@@ -42,6 +43,7 @@ from privspec.execute.sources import (
     readable,
     rows_of_text,
     unheard,
+    whatever_is_text,
 )
 
 if TYPE_CHECKING:
@@ -165,9 +167,9 @@ def _load(declared: Declared, source: Any, texts: TextFiles) -> Lines | NDArray[
             return numbers(declared, load_array(declared.name, source))
         if source.suffix.lower() == ".json":
             return _document(declared, load_json(declared.name, source))
-        return _frame_lines(declared, source)
+        return whatever_is_text(declared.name, source, partial(_frame_lines, declared))
     if is_frame(source):
-        return _frame_lines(declared, source)
+        return whatever_is_text(declared.name, source, partial(_frame_lines, declared))
     if hasattr(source, "to_numpy") or isinstance(source, np.ndarray):
         return numbers(declared, np.asarray(source if isinstance(source, np.ndarray) else source.to_numpy()))
     if isinstance(source, Sequence | int | float) and (not isinstance(source, str) or declared.read is not number):
@@ -285,7 +287,7 @@ def _text_lines(declared: Declared, path: Path, texts: TextFiles) -> Lines:
         names, rows = tuple(name.strip() for name in rows[0]) if rows else (), rows[1:]
         return Lines(names, _all_but_blank(rows, declared.row_counts(len(names))), "text")
     rows = _all_but_blank(rows, declared.row_counts(declared.size))
-    if len(declared.shape) < 2 and len(rows) == 1:
+    if len(declared.shape) < 2 and len(rows) == 1 < declared.size:
         return Lines((), rows, "bare")
     return Lines((), list(of_width(declared.name, rows, max(declared.size // max(len(rows), 1), 1), texts)), "bare")
 
@@ -558,13 +560,17 @@ def _of_text(fields: Fields, path: Path, texts: TextFiles) -> Batches:
 
 def _of_frame(fields: Fields, source: Any) -> Batches:
     """Arrays of numbers (not a number where one is missing), or lists."""
+
+    def read(held: Any) -> pl.DataFrame:
+        return collect(fields.name, load_frame(fields.name, held).select(names))
+
     frame = load_frame(fields.name, source)
     names = fields.find(column_names(fields.name, frame))
-    plain = readable(fields.name, frame, names)
-    if isinstance(source, Path):
+    readable(fields.name, frame, names)
+    if isinstance(source, Path) and source.suffix.lower() == ".parquet":
         parts = parquet_frames(fields.name, source, names, BATCH)
     else:
-        parts = collect(fields.name, plain).iter_slices(BATCH)
+        parts = whatever_is_text(fields.name, source, read).iter_slices(BATCH)
     for part in parts:
         columns = collect(fields.name, readable(fields.name, part.lazy(), names)).get_columns()
         yield [c.to_numpy() if c.dtype.is_numeric() else coded(c) for c in columns]

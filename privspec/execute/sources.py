@@ -17,6 +17,7 @@ import gzip
 import json
 import re
 import struct
+import sys
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
@@ -27,7 +28,7 @@ from itertools import chain
 from numbers import Number
 from pathlib import Path
 from tokenize import TokenError
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -276,7 +277,34 @@ class Folder(Unordered):
     def frame(self, name: str) -> pl.LazyFrame:
         import polars as pl
 
-        return pl.concat([parquet_frame([file], self.said(file)) for file in self.files], how="diagonal_relaxed")
+        frames = self._frames()
+        # what is a number in one file and a word in another one is compared by its text
+        mixed = [column for column, found in _kinds(frames).items() if len(found) > 1]
+        alike = []
+        for frame in frames:
+            schema = frame.collect_schema()
+            alike.append(frame.with_columns(texts_of(pl.col(c), schema[c]) for c in mixed if c in schema))
+        return pl.concat(alike, how="diagonal")
+
+    def _frames(self) -> list[pl.LazyFrame]:
+        return [parquet_frame([file], self.said(file)) for file in self.files]
+
+    def remarks(self, names: Sequence[str] | None = None) -> Iterator[str]:
+        """What a keeper should know of columns, all or those, whose kind is not the same in all files."""
+        for column, found in _kinds(self._frames()).items():
+            if len(found) > 1 and (names is None or column in names):
+                kinds = ", ".join(f"{kind} in {len(places):,}" for kind, places in found.items())
+                several = f"{column} is of different kinds in different files: {kinds}"
+                yield f"{several}; a cell is read by its text, a whole number as one word"
+
+
+def _kinds(frames: Sequence[pl.LazyFrame]) -> dict[str, dict[Any, list[int]]]:
+    """Which files, by their places, hold a column in which kind."""
+    found: dict[str, dict[Any, list[int]]] = {}
+    for place, frame in enumerate(frames):
+        for column, kind in frame.collect_schema().items():
+            found.setdefault(column, {}).setdefault(kind, []).append(place)
+    return found
 
 
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -302,6 +330,57 @@ def place_on_disk(source: str | Path) -> Path:
     """The file or folder that a source is in: of a table of a database, the database."""
     text = str(source)
     return Path(text if IN_DATABASE not in text or Path(text).exists() else text.split(IN_DATABASE)[0])
+
+
+def texts_of(column: pl.Expr, kind: Any) -> pl.Expr:
+    """A column of that kind in text: a list as its words, blanks between them; objects and lists of lists have none."""
+    import polars as pl
+
+    inner = kind.inner if isinstance(kind, pl.List | pl.Array) else None
+    if kind == pl.Struct or kind == pl.Object or (inner is not None and inner.is_nested()):
+        return pl.lit(None, pl.String).alias(column.meta.output_name())
+    if inner is None or inner == pl.Binary:
+        return ids(column)
+    joined = column.arr.to_list() if isinstance(kind, pl.Array) else column
+    return joined.cast(pl.List(pl.String), strict=False).list.join(" ", ignore_nulls=True)
+
+
+Found = TypeVar("Found")
+
+
+def whatever_is_text(name: str, source: Any, read: Callable[[Any], Found]) -> Found:
+    """What is read of a source; where a file holds bytes that are no text in a column of texts, U+FFFD stands for them.
+
+    Engines give such a file up as a whole. `read` is then given a frame, once it has failed.
+    Raises: DataError.
+    """
+    files = source.files if isinstance(source, Folder) else [source] if isinstance(source, Path) else []
+    if not all(file.suffix.lower() in (".parquet", *ARROW) for file in files):
+        files = []
+    try:
+        return read(source)
+    except DataError as error:
+        if not files or error.diagnostics[0].code != "PS0803":
+            raise
+    said = source.said if isinstance(source, Folder) else lambda _: {}
+    return read(mended(name, files, said(files[0])))
+
+
+def mended(name: str, files: Sequence[Path], said: Mapping[str, str | None]) -> pl.DataFrame:
+    """Files of one schema as `parquet_frame` reads them, with U+FFFD for bytes that are no text.
+
+    Raises: DataError (PS0803).
+    """
+    import polars as pl
+    import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
+
+    with unreadable_said(name, pa.ArrowException):
+        read = [pa.ipc.open_file(f).read_all() if f.suffix in ARROW else pq.ParquetFile(f).read() for f in files]
+        parts = [pl.DataFrame([_from_arrow(key, part.column(key)) for key in part.column_names]) for part in read]
+        frame = pl.concat(parts)
+        more = {key: pl.lit(text, dtype=pl.String) for key, text in said.items() if key not in frame.columns}
+        return frame.with_columns(**more)
 
 
 def load_frame(name: str, source: Any, texts: TextFiles = AS_USUAL, columns: Sequence[str] = ()) -> pl.LazyFrame:
@@ -493,9 +572,28 @@ def _arrow(name: str, column: Any) -> pl.Series:
     )
     if not any(test(inner) for test in known):
         return pl.Series(name, [None] * len(column), dtype=pl.Duration)
+    return _from_arrow(name, column)
+
+
+def _from_arrow(name: str, column: Any) -> pl.Series:
+    """A column of Arrow, whose texts need not be text."""
+    import polars as pl
+    import pyarrow as pa
+
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        kind = pa.list_(pa.large_binary()) if pa.types.is_nested(column.type) else pa.large_binary()
+        return pl.Series(name, [_decoded(cell) for cell in column.cast(kind).to_pylist()])
     found = pl.from_arrow(column)
     assert isinstance(found, pl.Series)
     return found.alias(name)
+
+
+def _decoded(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return [_decoded(item) for item in cell]
+    return None if cell is None else cell.decode("utf-8", errors="replace")
 
 
 def readable(name: str, frame: pl.LazyFrame, columns: Sequence[str], people: Sequence[str] = ()) -> pl.LazyFrame:
@@ -575,9 +673,8 @@ def parquet_frames(name: str, path: Path, columns: Sequence[str], rows: int) -> 
     with unreadable_said(name, pa.ArrowException), pq.ParquetFile(path, **plainly) as file:
         for group in range(file.num_row_groups):
             for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns)):
-                found = pl.from_arrow(pa.Table.from_batches([batch]))
-                assert isinstance(found, pl.DataFrame)
-                yield found
+                table = pa.Table.from_batches([batch])
+                yield pl.DataFrame([_from_arrow(key, table.column(key)) for key in table.column_names])
 
 
 # --- arrays and JSON ------------------------------------------------------------------------------
@@ -604,7 +701,13 @@ def load_array(name: str, path: Path, *, mapped: bool = False) -> NDArray[Any]:
         refuse_unreadable(name, "a single NumPy array")
     if loaded.dtype.kind not in "biufUS":
         refuse_unreadable(name, "an array of numbers or texts")
-    return np.char.decode(loaded, "utf-8", errors="replace") if loaded.dtype.kind == "S" else loaded
+    if loaded.dtype.kind == "S":
+        return np.char.decode(loaded, "utf-8", errors="replace")
+    if loaded.dtype.kind == "U" and loaded.size and loaded.dtype.itemsize:
+        signs = np.ascontiguousarray(loaded).view(np.dtype(np.uint32).newbyteorder(loaded.dtype.byteorder))
+        if (beyond := signs > sys.maxunicode).any():
+            return np.asarray(np.where(beyond, ord(LOST), signs).astype(signs.dtype).view(loaded.dtype))
+    return loaded
 
 
 def outputs_of(document: Any) -> dict[str, Any] | None:

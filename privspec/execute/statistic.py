@@ -280,6 +280,17 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
             yield _groups(asked, found)
 
 
+def groups_of_file(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterator[Groups]:
+    """The same of a file of columns of texts or numbers: what is wrong with it is said before the first group."""
+    import polars as pl
+
+    schema = frame.collect_schema()
+    texts = [name for name in (asked.attributes[i].name for i in asked.numbers) if schema[name] == pl.String]
+    if texts:
+        collect(asked.name, frame.select(pl.col(texts).null_count()))
+    yield from groups_of_frame(asked, frame, told)
+
+
 def _keyed(asked: Statistic, frame: pl.LazyFrame) -> pl.LazyFrame:
     import polars as pl
 

@@ -18,15 +18,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import cache, cached_property
+from itertools import islice
 from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from privspec.core.diagnostics import UsageError
+from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import sources
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable
-from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_frame
+from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_file, groups_of_frame
 
 try:
     import resource
@@ -120,14 +121,29 @@ class OfFrame(Records):
 
     name: str
     frame: pl.LazyFrame
-    public: bool
+    public: bool = True
+    file: Path | None = None
 
     @cached_property
     def names(self) -> list[str]:
         return sources.column_names(self.name, self.frame)
 
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
-        return groups_of_frame(asked, self.frame, told)
+        if self.file is None:
+            return groups_of_frame(asked, self.frame, told)
+        return _or_mended(asked, groups_of_file(asked, self.frame, told), [self.file], {}, told)
+
+
+def _or_mended(
+    asked: Statistic, groups: Iterator[Groups], files: Sequence[Path], said: Mapping[str, str | None], told: Told
+) -> Iterator[Groups]:
+    """The groups, which fail at the first if at all: where bytes are no text an engine gives up the whole file."""
+    try:
+        first = list(islice(groups, 1))
+    except DataError:
+        first, groups = [], groups_of_frame(asked, sources.mended(asked.name, files, said).lazy(), told)
+    yield from first
+    yield from groups
 
 
 # --- Parquet --------------------------------------------------------------------------------------
@@ -165,10 +181,7 @@ class OfParquet(Records):
         super().check(names)
 
     def remarks(self, names: Sequence[str]) -> Iterator[str]:
-        for name in names:
-            kinds = sorted({str(schema[name]) for schema in self.schemas.values()})
-            if len(kinds) > 1:
-                yield f"{name} is of different kinds in different files: {', '.join(kinds)}; a whole number is one word"
+        return self.folder.remarks(names)
 
     def _alike(self, asked: Statistic) -> list[list[Path]]:
         wanted, found = asked.columns, dict[tuple[Any, ...], list[Path]]()
@@ -204,14 +217,15 @@ class OfParquet(Records):
         with connection(self.name) as database:
             for files in self._alike(asked):
                 query = None if database is None else self._pushed(asked, files, database)
+                said = self.folder.said(files[0])
                 if query is not None:
                     assert database is not None
-                    yield from _asked(asked, database, query.text, told)
+                    yield from _or_mended(asked, _asked(asked, database, query.text, told), files, said, told)
                     continue
                 for alike in self._of_one_schema(files):
                     with sources.unreadable_said(self.name):
-                        frame = sources.parquet_frame(alike, self.folder.said(files[0]))
-                    yield from groups_of_frame(asked, frame, told)
+                        frame = sources.parquet_frame(alike, said)
+                    yield from _or_mended(asked, groups_of_file(asked, frame, told), alike, said, told)
 
     def select(self, asked: Statistic) -> list[Select]:
         with connection(self.name) as database:
@@ -523,7 +537,7 @@ def select_of(asked: Statistic, kinds: Mapping[str, str], source: str, *, plain:
     """
     numbers, cells, found = list[str](), list[str](), ["count(*) AS records"]
     inside = len(asked.added) == 1 and not plain and _top(asked.attributes[asked.added[0]], asked.steps) == asked.steps
-    if asked.person is not None:
+    if asked.person is not None or "BLOB" in (kinds[one.name] for one in asked.attributes):
         raise RowsNeededError
     for one in asked.attributes:
         if not _is_text(kinds[one.name]) and _double(one.name, kinds[one.name]) is None:

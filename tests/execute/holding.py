@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 from privspec.execute.data import Grid
+from privspec.execute.statistic import Attribute
 from privspec.kernel.core.linear import Held
+from privspec.kernel.participation import Kept
 
 Column = tuple[str, tuple[str, ...], int | None, int | None]
 AGE_SEX: tuple[Column, ...] = (("age", (), 0, 2), ("sex", ("F", "M"), None, None))
@@ -19,20 +22,19 @@ def held(name: str, size: int, lower: Any = None, upper: Any = None, ball: Any =
 
 def cells(size: int, columns: tuple[Column, ...], *, drops: bool, records: int | None = None) -> Grid:
     """A table of so many cells."""
-    return Grid(
-        Held(
-            "x",
-            0,
-            size,
-            "cells",
-            (),
-            Fraction(0),
-            None,
-            None,
-            tuple((*one, (), False) for one in columns),
-            records,
-            None,
-        ),
-        Fraction(1),
-        drops,
-    )
+    return grid(tuple((*one, (), False) for one in columns), drops=drops, records=records, size=size)
+
+
+def grid(
+    columns: tuple[Any, ...],
+    *,
+    drops: bool,
+    records: int | None = None,
+    steps: int = 1,
+    kept: Kept | None = None,
+    size: int | None = None,
+) -> Grid:
+    """A table with columns as the kernel reads them, numbers in so many steps."""
+    size = size or prod(Attribute.of(column).size for column in columns)
+    held = Held("x", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
+    return Grid(held, Fraction(1, steps), drops, kept=kept)

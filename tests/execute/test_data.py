@@ -11,17 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from privspec.core.diagnostics import DataError, PrivspecError
+from privspec.core.spans import Source
 from privspec.execute.data import Grid, count_cells, located, read_inputs
 from privspec.execute.family import Circumstances
 from privspec.execute.keeper import Keeper
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.run import _run as run
-from privspec.execute.sources import TextFiles, load_frame, rows_of_text
+from privspec.execute.sources import Folder, TextFiles, load_frame, rows_of_text
 from privspec.families.linear.execution import read_executed
+from privspec.model.graph import Model
 from privspec.noise.samplers import SimulationRandomness
+from privspec.pipeline import Request, check
+from privspec.profiles import fit_of_spec
 
 from . import holding
 
@@ -173,6 +178,10 @@ def test_rows_stand_on_several_lines_only_where_their_keeper_says_so(
     assert all("--quoted-newlines" in said for said in heard) and len(heard) == 1
 
 
+def model_of(text: str) -> Model:
+    return check(Request(Source("t.priv", text)))
+
+
 def cut_alike(path: Path, texts: TextFiles, rows: list[list[str]]) -> None:
     """Line by line, and as a table."""
     first, *found = rows_of_text("x", path, texts)
@@ -199,7 +208,35 @@ def test_a_quote_takes_no_other_row_with_it(tmp_path: Path) -> None:
     path = write(tmp_path / "s.csv", "\n".join(["age,sex", *rows[:3], '"4\n\n",x', *rows[4:9], ""]))
     keeper = Keeper()
     assert load_frame("x", path, TextFiles(quoted_newlines=True, told=keeper.remark)).collect().height == 9
-    assert keeper.brief() == ["x: 2 of 12 lines are no rows: they go on with a cell of the line above"]
+    said = "x: 2 of 12 lines are no rows: they go on with a cell of the line above"
+    assert keeper.brief() == [said]
+    model = model_of(
+        "variables:\n  input x in [0, 1]^11\n  output y\nloss:\n  E[ (y - sum(x))^2 ]\nprivacy:\n  y is 1-DP wrt x\n"
+    )
+    with pytest.raises(DataError) as caught:
+        fit_of_spec(
+            model, {"x": write(tmp_path / "s.csv", "x\n" + "0\n" * 8 + '"4\n\n"\n')}, TextFiles(quoted_newlines=True)
+        )
+    assert caught.value.diagnostics[0].notes[-1:] == (said,)
+
+
+def test_files_of_a_folder_that_hold_a_column_in_several_kinds(tmp_path: Path) -> None:
+    """They are told, and read by their text: a file of one record decides nothing about the others."""
+    columns = (["F", "M"], [1, 2], [[["F"]], None], [{"a": 1}, None], [["F"], ["M", "F"]], [b"F", b"\xff"])
+    for i, cells in enumerate(columns):
+        pl.DataFrame({"sex": cells, "age": [1, 1]}).write_parquet(tmp_path / f"{i}.parquet")
+    found = Folder.of("people", tmp_path).frame("people").collect()["sex"].to_list()
+    assert found == ["F", "M", "1", "2", None, None, None, None, "F", "M F", "F", "\ufffd"]
+    for i in (2, 3, 4, 5):
+        (tmp_path / f"{i}.parquet").unlink()
+    model = model_of(
+        "variables:\n  input people in table(sex in {F, M})\n  output y\nloss:\n  E[ (y - count(people, sex = F))^2 ]\n"
+        "privacy:\n  y is 1-DP wrt people, adding or removing one record\n"
+    )
+    assert fit_of_spec(model, {"people": tmp_path}).remarks["people"][0] == (
+        "sex is of different kinds in different files: String in 1, Int64 in 1; a cell is read by its text, "
+        "a whole number as one word"
+    )
 
 
 def test_bytes_that_are_no_text_are_a_cell(tmp_path: Path) -> None:

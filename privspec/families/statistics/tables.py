@@ -126,12 +126,17 @@ def _known(wanted: Wanted, keys: pl.Series) -> pl.Series:
 
 
 def _slices(wanted: Wanted, source: Any, layout: Layout, frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    def read(held: Any) -> pl.DataFrame:
+        plain = sources.readable(wanted.name, sources.load_frame(wanted.name, held), layout.names)
+        return sources.collect(wanted.name, layout.arranged(plain))
 
     plain = sources.readable(wanted.name, frame, layout.names)
-    if isinstance(source, Path) and source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
+    if not isinstance(source, Path) or sources.is_text(source):
+        yield from sources.frames_of(wanted.name, layout.arranged(plain), wanted.rows)
+    elif source.suffix.lower() == ".parquet" and isinstance(layout, Columns):
         yield from sources.parquet_frames(wanted.name, source, layout.names, wanted.rows)
-        return
-    yield from sources.frames_of(wanted.name, layout.arranged(plain), wanted.rows)
+    else:
+        yield from sources.whatever_is_text(wanted.name, source, read).iter_slices(wanted.rows)
 
 
 # --- layouts --------------------------------------------------------------------------------------
@@ -208,7 +213,8 @@ def _matrix(table: pl.DataFrame, names: Sequence[str], fit: Fit | None = None) -
     for j, name in enumerate(names):
         column = table[name]
         if not column.dtype.is_numeric() and column.dtype != pl.Boolean:
-            column = column.cast(pl.String, strict=False).str.strip_chars()
+            column = id_texts(column) if column.dtype == pl.Binary else column.cast(pl.String, strict=False)
+            column = column.str.strip_chars()
         out[:, j] = column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
         missing = np.isnan(out[:, j])
         if fit is not None and missing.any():
