@@ -18,7 +18,7 @@ import pytest
 TOP = Path(__file__).parents[1]
 TOKENS = {
     "audit": 12_000,
-    "core": 13_000,
+    "core": 13_500,
     "editor": 7_000,
     "execute": 60_000,
     "explain": 84_000,

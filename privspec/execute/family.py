@@ -24,6 +24,7 @@ from privspec.registry import family_of_plan
 if TYPE_CHECKING:
     import polars as pl
 
+    from privspec.core.columns import Cells
     from privspec.core.matrices import ExactVector
     from privspec.execute.budget import Spend
     from privspec.execute.warehouse import Select
@@ -93,7 +94,7 @@ class Drawn:
     reports: bool = False
     skipped: tuple[str, ...] = ()
     labels: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
-    deviations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    deviations: Mapping[str, Cells] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class Secret(ABC):
     def draw(self, randomness: Randomness) -> Drawn:
         """One release."""
 
-    def deviations(self) -> Mapping[str, NDArray[np.float64]]:
+    def deviations(self) -> Mapping[str, Cells]:
         """The standard deviation of the noise in each number, by output, where the plan alone fixes it.
 
         Values of finite domains, and finished statistics, have none to tell: theirs depends on the secret data.

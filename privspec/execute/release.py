@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.columns import Cells, Column
 from privspec.core.diagnostics import Diagnostic, UsageError
 from privspec.core.files import PRIVATE, AtomicFile
 from privspec.core.records import dataclass, field, replace
@@ -67,7 +68,7 @@ class Release:
     round: str | None = None
     ledger: Receipt | None = None
     labels: Mapping[str, Labels] = field(default_factory=dict)
-    deviations: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    deviations: Mapping[str, Cells] = field(default_factory=dict)
     reports: bool = False
     observers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unprotected: tuple[str, ...] = ()
@@ -130,59 +131,69 @@ class Release:
         )
 
     def rows(self) -> Columns:
+        """The rows of its files, column by column."""
+        return {title: np.asarray(one) for title, one in self.in_columns().items()}
+
+    def in_columns(self) -> dict[str, Column]:
+        """The same, laid out as they are asked for."""
         body = self._reports() if self.reports else self._numbers()
-        length = max((len(c) for c in body.values()), default=0)
+        length = max(map(len, body.values()), default=0)
         mark = None if self.ledger is None else self.ledger.mark
-        marks = (self._private(length), _same(mark, length), _same(self.plan_sha256[:DIGITS], length))
+        marks = (self._private(length), Column.same(mark, length), Column.same(self.plan_sha256[:DIGITS], length))
         return {**body, **dict(zip(mark_names(body), marks, strict=True))}
 
-    def _private(self, length: int) -> NDArray[Any]:
+    def _private(self, length: int) -> Column:
         """Whether each row is private; a report is so as a whole."""
         if not self.private or not self.unprotected or self.reports:
-            return _same(self.private and not self.unprotected, length)
-        each = [_same(name not in self.unprotected, values.size) for name, values in self.values.items()]
-        return np.concatenate(each)
+            return Column.same(self.private and not self.unprotected, length)
+        each = (Column.same(name not in self.unprotected, values.size) for name, values in self.values.items())
+        return Column.joined(each)
 
-    def _reports(self) -> Columns:
+    def _reports(self) -> dict[str, Column]:
         return {
-            title: values.reshape(len(values), -1)[:, j]
+            title: Column.of(values.reshape(len(values), -1)[:, j])
             for name, values in self.values.items()
             for j, title in enumerate(self._titles(name) or [name])
         }
 
-    def _numbers(self) -> Columns:
+    def _numbers(self) -> dict[str, Column]:
         labels = {name: self._labels(name) for name in self.values}
         names = dict.fromkeys(title for found in labels.values() for title in found)
         sizes = {name: values.size for name, values in self.values.items()}
-        table: Columns = {"output": _column([np.full(size, name, dtype=object) for name, size in sizes.items()])}
+        table = {"output": Column.joined(Column.same(name, size) for name, size in sizes.items())}
         if any(name in self.called for name in sizes):
-            table["called"] = _column([_same(self.called.get(name), size) for name, size in sizes.items()])
+            table["called"] = Column.joined(Column.same(self.called.get(name), size) for name, size in sizes.items())
         for title in names:
-            parts = [labels[name].get(title, _same(None, size)) for name, size in sizes.items()]
-            table[_free(title, (*_TITLES, *table, *MARKS), "{}_label")] = _column(parts)
-        table["value"] = _column([values.reshape(-1) for values in self.values.values()])
-        table["standard_deviation"] = _column(
-            [self._deviations(name, _same(None, size)) for name, size in sizes.items()]
+            parts = [labels[name].get(title, Column.same(None, size)) for name, size in sizes.items()]
+            table[_free(title, (*_TITLES, *table, *MARKS), "{}_label")] = Column.joined(parts)
+        table["value"] = Column.joined(Column.of(_plain_numbers(values.reshape(-1))) for values in self.values.values())
+        table["standard_deviation"] = Column.joined(
+            self._deviations(name) or Column.same(None, size) for name, size in sizes.items()
         )
         for done, ways in self.bias.items():
             moves = {
                 name: ways[name] for name, values in self.values.items() if name in ways and values.dtype != object
             }
             if moves:
-                moved = [_same(moves.get(name), size) for name, size in sizes.items()]
-                table[_free(done, (*table, *MARKS), "{}_bias")] = _column(moved)
+                moved = (Column.same(moves.get(name), size) for name, size in sizes.items())
+                table[_free(done, (*table, *MARKS), "{}_bias")] = Column.joined(moved)
         return table
 
-    def _labels(self, name: str) -> Labels:
+    def _labels(self, name: str) -> dict[str, Column]:
         """The labels of an output; places where there are none that fit."""
         values = self.values[name]
         found = self.labels.get(name, {})
         fit = all(len(labels) == values.size for labels in found.values())
-        return found if fit and (found or values.size == 1) else numbered(values.shape)
+        chosen = found if fit and (found or values.size == 1) else numbered(values.shape)
+        return {title: Column.of(labels) for title, labels in chosen.items()}
 
-    def _deviations(self, name: str, unknown: NDArray[Any]) -> NDArray[Any]:
+    def _deviations(self, name: str) -> Column | None:
+        """The deviations of the numbers of an output, where there are some that fit."""
         found = self.deviations.get(name)
-        return unknown if found is None or found.size != self.values[name].size else found.reshape(-1)
+        if found is None:
+            return None
+        laid_out = found if isinstance(found, Column) else Column.of(found.reshape(-1))
+        return laid_out if len(laid_out) == self.values[name].size else None
 
     def _titles(self, name: str) -> list[str]:
         """The names of the columns of an output that is no single column."""
@@ -193,21 +204,24 @@ class Release:
         own = self.columns.get(name, ())
         return list(own) if len(own) == width else [f"{name}_{j + 1}" for j in range(width)]
 
-    def to_json(self) -> dict[str, Any]:
-        """The JSON form of INTERFACE.md, with what was done with data that do not fit."""
-        return {**self.statement(), "outputs": {name: self._document(name) for name in self.values}}
+    def to_json(self, listed: Callable[[Column], Any] = Column.tolist) -> dict[str, Any]:
+        """The JSON form of INTERFACE.md, with what was done with data that do not fit.
 
-    def _document(self, name: str) -> dict[str, Any]:
+        Args: listed, how columns are listed.
+        """
+        return {**self.statement(), "outputs": {name: self._document(name, listed) for name in self.values}}
+
+    def _document(self, name: str, listed: Callable[[Column], Any]) -> dict[str, Any]:
         values = self.values[name]
         private = self.private and name not in self.unprotected
         if self.reports:
             return {"labels": {}, "values": values.tolist(), "private": private}
-        deviations = self._deviations(name, np.zeros(0))
+        deviations = self._deviations(name)
         called = {"called": self.called[name]} if name in self.called else {}
         return called | {
-            "labels": {title: labels.tolist() for title, labels in self._labels(name).items()},
-            "values": values.reshape(-1).tolist(),
-            "standard_deviation": deviations.tolist() if deviations.size == values.size else None,
+            "labels": {title: listed(labels) for title, labels in self._labels(name).items()},
+            "values": listed(Column.of(values.reshape(-1))),
+            "standard_deviation": None if deviations is None else listed(deviations),
             **(
                 {"bias": bias}
                 if (bias := {done: ways[name] for done, ways in self.bias.items() if name in ways})
@@ -259,18 +273,9 @@ def _free(name: str, taken: tuple[str, ...], form: str) -> str:
     return name
 
 
-def _same(value: Any, length: int) -> NDArray[Any]:
-    """A column that says the same in every row."""
-    cell = np.empty((), dtype=bool if isinstance(value, bool) else object)
-    cell[()] = value
-    return np.broadcast_to(cell, (length,))
-
-
-def _column(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """One column of numbers, or of texts if any of it is one."""
-    if not any(part.dtype == object for part in parts):
-        return np.concatenate(parts) if parts else np.zeros(0)
-    return column([value for part in parts for value in part.tolist()])
+def _plain_numbers(values: NDArray[Any]) -> NDArray[Any]:
+    """Values of one kind: numbers where no word is among them."""
+    return column(values.tolist()) if values.dtype == object else values
 
 
 def _concerns(guarantee: Mapping[str, Any], observer: str, names: tuple[str, ...]) -> bool:
@@ -398,29 +403,49 @@ def kind_of(sources: Iterable[Any]) -> str:
 
 
 LINES = 65_536
-"""Lines of a text file that are held at once."""
+"""Lines of a file that are held at once."""
+
+
+class _Listed(list[Any]):
+    """A column as a list of JSON, laid out as it is written."""
+
+    def __init__(self, column: Column) -> None:
+        super().__init__()
+        self._column = column
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in _blocks({"": self._column}):
+            yield from block[0].tolist()
+
+
+def _blocks(table: Mapping[str, Column]) -> Iterator[list[NDArray[Any]]]:
+    """The cells of some lines, column by column."""
+    for start in range(0, max(map(len, table.values()), default=0), LINES):
+        yield [one.cells(start, start + LINES) for one in table.values()]
 
 
 def _json(release: Release) -> Iterator[bytes]:
-    pieces = json.JSONEncoder(indent=1).iterencode(release.to_json())
+    pieces = json.JSONEncoder(indent=1).iterencode(release.to_json(_Listed))
     while part := "".join(islice(pieces, LINES)):
         yield part.encode()
     yield b"\n"
 
 
 def _csv(release: Release) -> Iterator[bytes]:
-    table = release.rows()
+    table = release.in_columns()
     yield (",".join(_quoted(name) for name in table) + "\n").encode()
-    length = max((len(c) for c in table.values()), default=0)
-    for start in range(0, length, LINES):
-        part = [c[start : start + LINES] for c in table.values()]
-        # what says the same in every row is written out once
-        same = [None if any(c.strides) else _cell(c[:1].tolist()[0]) for c in part]
-        own = [j for j, cell in enumerate(same) if cell is None]
-        first, last = (own[0], own[-1]) if own else (0, len(part) - 1)
-        cells = [_cells(c.tolist()) for c in part[first : last + 1]]
-        lines = map(",".join, zip(*cells, strict=True)) if len(cells) > 1 else cells[0]
-        head, tail = "".join(f"{cell}," for cell in same[:first]), "".join(f",{cell}" for cell in same[last + 1 :])
+    # what says the same in every row is written out once
+    cells = [one.pieces[0].values if len(one.pieces) == 1 else np.zeros(0) for one in table.values()]
+    same = [_cell(one.tolist()[0]) if len(one) == 1 else None for one in cells]
+    own = [j for j, cell in enumerate(same) if cell is None]
+    first, last = (own[0], own[-1]) if own else (0, len(same) - 1)
+    head, tail = "".join(f"{cell}," for cell in same[:first]), "".join(f",{cell}" for cell in same[last + 1 :])
+    for part in _blocks(table):
+        written = [_cells(one.tolist()) for one in part[first : last + 1]]
+        lines = map(",".join, zip(*written, strict=True)) if len(written) > 1 else written[0]
         yield (head + f"{tail}\n{head}".join(lines) + tail + "\n").encode()
 
 
@@ -450,27 +475,80 @@ def _quoted(text: str) -> str:
     return text if plain else '"' + text.replace('"', '""') + '"'
 
 
+class _Sink(io.RawIOBase):
+    """Takes what a library writes to a file, for who asks for it piece by piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written, self._at = bytearray(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        size = memoryview(content).nbytes
+        self._written += content
+        self._at += size
+        return size
+
+    def tell(self) -> int:
+        return self._at
+
+    def taken(self) -> bytes:
+        """What was written since this was asked last."""
+        found = bytes(self._written)
+        self._written.clear()
+        return found
+
+
 def _parquet(release: Release) -> Iterator[bytes]:
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
     kinds = {"standard_deviation": pa.float64(), "ledger": pa.string()}
-    table = pa.table(
-        {
-            title: pa.array(_listed(found), kinds.get(title) if found.dtype == object else None)
-            for title, found in release.rows().items()
-        }
-    )
-    table = table.replace_schema_metadata({"privspec": json.dumps(release.statement())})
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer)
-    yield buffer.getvalue()
+
+    def kind(title: str, one: Column) -> Any:
+        if one.dtype != object:
+            return pa.from_numpy_dtype(one.dtype)
+        found = pa.array([cell for piece in one.pieces for cell in piece.values.tolist()]).type
+        return kinds.get(title, found)
+
+    table, sink = release.in_columns(), _Sink()
+    schema = pa.schema([(title, kind(title, one)) for title, one in table.items()])
+    schema = schema.with_metadata({"privspec": json.dumps(release.statement())})
+    with pq.ParquetWriter(sink, schema) as writer:
+        for part in _blocks(table):
+            cells = [pa.array(_listed(one), field.type) for one, field in zip(part, schema, strict=True)]
+            writer.write_table(pa.Table.from_arrays(cells, schema=schema))
+            yield sink.taken()
+    yield sink.taken()
 
 
 def _npy(release: Release) -> Iterator[bytes]:
-    buffer = io.BytesIO()
-    np.save(buffer, _structured(release.rows()), allow_pickle=False)
-    yield buffer.getvalue()
+    table = release.in_columns()
+    length = max(map(len, table.values()), default=0)
+    kind = np.dtype([(title, _plain_kind(title, one)) for title, one in table.items()])
+    yield _npy_head(kind, length)
+    for part in _blocks(table):
+        found = np.empty(len(part[0]), dtype=kind)
+        for title, cells in zip(table, part, strict=True):
+            found[title] = _plain(title, cells)
+        yield found.tobytes()
+
+
+def _plain_kind(title: str, one: Column) -> np.dtype[Any]:
+    if one.dtype != object or title == "standard_deviation":
+        return np.dtype(float) if one.dtype == object else one.dtype
+    return np.result_type(*(_plain(title, piece.values.astype(object)).dtype for piece in one.pieces), "<U1")
+
+
+def _npy_head(kind: np.dtype[Any], length: int) -> bytes:
+    """The beginning of an NPY file of so many records: that of an empty one, which leaves room for any length."""
+    empty = io.BytesIO()
+    np.save(empty, np.empty(0, dtype=kind), allow_pickle=False)
+    described, _, rest = empty.getvalue().rpartition(b"(0,)")
+    shape = b"(%d,)" % length
+    return described + shape + rest[: 3 - len(shape)] + b"\n"
 
 
 _WRITERS: Mapping[str, Callable[[Release], Iterator[bytes]]] = {

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.columns import crossed
 from privspec.core.records import dataclass
 from privspec.core.sparse import SparseMatrix, kron
 from privspec.functions.moments import MEAN, VARIANCE
@@ -29,7 +30,7 @@ from privspec.model.library import (
     by_name,
 )
 from privspec.model.reports import suggestion
-from privspec.model.targets import Labels, cell_labels, joined
+from privspec.model.targets import Labels, cell_values, joined
 from privspec.model.values import Array, Value, as_float
 
 HISTOGRAM_LIMIT = 2**12
@@ -313,33 +314,20 @@ class _Selected:
         return (Tally(self.by, self.running & set(self.by)),) if whole else ()
 
     def labels(self) -> Labels:
-        """The values of the columns that stay apart."""
-        found = cell_labels(self.table, self.by, self.kept)
-        running = {self.table.names[i] for i in self.running}
-        if self.ranges & set(self.by):
-            return self._range_labels()
-        return {name: _upwards(values) if name in running else values for name, values in found.items()}
-
-    def _range_labels(self) -> Labels:
-        """The same where some columns are counted in ranges: "3..5", by their ends."""
-        each = []
-        for i in self.by:
-            (values,) = cell_labels(self.table, (i,), self.kept).values()
+        """The values of the columns that stay apart; of those that are counted in ranges both ends: "3..5"."""
+        found = cell_values(self.table, self.by, self.kept)
+        for i in self.by if found else ():
+            name = self.table.names[i]
             if i in self.ranges:
-                ends = zip(*(values[at] for at in np.triu_indices(len(values))), strict=True)
-                each.append(np.array([f"{low}..{high}" for low, high in ends], dtype=object))
-            else:
-                each.append(_upwards(values) if i in self.running else values)
-        grids = np.meshgrid(*each, indexing="ij")
-        return {self.table.names[i]: grid.reshape(-1) for i, grid in zip(self.by, grids, strict=True)}
+                ends = zip(*(found[name][at] for at in np.triu_indices(len(found[name]))), strict=True)
+                found[name] = np.array([f"{low}..{high}" for low, high in ends], dtype=object)
+            elif i in self.running:
+                found[name] = np.array([f"<= {value}" for value in found[name]], dtype=object)
+        return dict(zip(found, crossed(list(found.values())), strict=True))
 
 
 def _equal_length(places: Sequence[int], size: int) -> bool:
     return len(places) == size
-
-
-def _upwards(values: NDArray[Any]) -> NDArray[Any]:
-    return np.array([f"<= {value}" for value in values], dtype=object)
 
 
 def selected(arguments: Arguments, name: str, by: tuple[int, ...], factors: tuple[int, ...] = ()) -> _Selected:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.columns import Cells
 from privspec.core.records import dataclass, field
 from privspec.core.spans import NOWHERE, Span
 from privspec.language import syntax
@@ -181,7 +182,7 @@ class Bound:
     data: tuple[int, ...] = (0,)
     domain: Domain | None = None
     drawn: Drawn | None = None
-    labels: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+    labels: Callable[[], Mapping[str, Cells]] | None = None
     of_values: NDArray[Any] | None = None
     tallies: tuple[Tally, ...] = ()
     matrix: Callable[[], Any] | None = None

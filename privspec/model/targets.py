@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from fractions import Fraction
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.columns import Cells, Column, crossed
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import children, names_used, reached
@@ -139,7 +139,7 @@ def _value(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
     return stack([evaluate(expr, known.bind(node.index, Fraction(i))) for i in range(1, size + 1)], expr.span)
 
 
-Labels: TypeAlias = Mapping[str, NDArray[Any]]
+Labels: TypeAlias = Mapping[str, Cells]
 """By column: one label for each number of a value, row-major; None where the column says nothing of a number."""
 
 _AXES: Mapping[int, tuple[str, ...]] = {0: (), 1: ("index",), 2: ("row", "column")}
@@ -163,33 +163,35 @@ def numbered(shape: tuple[int, ...], index: str | None = None) -> Labels:
     first = () if index is None or not shape else (index,)
     rest = len(shape) - len(first)
     names = first + _AXES.get(rest, tuple(f"index_{j + 1}" for j in range(rest)))
-    return dict(zip(names, np.indices(shape).reshape(len(shape), prod(shape)) + 1, strict=True))
+    return dict(zip(names, crossed([np.arange(1, size + 1) for size in shape]), strict=True))
 
 
-def cell_labels(table: Table, keep: Sequence[int], among: Sequence[Sequence[int]] | None = None) -> Labels:
-    """The values of some attributes of a table in each cell of their counts, the last attribute running fastest.
+def cell_values(
+    table: Table, keep: Sequence[int], among: Sequence[Sequence[int]] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The values of some attributes of a table that their counts have cells for; none where nobody knows which.
 
     `among`: of each attribute of the table, the places of the values that there are cells of.
     """
     kept = [table.attributes[i] for i in keep]
     if any(domain.size is None for _, domain in kept):
-        return {}  # nobody knows which there are
+        return {}
     each = [[label(element) for element in domain.elements()] for _, domain in kept]
     if among is not None:
         each = [[values[place] for place in among[i]] for i, values in zip(keep, each, strict=True)]
-    columns = zip(*product(*each), strict=True)
-    return {name: column(values) for (name, _), values in zip(kept, columns, strict=True)}
+    return {name: column(values) for (name, _), values in zip(kept, each, strict=True)}
 
 
 def joined(parts: Iterable[tuple[Labels, int]]) -> Labels:
     """The labels of values one after another, of so many numbers each."""
     listed = list(parts)
     names = dict.fromkeys(name for labels, _ in listed for name in labels)
-    return {name: column([v for labels, size in listed for v in _filled(labels.get(name), size)]) for name in names}
-
-
-def _filled(values: NDArray[Any] | None, size: int) -> list[Any]:
-    return [None] * size if values is None else values.tolist()
+    return {
+        name: Column.joined(
+            Column.of(labels[name]) if name in labels else Column.same(None, size) for labels, size in listed
+        )
+        for name in names
+    }
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
@@ -238,7 +240,7 @@ def _either(left: Labels | None, right: Labels | None) -> Labels | None:
     """Entry by entry: the labels of the side that has some, of both where they agree."""
     if left is None or right is None:
         return left if right is None else right
-    same = left.keys() == right.keys() and all(left[n].tolist() == right[n].tolist() for n in left)
+    same = left.keys() == right.keys() and all(np.array_equal(left[n], right[n]) for n in left)
     return left if same else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import tracemalloc
 from contextlib import nullcontext
 from fractions import Fraction
 from itertools import combinations
@@ -16,7 +17,9 @@ import pytest
 from privspec.solvers.marginals import least_worst
 
 from privspec.api import Problem
+from privspec.execute import release as releases
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
+from privspec.families.marginals import execution
 from privspec.families.marginals.execution import centred, whole_part
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
@@ -25,6 +28,7 @@ from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import marginals
 from privspec.problem.marginals import reads
 from privspec.registry import family_of
+from tests.execute.begun import run
 from tests.families.specs import model_of, spec
 from tests.plans import mutate, resign
 
@@ -138,7 +142,7 @@ def test_pure_epsilon_is_shared_by_the_tables(every_size, unit):
     assert float(sum(each / b for b in scales)) == pytest.approx(0.7, rel=1e-9)
     exact = truth(sizes, rows, mechanism.executed.block.tables)
     secret = mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
-    spread = secret.deviations()["O"]
+    spread = np.asarray(secret.deviations()["O"])
     assert (spread**2).sum() == pytest.approx(plan["loss"]["value"], rel=1e-4)
     for approximate, size in ((False, 200), (True, 600)):
         found = mechanism.simulate(Simulation(size, 5, {"t": pl.DataFrame(rows)}, approximate)) - exact
@@ -272,7 +276,7 @@ def test_releases_have_the_errors_that_are_predicted(every_size, privacy):
     mechanism, rows = mechanism_of(plan), rows_of(sizes, 50)
     exact = truth(sizes, rows, mechanism.executed.block.tables)
     secret = mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
-    spread = secret.deviations()["O"]
+    spread = np.asarray(secret.deviations()["O"])
     for approximate, size in ((False, 150), (True, count)):
         found = mechanism.simulate(Simulation(size, 5, {"t": pl.DataFrame(rows)}, approximate))
         shares = ((found - exact) / spread) ** 2
@@ -312,7 +316,7 @@ def test_the_rows_of_adult_are_released_as_predicted():
     rows = {f"c{i}": frame[name].to_numpy() for i, name in enumerate(domain)}
     sizes, tables = list(domain.values()), mechanism.executed.block.tables
     exact = truth(sizes, rows, tables)
-    spread = mechanism.read(data, Circumstances()).deviations()["O"]
+    spread = np.asarray(mechanism.read(data, Circumstances()).deviations()["O"])
     found = mechanism.simulate(Simulation(200, 11, data, approximate=True)) - exact
     assert sqrt(float((found**2).mean())) == pytest.approx(6.41, abs=0.05)
     at = 0
@@ -369,7 +373,7 @@ def test_releases_along_columns_in_order_have_the_errors_that_are_predicted(ever
             values = np.stack([values[a : b + 1].sum(axis=0) for a in range(3) for b in range(a, 3)])
         exact.append(values.reshape(-1))
     truly, secret = np.concatenate(exact), mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
-    spread = secret.deviations()["O"]
+    spread = np.asarray(secret.deviations()["O"])
     assert (spread**2).sum() == pytest.approx(plan["loss"]["value"], rel=1e-4)
     for approximate, size in ((False, 100), (True, 600)):
         found = mechanism.simulate(Simulation(size, 7, {"t": pl.DataFrame(rows)}, approximate))
@@ -433,3 +437,23 @@ def test_tables_that_could_be_laid_out_are_found_by_their_form_as_well() -> None
     # any covariance: 58.2
     assert plan.loss.value == pytest.approx(55.765, abs=0.001)
     assert "fixed ±" in plan.summary()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet", "npy"])
+def test_a_number_takes_few_bytes(suffix, tmp_path, monkeypatch):
+    """What is drawn and written at once is small here; all else is three arrays of doubles, whatever the labels."""
+    monkeypatch.setattr(releases, "LINES", 128)
+    monkeypatch.setattr(execution, "PART", 128, raising=False)
+    source = text([20, 15, 10, 4], "marginals(t, {c0, c1, c2}, {c1, c2, c3}, {c0, c3}, {c3})")
+    plan, model = solve(source), model_of(source)
+    data, size = {"t": pl.DataFrame({f"c{i}": [1] for i in range(4)})}, model.nodes["O"].type.shape[0]
+    assert size > 3000
+    run(plan, data, output=tmp_path / f"first.{suffix}", model=model, randomness=SimulationRandomness(1))
+    tracemalloc.start()
+    try:
+        run(plan, data, output=tmp_path / f"o.{suffix}", model=model, randomness=SimulationRandomness(1))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    print(most, size)
+    assert most < 100 * size + 2**17, most / size

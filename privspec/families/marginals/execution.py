@@ -6,12 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.columns import Column, Piece
 from privspec.core.matrices import ExactVector, integers
 from privspec.execute.data import Grid, count_tables, data_rules, located
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation, refuse_unknown
@@ -23,6 +25,7 @@ from privspec.kernel.marginals import Marginals, Residuals, Separate, Subset
 from privspec.kernel.ordered import Strategies, read_executed
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
 
 Array = NDArray[np.float64]
@@ -30,6 +33,8 @@ Counts = Mapping[Subset, NDArray[np.int64]]
 """The records by each set of columns, in the shape of their sizes."""
 DRAWN = 2**24
 """Numbers of all draws up to which what is computed from them is predicted."""
+PART = 2**19
+"""Numbers that noise is added to at once: as exact whole numbers they take some 300 bytes each."""
 ROOM = 2**62
 """Whole numbers below it are computed with in 64 bits."""
 
@@ -119,6 +124,20 @@ def whole_part(counts: NDArray[np.int64], axes: int | None = None) -> NDArray[An
     return values
 
 
+def with_noise(answers: NDArray[Any], noise: NoiseLaw, grid: Fraction, unit: Fraction, randomness: Randomness) -> Array:
+    """Whole answers with their noise, in units of so much: exact until they are rounded to a grid and written down.
+
+    Args: grid, in units.
+    Returns: doubles, in the shape of the answers.
+    """
+    flat, found = answers.reshape(-1), np.empty(answers.size)
+    for first in range(0, len(flat), PART):
+        part = ExactVector(integers(flat[first : first + PART].tolist()), 1)
+        steps = noise.release(part, grid * unit, randomness)
+        found[first : first + PART] = [step * grid.numerator / grid.denominator for step in steps]
+    return found.reshape(answers.shape)
+
+
 class TableSecret(BlockSecret[TableMechanism, Counts]):
     """The records by sets of columns."""
 
@@ -152,15 +171,18 @@ class TableSecret(BlockSecret[TableMechanism, Counts]):
         return Drawn(split(self.executed.block, np.asarray(self.numbers(randomness))), str(self.step))
 
     def on_grid(self, tables: Iterable[Array]) -> Array:
-        """Tables as the numbers of a release."""
-        values, step = np.concatenate([table.reshape(-1) for table in tables]), float(self.step)
-        return np.asarray(np.rint(values / step) * step + 0.0)
+        """Tables as the numbers of a release, each laid down when it is made."""
+        values, step, at = np.empty(sum(self.executed.block.numbers)), float(self.step), 0
+        for table in tables:
+            values[at : at + table.size] = np.rint(table.reshape(-1) / step) * step + 0.0
+            at += table.size
+        return values
 
 
 class ResidualSecret(TableSecret):
     """Noise of one deviation for each set of columns."""
 
-    def deviations(self) -> Mapping[str, Array]:
+    def deviations(self) -> Mapping[str, Column]:
         return _spread(self.executed.block, [sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
 
     def numbers(self, randomness: Randomness) -> Array:
@@ -170,14 +192,12 @@ class ResidualSecret(TableSecret):
     def _noisy(self, own: Subset, randomness: Randomness) -> Array:
         """The part of a set of columns with its noise, rounded to the grid, then centred."""
         counts, deviation = self.content[own], self.executed.deviations[own]
-        cells = prod(counts.shape)
-        answers = ExactVector(integers(whole_part(counts).reshape(-1).tolist()), 1)
+        cells, answers = prod(counts.shape), whole_part(counts)
         if not deviation:
-            return np.asarray(answers.to_float().reshape(counts.shape) / cells)
-        size, grid = deviation * cells, self.executed.grid
-        steps = GaussianNoise(size).release(answers, grid * size, randomness)
-        values = np.array([step * grid.numerator / grid.denominator for step in steps], dtype=np.float64)
-        return centred(values.reshape(counts.shape)) * float(deviation)
+            return np.asarray(answers.astype(np.float64) / cells)
+        unit = deviation * cells
+        values = with_noise(answers, GaussianNoise(unit), self.executed.grid, unit, randomness)
+        return centred(values) * float(deviation)
 
     def noisy(self, generator: np.random.Generator) -> Array:
         parts = {}
@@ -206,16 +226,16 @@ def split(block: Marginals, values: Array) -> dict[str, NDArray[Any]]:
     return outputs
 
 
-def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, NDArray[Any]]:
+def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, Column]:
     """The deviations of the numbers of tables, to six digits, by output."""
-    sizes = [prod(block.sizes[i] for i in table) for table in block.tables]
-    return split(block, np.repeat([float(f"{one:.6g}") for one in deviations], sizes))
+    tables = (Piece(np.array([float(f"{one:.6g}")]), size) for one, size in zip(deviations, block.numbers, strict=True))
+    return {one.name: Column(tuple(islice(tables, len(one.tables)))) for one in block.released}
 
 
 class SeparateSecret(TableSecret):
     """Some tables have noise of their own, others are added up from these."""
 
-    def deviations(self) -> Mapping[str, Array]:
+    def deviations(self) -> Mapping[str, Column]:
         executed = self.executed
         return _spread(executed.block, [sqrt(executed.variance(t)) for t in range(len(executed.scales))])
 
@@ -223,9 +243,7 @@ class SeparateSecret(TableSecret):
         """The released counts: whole numbers."""
 
         def noisy(counts: NDArray[np.int64], scale: Fraction) -> Array:
-            exact = ExactVector(integers(counts.reshape(-1).tolist()), 1)
-            drawn = LaplaceNoise((scale,)).release(exact, Fraction(1), randomness)
-            return np.array(drawn, dtype=np.float64).reshape(counts.shape)
+            return with_noise(counts, LaplaceNoise((scale,)), Fraction(1), Fraction(1), randomness)
 
         return self.on_grid(self._tables(noisy))
 
@@ -264,10 +282,9 @@ class StrategySecret(TableSecret):
         cells, rows = prod(counts.shape[:-1]), strategy.nrows()
         whole, below = strategy.numer_denom()
         part = whole_part(counts, len(own)).reshape(cells, -1)
-        exact = times(part, [int(value) for value in whole.entries()], rows).reshape(-1)
-        size = int(below) * cells
-        steps = GaussianNoise(Fraction(size)).release(ExactVector(integers(exact.tolist()), 1), grid * size, randomness)
-        values = np.array([step * grid.numerator / grid.denominator for step in steps], dtype=np.float64)
+        exact = times(part, [int(value) for value in whole.entries()], rows)
+        unit = Fraction(int(below) * cells)
+        values = with_noise(exact, GaussianNoise(unit), grid, unit, randomness)
         return centred(values.reshape(*counts.shape[:-1], rows), len(own))
 
     def noisy(self, generator: np.random.Generator) -> Array:

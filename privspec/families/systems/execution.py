@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.columns import Cells
 from privspec.core.records import dataclass, replace
 from privspec.execute import family
 from privspec.noise.samplers import Randomness
@@ -278,8 +279,8 @@ class _Secrets(family.Secret):
         outputs = {name: found[name] for name in kept}
         return replace(_beside(released), outputs=outputs, columns=columns, skipped=tuple(skipped))
 
-    def deviations(self) -> Mapping[str, NDArray[np.float64]]:
-        found: dict[str, NDArray[np.float64]] = {}
+    def deviations(self) -> Mapping[str, Cells]:
+        found: dict[str, Cells] = {}
         for part, (times, _) in zip(self.parts, self.runs, strict=True):
             found |= {name: _stacked([values] * times) for name, values in part.deviations().items()}
         return found
@@ -293,6 +294,6 @@ def _beside(drawn: Sequence[family.Drawn]) -> family.Drawn:
     )
 
 
-def _stacked(values: list[NDArray[Any]]) -> NDArray[Any]:
+def _stacked(values: list[Any]) -> Any:
     """What several runs gave, one after another; of one run, what it gave."""
     return values[0] if len(values) == 1 else np.stack([np.squeeze(one) for one in values])
