@@ -528,27 +528,27 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch, tolerance: fl
     """One box over one block of many entries: cutting planes over sign vectors, scaled by a bound at the end.
 
     Every set of sign vectors gives a program whose lower bound holds for the box. The mechanism is the better of
-    the last one, scaled until the upper bound of `box_bound` is one, and of independent noise on the inputs of
-    variance proportional to reach_i / ||C F e_i|| (optimal for the relaxation, and within pi/2 of the optimum).
+    the last one, scaled until the upper bound of `box_bound` is one, and of independent noise along each edge e_i of
+    variance proportional to 1 / ||C F e_i|| (optimal for the relaxation, and within pi/2 of the optimum).
     """
     differences = view.differences
     if len(program.views) > 1 or not isinstance(differences, Boxes) or not isinstance(program.loss, ExpectedLoss):
         raise NotSpecialError("a large box beside other requirements or under a worst-case loss")
-    blocks = [block[differences.reach[block] > 0] for block in differences.blocks]
-    if sum(1 for block in blocks if len(block)) != 1:
+    moving = [(block, edges) for block, edges in differences.edges() if len(block)]
+    if len(moving) != 1:
         raise NotSpecialError("several box blocks of more than 12 entries")
-    block = np.concatenate(blocks)
-    block = block[np.linalg.norm(program.target[:, block], axis=0) > 0]
-    reach, effects = differences.reach[block], program.target[:, block]
-    errors = np.asarray(program.loss.error_map @ effects) * reach
+    ((block, edges),) = moving
+    edges = edges[:, np.linalg.norm(program.target[:, block] @ edges, axis=0) > 0]
+    effects = program.target[:, block] @ edges
+    errors = np.asarray(program.loss.error_map @ effects)
     signs = large_signs(errors.T @ errors, 0)
     note = "a box of many entries: privacy rests on an upper bound, so the gap may stay open"
     solution = None
     for round_ in range(ROUNDS):
-        vectors = on_block(signs * reach[:, None], block, program.target.shape[1])
+        vectors = on_block(edges @ signs, block, program.target.shape[1])
         inner = replace(program, views=(View(view.rows, Vectors(vectors), view.name),))
         solution = solve_covariance(inner, tolerance, watch)
-        strategy = solution.strategy[:, block] * reach
+        strategy = solution.strategy[:, block] @ edges
         gram = strategy.T @ strategy
         fresh = large_signs(gram, round_ + 1)
         fresh = fresh[:, np.einsum("ij,ik,kj->j", fresh, gram, fresh) > 1 + VIOLATED]
@@ -559,9 +559,9 @@ def _solve_box(program: GaussianProgram, view: View, watch: Watch, tolerance: fl
     root = solution.reconstruction if solution.input_estimate is None else program.target @ solution.input_estimate
     assert root is not None
     cut = package(program, root, solution.dual, solution.lower_bound, "box cuts", watch, (note,))
-    norms = np.linalg.norm(errors / reach, axis=0)
+    norms = np.linalg.norm(errors, axis=0)
     norms = np.maximum(norms, UNSEEN * norms.max(initial=0.0))
-    spread = effects * np.sqrt(reach * float(reach @ norms) / norms)
+    spread = effects * np.sqrt(norms.sum() / norms)
     plain = package(program, spread, solution.dual, solution.lower_bound, "box relaxation", watch, (note,))
     return cut if cut.value <= plain.value else plain
 
@@ -652,9 +652,11 @@ def _without_copies(view: View, target: Array) -> View:
     """The view without boxes that have the effect of an earlier one, where there are too many to list them all."""
     if not isinstance(view.differences, Boxes) or small_boxes(view.differences):
         return view
-    blocks, reach = view.differences.blocks, view.differences.reach
-    effects = {(target[:, block] * reach[block]).tobytes(): block for block in reversed(blocks)}
-    return replace(view, differences=Boxes(tuple(effects.values()), reach))
+    boxes = view.differences
+    effects = [moved.tobytes() for moved in boxes.moved(target)]
+    first = {effect: number for number, effect in reversed(list(enumerate(effects)))}
+    some, lines = [boxes.blocks[i] for i in first.values()], [boxes.lines[i] for i in first.values() if boxes.lines]
+    return replace(view, differences=Boxes(tuple(some), boxes.reach, tuple(lines)))
 
 
 def rescale(solution: GaussianSolution, factor: float) -> GaussianSolution:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -59,10 +59,41 @@ class Balls:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Boxes:
-    """Every vector with |d_i| <= reach[i] that is supported on one of the blocks; reach has length n."""
+    """Every vector with |d_i| <= reach[i] that is supported on one of the blocks; reach has length n.
+
+    `lines`, if any: block b of n_b inputs moves besides by any of its own lines (n_b, k_b) times numbers from -1 to 1.
+    """
 
     blocks: tuple[Indices, ...]
     reach: Array
+    lines: tuple[Array, ...] = ()
+
+    def reaches(self) -> Array:
+        """How far each input moves at most (n,), whatever its block."""
+        found = self.reach.copy()
+        for block, lines in zip(self.blocks, self.lines, strict=False):
+            found[block] += np.abs(lines).sum(axis=1)
+        return found
+
+    def scaled(self, factor: float) -> Boxes:
+        """Every difference times a factor."""
+        return Boxes(self.blocks, self.reach * factor, tuple(lines * factor for lines in self.lines))
+
+    def edges(self) -> Iterator[tuple[Indices, Array]]:
+        """For each block the inputs that move, and its edges (k, e): it holds all sums of these, -1 to 1 times each."""
+        for number, block in enumerate(self.blocks):
+            lines = self.lines[number] if self.lines else np.zeros((len(block), 0))
+            sizes = self.reach[block]
+            kept = (sizes > 0) | lines.any(axis=1)
+            sides = np.diag(sizes)[:, sizes > 0]
+            yield block[kept], np.hstack([sides, lines])[kept]
+
+    def moved(self, matrix: Array) -> Iterator[Array]:
+        """What the edges of each block move (m, e), for a matrix (m, n)."""
+        for number, block in enumerate(self.blocks):
+            sizes = self.reach[block]
+            found = matrix[:, block[sizes > 0]] * sizes[sizes > 0]
+            yield np.hstack([found, matrix[:, block] @ self.lines[number]]) if self.lines else found
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -518,15 +549,16 @@ def on_block(values: Array, block: Indices, n: int) -> sparse.csc_array:
     return sparse.csc_array((values.ravel(), (rows, columns)), shape=(n, values.shape[1]))
 
 
-def box_vertices(reach: Array) -> Array:
-    """The vertices of a box up to sign (k, 2^(k-1)), the first entry positive."""
-    signs = [(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=max(len(reach) - 1, 0))]
-    return np.array(signs)[:, : len(reach)].T * reach[:, None]
+def box_vertices(edges: Array) -> Array:
+    """All sums of edges (k, e) with signs, up to the sign of the whole (k, 2^(e-1)), the first one added."""
+    signs = [(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=max(edges.shape[1] - 1, 0))]
+    return np.asarray(edges @ np.array(signs)[:, : edges.shape[1]].T)
 
 
 def small_boxes(boxes: Boxes) -> bool:
     """Whether the box blocks have few enough vertices to list them."""
-    widths = [int(np.count_nonzero(boxes.reach[block])) for block in boxes.blocks]
+    lines = [own.shape[1] for own in boxes.lines] or [0] * len(boxes.blocks)
+    widths = [int(np.count_nonzero(boxes.reach[block])) + k for block, k in zip(boxes.blocks, lines, strict=True)]
     return max(widths, default=0) <= VERTEX_LIMIT and sum(2**w for w in widths) <= 2 * VERTEX_TOTAL
 
 
@@ -546,11 +578,10 @@ def explicit(differences: Differences, n: int) -> Directions:
             rows = np.concatenate([np.zeros(0, np.intp), *blocks])
             matrix = sparse.csc_array((np.full(len(rows), radius), (rows, np.arange(len(rows)))), shape=(n, len(rows)))
             return Directions(matrix, np.array([len(block) for block in blocks], np.intp))
-        case Boxes(blocks, reach):
+        case Boxes():
             if not small_boxes(differences):
                 raise NotSpecialError("a box with more than 12 entries has too many vertices")
-            moving = [block[reach[block] > 0] for block in blocks]
-            parts = [on_block(box_vertices(reach[block]), block, n) for block in moving if len(block)]
+            parts = [on_block(box_vertices(edges), block, n) for block, edges in differences.edges() if len(block)]
             matrix = sparse.csc_array(sparse.hstack([sparse.csc_array((n, 0)), *parts]))
         case Streams():
             raise NotSpecialError("vectors that change at once have too many directions")
@@ -603,8 +634,8 @@ def largest_norm(strategy: Array, differences: Differences) -> float:
         case Balls(blocks, radius):
             norms = (np.linalg.norm(strategy[:, block], 2) for block in blocks if len(block))
             return max((float(norm) for norm in norms), default=0.0) ** 2 * radius**2
-        case Boxes(blocks, reach):
-            return max((_largest_in_box(strategy[:, block] * reach[block]) for block in blocks), default=0.0)
+        case Boxes():
+            return max(map(_largest_in_box, differences.moved(strategy)), default=0.0)
         case Streams():
             return _largest_in_stream(strategy, differences)
 
@@ -689,4 +720,4 @@ def _largest_in_box(scaled: Array) -> float:
     width = scaled.shape[1]
     if width > NORM_VERTICES:
         return box_bound(gram)
-    return float(np.max(np.sum((scaled @ box_vertices(np.ones(width))) ** 2, axis=0), initial=0.0))
+    return float(np.max(np.sum(box_vertices(scaled) ** 2, axis=0), initial=0.0))

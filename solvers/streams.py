@@ -270,7 +270,7 @@ SIGNED = 6
 def _signs(units: int) -> Array:
     """Choices of signs (N, units), the first +1: all of them, or Hadamard's, whose mean square is 1, and some drawn."""
     if units <= SIGNED:
-        return np.asarray(box_vertices(np.ones(units)).T)
+        return np.asarray(box_vertices(np.eye(units)).T)
     order = 1 << (units - 1).bit_length()
     rows = [[1.0 - 2 * ((i & j).bit_count() % 2) for j in range(units)] for i in range(order)]
     drawn = np.random.default_rng(0).choice([-1.0, 1.0], size=(max(2 ** (SIGNED - 1) - order, 0), units))

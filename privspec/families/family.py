@@ -174,8 +174,9 @@ def _factor(a: programs.Differences, b: programs.Differences) -> float | None:
             return t / s
         case programs.Balls(p, r), programs.Balls(q, t) if _same_blocks(p, q):
             return t / r
-        case programs.Boxes(p, r), programs.Boxes(q, t) if _same_blocks(p, q):
-            return _ratio(r, t)
+        case programs.Boxes(p, r, k), programs.Boxes(q, t, l) if _same_blocks(p, q) and len(k) == len(l):
+            both = (np.concatenate([reach, *(own.ravel() for own in lines)]) for reach, lines in ((r, k), (t, l)))
+            return _ratio(*both)
     return None
 
 

@@ -7,11 +7,11 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
-from privspec.kernel.core.linear_privacy import Moves, Piece, pieces, units_of
 from privspec.kernel.core.numbers import NONE, ball, end, exp_up, fraction, sqrt_up
 from privspec.kernel.core.problem import Frame, Measure
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import in_a_row
+from privspec.kernel.moves import Moves, Piece, pieces, units_of
 from privspec.kernel.participation import PERSON, Room, of_kept
 from privspec.kernel.rows import chosen_rows
 from privspec.kernel.shares import Owner, check_one, owners
@@ -81,34 +81,76 @@ def hulls(differences: tuple[Difference, ...], places: Places) -> list[Moves]:
     return plain + [([unit], 1) for units in apart for unit in units]
 
 
+def owners_of(moves: Moves) -> dict[int, tuple[int, Piece]]:
+    """The unit and the piece that move each coordinate; of several units the last."""
+    return {i: (u, one) for u, (unit, _) in enumerate(moves[0]) for one in unit if one.along is None for i in one.at}
+
+
 def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, fmpq]) -> Fraction | None:
     """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does.
 
-    Units of a class stand for each other: the hull has each of them at most as often as there are. `owners`: the unit
-    and the piece that move a coordinate; of several units the last, which gives a factor that is large enough.
+    Units of a class stand for each other: the hull has each of them at most as often as there are. `owners`: as
+    `owners_of` has them; where several units have a coordinate, the last gives a factor that is large enough.
     """
     units, count = moves
-    moved: dict[tuple[int, int], tuple[Piece, list[fmpq]]] = {}
+    moved: dict[tuple[int, int], tuple[Piece, dict[int, Fraction]]] = {}
     for i, a in column.items():
-        if i not in owners or not owners[i][1].amount:
+        if i not in owners:
             return None
         unit, piece = owners[i]
-        moved.setdefault((unit, id(piece)), (piece, []))[1].append(a)
+        moved.setdefault((unit, id(piece)), (piece, {}))[1][i] = fraction(a)
     shares: dict[int, Fraction] = {}
-    kept: dict[int, list[tuple[list[Fraction], Room, str]]] = {}
+    kept: dict[int, list[tuple[dict[int, Fraction], Room, str]]] = {}
+    joined = {u: as_one(units[u][0], column) for u, _ in moved if any(one.along for one in units[u][0])}
+    if None in joined.values():
+        return None
     for (unit, _), (piece, own) in moved.items():
-        if piece.shape in PERSON:
-            kept.setdefault(unit, []).append(([fraction(a) for a in own], piece.room, piece.shape))
-            continue
-        if piece.shape == "swap" and sum(own) != 0:
+        if piece.shape == "box" and unit in joined:
+            share = joined[unit] or NONE
+        elif not piece.amount or (piece.shape == "swap" and sum(own.values(), NONE)):
             return None
-        size = sqrt_up(fraction(sum(a * a for a in own))) if piece.shape == "l2" else fraction(sum(map(abs, own)))
-        share = size / piece.amount / (1 + (piece.shape == "swap"))
+        elif piece.shape in PERSON:
+            places = {i - piece.at[0]: a for i, a in own.items()}
+            kept.setdefault(unit, []).append((places, piece.room, piece.shape))
+            continue
+        else:
+            square = piece.shape == "l2"
+            size = sqrt_up(sum((a * a for a in own.values()), NONE)) if square else sum(map(abs, own.values()), NONE)
+            share = size / piece.amount / (1 + (piece.shape == "swap"))
         shares[unit] = max(shares.get(unit, share), share)
     for unit, records in kept.items():
         shares[unit] = max(shares.get(unit, NONE), of_kept(records))
     alone = [share / units[unit][1] for unit, share in shares.items()]
     return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
+
+
+def as_one(unit: tuple[Piece, ...], column: dict[int, fmpq]) -> Fraction | None:
+    """The least t for which numbers of a unit are s c_i + d_i with |s| <= t and |d_i| <= t h_i; None if there is none.
+
+    c is what moves as one, h how far each number moves besides. Two intervals of s, (v_i - t h_i) / c_i to
+    (v_i + t h_i) / c_i or -t to t, meet from a t on; all of them meet where every two do. Of those of one width the
+    outer ones count.
+    """
+    reach = {piece.at[0]: piece.amount for piece in unit if piece.shape == "box" and piece.along is None}
+    middles = {i: a for piece in unit if piece.along for i, a in zip(piece.at, piece.along, strict=True)}
+    found, ends = NONE, {Fraction(1): [NONE, NONE]}
+    for i, most in reach.items():
+        value, middle = fraction(column.get(i, fmpq(0))), middles.get(i, NONE)
+        if middle:
+            place, width = value / middle, most / abs(middle)
+            low, high = ends.get(width, [place, place])
+            ends[width] = [min(low, place), max(high, place)]
+        elif value and not most:
+            return None
+        elif value:
+            found = max(found, abs(value) / most)
+    for width, (low, _) in ends.items():
+        for other, (_, high) in ends.items():
+            if high > low and not width + other:
+                return None
+            if high > low:
+                found = max(found, (high - low) / (width + other))
+    return found
 
 
 def mass(
@@ -128,11 +170,11 @@ def mass(
     swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
     if len(found) == len(swaps) == 1 and any(sum(map(bool, row)) > 2 for row in rows):
         cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
-        outside = any(any(row[: cells.start]) or any(row[cells.stop :]) or sum(row) for row in rows)
+        outside = any(any(row[: cells[0]]) or any(row[cells[-1] + 1 :]) or sum(row) for row in rows)
         if outside or any(v > 0 for i, row in enumerate(moment) for j, v in enumerate(row) if i != j):
             raise given.wrong("is no mixture of differences of two cells")
         return fraction(sum(row[i] for i, row in enumerate(moment))) / (2 * swaps[0].amount ** 2)
-    owners = [{i: (u, part) for u, (own, _) in enumerate(some) for part in own for i in part.at} for some, _ in found]
+    owners = [owners_of(moves) for moves in found]
     for row, often in zip(rows, times or [Fraction(1)] * len(rows), strict=True):
         column = {i: v for i, v in enumerate(row) if v}
         sizes = [gauge(*pair, column) for pair in zip(found, owners, strict=True)]
@@ -180,7 +222,7 @@ def sent(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix
     """
     if scope not in (PARTIES, MESSAGES) or all(max(one.copies) == 1 for _, one in block.places.values()):
         return [Fraction(1)] * columns.nrows()
-    for one in (one for some in block.differences for one in some):
+    for one in (one for line in range(len(block.differences)) for one in block.surely(line)):
         check_one(one.count, [(part.length, block.places[part.start][1]) for part in one.parts])
     whose = _whose(frame, block, columns)
     if found is not None and scope == MESSAGES and _whose(frame, block, found.transpose()) != whose:

@@ -14,11 +14,13 @@ from math import ceil, expm1, floor, inf, lcm, log, prod
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.linear_privacy import Piece, pieces
-from privspec.kernel.core.numbers import ball, end, rational, sqrt_down
+from privspec.kernel.core.linear_privacy import image
+from privspec.kernel.core.numbers import ball, end, sqrt_down
 from privspec.kernel.core.problem import Case
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes_rules import MIXTURES
+from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.quality.tables import Executed as Drawn
 from privspec.kernel.rows import laid_out
 
@@ -98,7 +100,10 @@ def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Frac
     if case.frame.trust.means.public or fmpq_mat([listed[row] for row in seen]).rank() < rows:
         return None
     columns = executed.strategy.transpose().tolist()
-    units = [unit for one in block.differences[number] for unit, _ in pieces(one, block.places)[0]]
+    try:
+        units = [unit for one in block.surely(number) for unit, _ in pieces(one, block.places)[0]]
+    except Refused:
+        return None
     square = max((_moved(columns, unit) for unit in units), default=NONE) / noise.scales[0] ** 2
     if "epsilon" not in figures:
         most = figures["mu"] ** 2 if "mu" in figures else 2 * figures["rho"]
@@ -113,7 +118,8 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
     """A squared length that a unit surely moves answers by: its pieces one by one, each the way that leads farthest."""
     at = [fmpq(0)] * len(columns[0])
     for piece in unit:
-        ways = [[rational(Fraction(piece.most or piece.amount)) * v for v in columns[i]] for i in piece.at]
+        most = Fraction(piece.most or piece.amount)
+        ways = [image(columns, edge, most) for edge in piece.edges]
         if piece.shape == "swap":
             pairs = ((one, other) for i, one in enumerate(ways) for other in ways[:i])
             ways = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairs]

@@ -11,13 +11,14 @@ of the sum of G_ij v_i'v_j. A difference of a bound is made up of columns: in a 
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb, isqrt
+from math import isqrt
 
 from flint import arb, arb_mat, ctx, fmpz_mat
 
-from privspec.kernel.core.linear import Column, Difference, Linear, Matrix, Places, size_of
+from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, first_cells
 from privspec.kernel.core.numbers import end, fraction
 from privspec.kernel.core.reading import Item
+from privspec.kernel.moves import GROUPS
 from privspec.kernel.participation import PERSON, Room, spaced
 from privspec.kernel.rows import chosen_rows
 
@@ -78,41 +79,35 @@ def of_vectors(gram: Gram, sizes: list[Fraction]) -> Fraction:
 # --- one person's records -----------------------------------------------------------------------------
 
 
-def top(values: tuple[Fraction | int, ...], most: int, each: int) -> Fraction:
-    """The largest sum of at most `most` of the values, each taken `each` times at most; 0 for none."""
-    total, left = Fraction(0), most
-    for value in sorted(values, reverse=True)[: -(-most // each)]:
-        if value > 0:
-            total, left = total + value * min(each, left), left - min(each, left)
-    return total
-
-
-def corners(first: int, room: Room) -> list[Move] | None:
+def corners(room: Room) -> list[Move] | None:
     """Where a person's records may lie, as far out as they may: cells that are full, and one that holds the rest.
 
-    `first`: the number of the first cell. None where there are too many.
+    All records of a cell lie at one of its coordinates. None where there are too many such places.
     """
-    cells, most, each = room
-    whole, rest = divmod(most, each)
-    whole, rest = (whole, rest) if whole < cells else (cells, 0)
-    if sum(comb(cells, k) for k in range(whole + 1)) + comb(cells, whole) * (cells - whole) * (rest > 0) > LISTED:
-        return None
-    layers: list[list[tuple[int, ...]]] = [[()]]
-    for _ in range(whole):
-        layers.append([(*one, i) for one in layers[-1] for i in range(one[-1] + 1 if one else first, first + cells)])
-    full = [dict.fromkeys(chosen, each) for layer in layers for chosen in layer]
-    last = [dict.fromkeys(chosen, each) for chosen in layers[-1]]
-    return full + [{**one, i: rest} for one in last for i in range(first, first + cells) if rest and i not in one]
+    cells, (whole, rest) = room.cells, divmod(room.most, room.each)
+    whole, rest = (whole, rest) if whole < len(cells) else (len(cells), 0)
+    found, open_ = list[Move]([{}]), list[tuple[int, Move]]([(0, {})])
+    for count in range(whole + (rest > 0)):
+        # what is full stands in order; the rest may lie in any cell that is not
+        held, before, open_ = rest if count == whole else room.each, open_, []
+        for after, one in before:
+            for c in range(0 if count == whole else after, len(cells)):
+                open_ += [(c + 1, {**one, i: held}) for i in cells[c] if one.keys().isdisjoint(cells[c])]
+            if len(found) + len(open_) > LISTED:
+                return None
+        found += [one for _, one in open_]
+    return found
 
 
 def moves_of(rooms: list[Room], shape: str) -> list[Move] | None:
     """Moves whose hull, with that of their opposites, is all that a person changes; None where there are too many."""
     whole, first = list[Move]([{}]), 0
     for room in rooms:
-        some = corners(first, room)
+        some = corners(room)
         if some is None or len(whole) * len(some) > LISTED:
             return None
-        whole, first = [{**one, **other} for one in whole for other in some], first + room[0]
+        whole = [{**one, **{first + i: v for i, v in other.items()}} for one in whole for other in some]
+        first += sum(map(len, room.cells))
     if shape == PERSON[0]:
         return [one for one in whole if one]
     if len(whole) * (len(whole) - 1) > 2 * LISTED:
@@ -133,24 +128,20 @@ def largest_form(rows: Matrix, rooms: list[Room], shape: str) -> Fraction:
         forms = (sum(a * gram[i][j] * b for i, a in d.items() for j, b in d.items()) for d in listed)
         return Fraction(max(forms, default=0), int(below))
     signs = (1, -1) if shape == PERSON[1] else (1,)
-    starts = [sum(cells for cells, *_ in rooms[:k]) for k in range(len(rooms))]
+    sizes = [sum(map(len, room.cells)) for room in rooms]
+    parts = [(sum(sizes[:k]), sum(sizes[: k + 1]), room) for k, room in enumerate(rooms)]
 
     def largest(values: tuple[Fraction | int, ...]) -> Fraction:
-        parts = zip(starts, rooms, strict=True)
-        return sum((top(values[i : i + cells], most, each) for i, (cells, most, each) in parts), Fraction(0))
+        return sum((room.top(values[start:stop]) for start, stop, room in parts), Fraction(0))
 
     sides = [[tuple(sign * v for v in row) for sign in signs] for row in gram]
     tops = largest(tuple(sum(map(largest, both), Fraction(0)) for both in sides))
-    square = sum((most // each) * each**2 + (most % each) ** 2 for _, most, each in rooms)
+    square = sum(room.most // room.each * room.each**2 + (room.most % room.each) ** 2 for room in rooms)
     # no eigenvalue is above the largest sum of a row, and the largest is not below an entry of the diagonal
     found = min(tops, Fraction(max(sum(map(abs, row)) for row in gram)) * square)
     least = max(row[i] for i, row in enumerate(gram)) * square
     found = found if found <= least * CLOSE else min(found, eigenvalue(rows) * int(below) * square)
     return len(signs) * found / int(below)
-
-
-GROUPS = 4096
-"""Groups of units are listed up to so many."""
 
 
 def crowded(difference: Difference, places: Places | None) -> bool:
@@ -254,15 +245,6 @@ Shared = dict[int, int]
 """By coordinate of a cell: the first of those that a record in it may lie in, by its share of each."""
 
 
-def first_cells(columns: tuple[Column, ...]) -> list[int]:
-    """For each cell of a table the first that a record in it may have a share in: where it is between two values."""
-    found = [0]
-    for column in columns:
-        size = size_of(column)
-        found = [first * size + (0 if column[-1] else i) for first in found for i in range(size)]
-    return found
-
-
 def shared_among(block: Linear, steps: tuple[Fraction, ...]) -> Shared:
     """The cells of all tables of which records stand on a grid of shares."""
     found: Shared = {}
@@ -274,14 +256,14 @@ def shared_among(block: Linear, steps: tuple[Fraction, ...]) -> Shared:
 
 
 def moved_and_rounded(
-    ends: list[tuple[int, ...]], at: range, shared: Shared, *, swap: bool
+    ends: list[tuple[int, ...]], at: list[int], shared: Shared, *, swap: bool
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """By how much a record in each cell moves answers, or one that goes to another cell; and which of them it may move.
 
     Where it lies by shares in several cells it moves them by a mixture of these, but any that one of these moves.
     """
     touched = ends
-    if at.start in shared:
+    if at[0] in shared:
         alike = dict[int, list[tuple[int, ...]]]()
         for i, end_ in zip(at, ends, strict=True):
             alike.setdefault(shared[i], []).append(end_)

@@ -16,7 +16,7 @@ mixture of the terms of the loss, and b = sum of lambda q: labels of a column ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import comb, lcm, prod
 
@@ -330,18 +330,22 @@ def read_separate(block: Marginals, mechanism: Item) -> Separate:
 # --- what a record tells ---------------------------------------------------------------------------------
 
 
-def unit_of(obligation: Obligation | View, source: str) -> Unit:
-    """The unit that a line is about: records of the table `source`, or all that are kept of one person."""
+def unit_of(obligation: Obligation | View, block: Marginals) -> Unit:
+    """The unit that a line is about: records of the table, or all that are kept of one person.
+
+    No more records are replaced than everybody knows that there are.
+    """
     (unit, *more) = obligation.units
     plain = (
         (unit.kind == "record" or (unit.kind == "person" and unit.adding))
-        and unit.inputs == (source,)
+        and unit.inputs == (block.source,)
         and unit.party is None
         and unit.apart is None
     )
     if more or not plain:
         raise Refused("is about other units than records of the table")
-    return unit
+    known = unit.count if unit.adding else block.records
+    return replace(unit, count=min(unit.count, known or unit.count))
 
 
 def held_by(case: Case, source: str) -> None:
@@ -356,9 +360,9 @@ def held_by(case: Case, source: str) -> None:
             raise case.block.wrong(wrong or "keeps records cell by cell")
 
 
-def seen_unit(case: Case, view: View, source: str) -> Unit:
+def seen_unit(case: Case, view: View, block: Marginals) -> Unit:
     """The unit of a view; refused for single records where which are kept depends on others."""
-    unit = unit_of(view, source)
+    unit = unit_of(view, block)
     if wrong_person([(unit.kind, unit.count)], [case.frame.data[0].kept]):
         raise Refused("is about other units than records of the table")
     return unit
@@ -474,7 +478,7 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item, 
     total = Fraction(0)
     for item, asked in zip(lines.items(len(obligations)), obligations, strict=True):
         mu, masses = item.fields("mu", "masses")
-        unit, listed = unit_of(asked, block.source), masses.items()
+        unit, listed = unit_of(asked, block), masses.items()
         for one in listed:
             differing, mass = one.fields("differing", "mass")
             size = mass.exact(0)

@@ -226,7 +226,7 @@ class MarginalRules(Rules):
         for asked in case.frame.obligations:
             if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
-            if case.frame.data[0].rule == "drop" and not unit_of(asked, block.source).adding:
+            if case.frame.data[0].rule == "drop" and not unit_of(asked, block).adding:
                 raise case.block.wrong("replaces records of a table whose rule leaves records out")
         for guarantee in read_guarantees(case.guarantees, case.frame):
             conclude(case, guarantee, executed)
@@ -265,7 +265,7 @@ class MarginalRules(Rules):
         witness.same(None)
         assert isinstance(executed, Residuals | Separate | Strategies)
         try:
-            unit = seen_unit(case, view, executed.block.source)
+            unit = seen_unit(case, view, executed.block)
             if isinstance(executed, Separate):
                 return {"epsilon": executed.epsilon(unit), "delta": Fraction(0)}
             found = executed.mu_squared(executed.block.seen(outputs), unit)
@@ -277,7 +277,7 @@ class MarginalRules(Rules):
 def conclude(case: Case, guarantee: Guarantee, executed: Residuals | Separate | Strategies) -> None:
     """What a plan states of a line covers what was found, and proves what is asked."""
     asked, said, block = guarantee.obligation, guarantee.achieved, executed.block
-    unit = unit_of(asked, block.source)
+    unit = unit_of(asked, block)
     pure = isinstance(executed, Separate)
     name, power, sees = "mu", 2, f"the noisy parts of {len(block.subsets)} sets of columns and nothing else"
     if pure:
@@ -303,7 +303,7 @@ def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness
     sizes = [rational(value) for value in scales.array(block.cells).values()]
     if min(sizes) < 0 or not any(sizes):
         raise scales.wrong("are not numbers from 0 on")
-    total = largest_mu_squared(asked.measure, False, mu) / unit_of(asked, block.source).count ** 2
+    total = largest_mu_squared(asked.measure, False, mu) / unit_of(asked, block).count ** 2
     total *= sum((fraction(value) ** 2 for value in sizes), Fraction(0))
     kinds = kinds_of(block)
     with ctx.workprec(PRECISION):

@@ -129,22 +129,26 @@ class Kept:
         return f"{self.most} record{'s' * (self.most > 1)} of each {self.person}{cell}"
 
 
-Moved = tuple[int, int, int, str, int, Fraction, int | None]
+Moved = tuple[int, int, int, str, int, Fraction, int | None, Wholes | None]
 """The fields of a part of a difference: of all coordinates from a start to a stop."""
 
 
-def of_person(held: list[tuple[int, int, Kept]], *, adding: bool) -> list[list[Moved]]:
+def of_person(held: list[tuple[int, int, Kept, Wholes]], *, adding: bool) -> list[list[Moved]]:
     """What one person changes in tables that keep so many of their records each, as sets of differences with parts.
 
     One table without a limit for a cell: all records may lie in one cell, come there, or move from there to another.
+    Args: held, where each table starts and stops, what is kept, and of which cell each of its coordinates is an end.
     """
     plain = len(held) == 1 and held[0][2].per_cell is None
     shapes = (("cell",) if adding else ("swap", "cell")) if plain else PERSON[:1] if adding else PERSON[1:]
-    sizes = [(start, stop, max(stop - start, 1), own) for start, stop, own in held]
-    return [
-        [(start, stop, size, shape, size, Fraction(own.most), own.per_cell) for start, stop, size, own in sizes]
-        for shape in shapes
-    ]
+    found = list[list[Moved]]()
+    for shape in shapes:
+        found.append([])
+        for start, stop, own, cells in held:
+            size, several = max(stop - start, 1), own.per_cell and len(set(cells)) < len(cells)
+            ends = cells if several else None
+            found[-1].append((start, stop, size, shape, size, Fraction(own.most), own.per_cell, ends))
+    return found
 
 
 def wrong_person(units: list[tuple[str, int]], kept: list[Kept | None]) -> str:
@@ -164,19 +168,47 @@ def notes_of(units: list[tuple[str, int]]) -> tuple[str, ...]:
     return ("group-privacy",) if any(count > 1 for _, count in units) else ()
 
 
-Room = tuple[int, int, int]
-"""How many cells there are, how many records lie there at most in all, and in one of them."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a person's records in a table may lie: `most` in all, `each` in one cell, at any of its coordinates."""
+
+    cells: tuple[Wholes, ...]
+    most: int
+    each: int
+
+    @classmethod
+    def of(cls, size: int, most: int, each: int | None, cells: Wholes | None) -> Room:
+        """Of a table of so many coordinates; `cells`: of which cell each is an end, where cells have several."""
+        if cells is None:
+            return cls(tuple((i,) for i in range(size)), most, each or most)
+        ends = dict[int, list[int]]()
+        for i, cell in enumerate(cells):
+            ends.setdefault(cell, []).append(i)
+        return cls(tuple(map(tuple, ends.values())), most, each or most)
+
+    def top(self, values: list[Fraction] | tuple[Fraction | int, ...]) -> Fraction:
+        """The largest sum of the values of as many records, one value for each coordinate; 0 for none."""
+        best = sorted((max(values[i] for i in cell) for cell in self.cells), reverse=True)
+        total, left = Fraction(0), self.most
+        for value in best[: -(-self.most // self.each)]:
+            if value > 0:
+                total, left = total + value * min(self.each, left), left - min(self.each, left)
+        return total
+
+    def holds(self, values: dict[int, Fraction]) -> Fraction:
+        """The least factor by which it holds as many records as these values, none below 0, say."""
+        cells = (sum((values.get(i, Fraction(0)) for i in cell), Fraction(0)) for cell in self.cells)
+        return max(max(cells, default=Fraction(0)) / self.each, sum(values.values(), Fraction(0)) / self.most)
 
 
-def of_kept(moved: list[tuple[list[Fraction], Room, str]]) -> Fraction:
+def of_kept(moved: list[tuple[dict[int, Fraction], Room, str]]) -> Fraction:
     """The least factor by which the hull of what a person changes, and of its opposite, contains numbers in tables.
 
     What goes up and what goes down are within so many times what a person may have; where records are replaced both
     happen at once, else one or the other, and the factors add up.
     """
-    sides = [Fraction(0), Fraction(0)]
-    for own, (_, most, each), _ in moved:
-        for side, sign in enumerate((1, -1)):
-            up = [sign * v for v in own if sign * v > 0]
-            sides[side] = max(sides[side], max(up, default=Fraction(0)) / each, sum(up, Fraction(0)) / most)
-    return max(sides) if moved[0][2] == PERSON[1] else sides[0] + sides[1]
+    up, down = (
+        max(room.holds({i: sign * v for i, v in own.items() if sign * v > 0}) for own, room, _ in moved)
+        for sign in (1, -1)
+    )
+    return max(up, down) if moved[0][2] == PERSON[1] else up + down

@@ -12,10 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Difference, Held, Matrix, Measured, Release
-from privspec.kernel.core.linear_privacy import Seen, Unit, reached, seen_by, units_of
+from privspec.kernel.core.linear_privacy import Seen, reached, seen_by
 from privspec.kernel.core.numbers import NONE, fraction, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Case, Frame, Guarantee, Measure, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.moves import Unit, units_of
 from privspec.kernel.participation import Alike
 from privspec.kernel.quality.linear import LinearRules, listed
 from privspec.kernel.quality.stated import judge_loss
@@ -77,12 +78,12 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
             shows[used[0]] = i, abs(fraction(noise[i, used[0]]))
     if any(cost and j not in shows for j, cost in enumerate(costs)):
         raise Refused("some noise does not show by itself")
-    units = [pieces for one in block.differences[line] for pieces, _ in units_of(one, block.places)[0]]
+    units = [pieces for one in block.surely(line) for pieces, _ in units_of(one, block.places)[0]]
     if any(piece.shape != "box" for pieces in units for piece in pieces):
         raise Refused("units are not made of numbers that move by themselves")
     found, target = list[list[Fraction]](), laid_out(block.target)
     for pieces in units:
-        step = [(k, piece.amount) for piece in pieces for k in piece.at]
+        step = [(k, piece.amount * share) for piece in pieces for edge in piece.edges for k, share in edge]
         own = {j: sum((fraction(target[i, k]) * v for k, v in step), NONE) / a for j, (i, a) in shows.items()}
         found.append([abs(own.get(j, NONE)) for j in range(len(costs))])
     return costs, found
@@ -197,7 +198,7 @@ def _by_class(
             raise Refused("has a line with figures that parties of one class do not share")
         number += size
     for unit in units:
-        found.setdefault(of_class[(unit[0][0].at.start - at) // alike.length], []).append(unit)
+        found.setdefault(of_class[(unit[0][0].at[0] - at) // alike.length], []).append(unit)
     figures = {kind: reached(release, seen, difference, NOTHING, (some, 1)) for kind, some in found.items()}
     return [figures[kind] for kind in kinds]
 

@@ -322,11 +322,11 @@ def worst_ranks(family: str, base: Fraction, size: int, unit: int) -> Fraction:
         return end(best.upper()) / unit
 
 
-def least_ranks(block: Selected, unit: Unit, epsilon: Fraction, far: Fraction) -> Fraction:
+def least_ranks(block: Selected, unit: Unit, most: int, epsilon: Fraction, far: Fraction) -> Fraction:
     """What no mechanism of pure epsilon is below at the worst: data of which each has an answer of its own.
 
-    Beside its own answer every other is at least `far` records off. From one to the next w records are replaced, each
-    one step, or go and come, two steps (note, section 5). If every one draws its own with chance p at least, those of
+    Beside its own answer every other is at least `far` records off. From one to the next w records are replaced, `most`
+    a step, or go and come, two steps (note, section 5). If every one draws its own with chance p at least, those of
     the others add up: p (1 + (k - 1) e^-distance epsilon) <= 1, and k p <= e^(w epsilon) where w records come to one
     data set that is common to all.
     """
@@ -346,7 +346,7 @@ def least_ranks(block: Selected, unit: Unit, epsilon: Fraction, far: Fraction) -
         moved = ceil(far)
         if many is not None and (moved > many or (many - moved) % size):
             return NONE
-    reached = -(-moved // unit.count)
+    reached = -(-moved // most)
     with ctx.workprec(PRECISION):
         own = 1 / (1 + (size - 1) * (-ball(epsilon) * reached * (2 if unit.adding else 1)).exp())
         if unit.adding:
@@ -567,15 +567,19 @@ def read_witness(block: Selected, item: Item) -> Witness:
     return averaged(block.sought(), block.cost.weight, item)
 
 
-def least(block: Selected, lines: tuple[Obligation, ...], witness: Witness) -> Fraction:
-    """What no mechanism is below under lines of pure epsilon; refused where there is none that it is about."""
+def least(block: Selected, lines: tuple[Obligation, ...], kept: Kept | None, witness: Witness) -> Fraction:
+    """What no mechanism is below under lines of pure epsilon; refused where there is none that it is about.
+
+    Of one person who moves from one answer to another only so many records as are `kept` in one cell.
+    """
     found = []
     for line in lines:
         (unit,), epsilon = line.units, line.measure.figures({}).get("epsilon", NONE)
         if line.measure.name != "epsilon-DP":
             continue
         if isinstance(witness, Fraction):
-            found.append(block.cost.weight * block.groups * least_ranks(block, unit, epsilon, witness))
+            most = (kept and kept.per_cell) or unit.count
+            found.append(block.cost.weight * block.groups * least_ranks(block, unit, most, epsilon, witness))
         elif isinstance(witness, Averaged) and unit.kind in ("record", "everything"):
             found.append(witness.at(epsilon, unit.count, 2 if unit.adding else 1))
         elif isinstance(witness, Multipliers) and unit.kind == "record" and not unit.adding:
@@ -674,7 +678,8 @@ class SelectionRules(Rules):
         block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
         kind = "worst" if block.cost.worst else "expected"
         words = [block.expression, units_of(block), kind]
-        derived = None if witness.absent else least(block, case.frame.obligations, read_witness(block, witness))
+        lines, kept = case.frame.obligations, case.frame.data[0].kept
+        derived = None if witness.absent else least(block, lines, kept, read_witness(block, witness))
         if isinstance(drawn, Listed) or not block.cost.worst:
             value = drawn.loss() if isinstance(drawn, Listed) else None
             judge_loss(case, value, derived, (CLASSES[derived is not None],), "mechanism", words)

@@ -16,10 +16,10 @@ from math import exp, expm1, prod, sqrt
 from flint import ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
-from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.participation import PERSON
 from privspec.kernel.rows import laid_out
 from privspec.kernel.trust import Meaning
@@ -59,7 +59,7 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     if block.size > 1 or asked.measure.each or asked.measure.name not in ("epsilon-DP", "(epsilon, delta)-DP"):
         raise Refused("is about more than one number, or a measure without a bound of shifts")
     row, found = [fraction(value) for value in block.target.tolist()[0]], list[tuple[Fraction, bool]]()
-    for difference in block.differences[line]:
+    for difference in block.surely(line):
         units, count = pieces(difference, block.places)
         real = _divided(frame, block, asked, difference)
         each = [(sum((_moved(row, piece) for piece in unit), NONE), copies) for unit, copies in units]
@@ -148,7 +148,7 @@ def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fra
 
 def _moved(row: list[Fraction], piece: Piece) -> Fraction:
     """How far a piece moves the answer at most."""
-    ends = [row[i] for i in piece.at]
+    ends = [sum((row[i] * share for i, share in edge), NONE) for edge in piece.edges]
     return piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
 
 

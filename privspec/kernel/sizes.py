@@ -35,11 +35,28 @@ NEAR_NORMAL, TRIED = Fraction(14, 25), 32
 """The constant of Berry and Esseen for noises of any laws (Shevtsova 2010); Chernoff's bounds that are tried."""
 APART = Fraction(1, 2**70)
 """Shares by which equal scales are set apart."""
+STEEPEST = 2000
+"""Steps of a lattice in a scale from which on its noise is none."""
 Noises = list[tuple[Fraction, Fraction]]
 """Factors and scales of the Laplace noises of an error."""
 
 
 # --- what is executed ---------------------------------------------------------------------------------
+
+
+def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
+    """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
+
+    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
+    """
+    ratio = grid / (2 * scale)
+    if ratio > STEEPEST:
+        return NONE
+    bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
+    with ctx.workprec(4 * BITS + 2 * bits):
+        exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
+    with ctx.workprec(BITS):
+        return end((exact * 1).mid())
 
 
 def expected_sizes(release: Release, moved: Matrix, squares: list[fmpq]) -> list[fmpq]:

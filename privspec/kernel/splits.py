@@ -203,7 +203,7 @@ class LinearCurve(Curve):
         alone, block = all(number.integer() in self.part.shared for _, number, *_ in lines), release.problem
         self.mass, self.rest = Fraction(alone), NONE
         for one, number, mu, given in [] if alone else lines:
-            some, columns = block.differences[number.integer()], read_matrix(given, given.extents(2)[0], block.inputs)
+            some, columns = block.surely(number.integer()), read_matrix(given, given.extents(2)[0], block.inputs)
             size = mass(block, some, columns, one, sent(scope.text(), case.frame, block, columns))
             if number.integer() in self.part.shared:
                 self.mass += size
@@ -298,7 +298,8 @@ class SelectionCurve(Curve):
                 low, middle, high = map(exp_up, (own, share, after[0]))
                 tried.append(witness.mixed(after[1], (middle - low) / (high - low)))
             tried.append(witness)
-        return max((NONE, *(least_of(self.block, lines, one) for one in tried)))
+        kept = self.part.case.frame.data[0].kept
+        return max((NONE, *(least_of(self.block, lines, kept, one) for one in tried)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -442,6 +442,7 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
         words.append(f"{names}: {about}, at any {kind}")
     shared_lines = list[SharedLine]()
     for i in common:
+        _moving_all(obligations[i], [own for own, _, part in parts if i in part.lines])
         copies = [place[n] for n, (*_, part) in enumerate(parts) if i in part.lines for _ in range(part.times)]
         measure = obligations[i].measure
         shared_lines.append(SharedLine(measure.name, measure.figures({}), tuple(copies)))
@@ -463,6 +464,20 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
     if alone and any(one.share > most for one, most in zip(sharing, boxes.whole, strict=True)):
         raise Refused("a part spends more than it may by itself")
     return Shares(boxes, curves, constant, f"{APART if alone else AMONG} ({' · '.join(words)})", alone)
+
+
+def _moving_all(asked: Obligation, sharing: list[Case]) -> None:
+    """Refuse a bound by a line of which no unit moves all parts that share it: what they spend need not add up.
+
+    An entry, or a record, is one of one input; all that a party or a person has changes in all inputs at once.
+    """
+    held = [{data.name for data in own.frame.data} for own in sharing]
+    for unit in asked.units:
+        alone = unit.kind in ("entry", "record")
+        for names in [{name} for name in unit.inputs] if alone else [set(unit.inputs)]:
+            if all(names & some for some in held):
+                return
+    raise Refused(f"line {asked.line} has no unit that moves all of the parts that share it")
 
 
 def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.core.records import dataclass
-from privspec.kernel.lengths import top, widest
+from privspec.kernel.lengths import widest
 from privspec.noise.inverse import laplace_steps
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
 from privspec.noise.samplers import Randomness
@@ -83,10 +83,12 @@ def _box_sensitivity(
 ) -> Fraction:
     """The same of boxes, at most: what each number does by itself, added up."""
     found = dict[frozenset[tuple[tuple[Fraction, Fraction], int]], None]()  # units that are alike, once
-    for block in boxes.blocks:
-        part = np.abs(strategy.integers[:, block])
+    for number, block in enumerate(boxes.blocks):
+        part = strategy.integers[:, block]
         used = np.flatnonzero(part.any(axis=1))
-        moved = part[used].astype(object) @ boxes.reach[block]
+        moved = np.abs(part[used]).astype(object) @ boxes.reach[block]
+        if boxes.lines:
+            moved = moved + np.abs(part[used].astype(object) @ boxes.lines[number]).sum(axis=1)
         found[frozenset(Counter((scales[r], Fraction(m)) for r, m in zip(used, moved, strict=True) if m).items())] = (
             None
         )
@@ -99,12 +101,12 @@ def _person_sensitivity(
 ) -> Fraction:
     """The same of one person's records, at most: what each of them does by itself, added up."""
     whole, touched, total = np.abs(strategy.integers), rows_touched(strategy, person.alike), Fraction(0)
-    for start, (cells, most, each) in person.rooms:
+    for start, room in person.rooms:
         costs = []
-        for i in range(start, start + cells):
+        for i in range(start, start + sum(map(len, room.cells))):
             rows = np.flatnonzero(touched[:, i]).tolist()
             costs.append(sum(((int(whole[r, i]) * strategy.unit + step) / scales[r] for r in rows), Fraction(0)))
-        total += top(tuple(costs), most, each)
+        total += room.top(costs)
     return total * (1 + person.both)
 
 

@@ -17,8 +17,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.matrices import least_top, whole_numbers
 from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
-from privspec.kernel.core.linear import COUNTED, Difference, Part, Released
-from privspec.kernel.lengths import first_cells
+from privspec.kernel.core.linear import COUNTED, Difference, Part, Released, first_cells
 from privspec.kernel.participation import PERSON, of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
@@ -338,9 +337,9 @@ class Linear:
             return f"{each} {what}, those of one person"
         if first.shape in COUNTED:
             what = "moves to another cell" if first.shape == "swap" else "comes or goes"
-            if first.amount == 1:
+            if (most := first.amount * difference.count) == 1:
                 return f"one record of {names[0]} {what}"
-            return f"up to {first.amount} records of {names[0]} {MANY[what]}"
+            return f"up to {most} records of {names[0]} {MANY[what]}"
         told = []
         for part, name in zip(difference.parts, names, strict=True):
             count = part.length // part.dimension
@@ -349,7 +348,11 @@ class Linear:
             else:
                 each = "its vector" if count == 1 else f"each of its {count} vectors"
                 each += " (Euclidean length)" if part.shape == "l2" else " (sum of absolute values)"
-            told.append(f"{each} in {name} by at most {part.amount}")
+            sizes = f"at most {part.amount}"
+            if part.middle is not None:
+                # a unit that comes or goes
+                sizes = f"{part.middle - part.amount} to {part.middle + part.amount}, or all by the opposite"
+            told.append(f"{each} in {name} by {sizes}")
         unit = "one unit changes" if difference.count == 1 else f"up to {difference.count} units change at once, each"
         if difference.apart is not None:
             spacing = "exactly" if difference.exactly else "at least"
@@ -475,19 +478,22 @@ def held_of(block: InputBlock, each: int = 1) -> Held:
     lower, upper = (Fraction(0), None) if cells else block.domain.bounds
     geometry = block.geometry
     ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
-    columns = tuple(_column(name, domain) for name, domain in block.schema or ())
-    shape = tuple(block.type.shape)
+    columns, shape = _columns(block), tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
     return Held(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
 
 
 def cells_alike(block: InputBlock) -> list[list[int]]:
     """The cells of a table in sets, where a record may have shares in several: in all of one set."""
-    found = first_cells(tuple(_column(name, domain) for name, domain in block.schema or ()))
+    found = first_cells(_columns(block))
     sets: dict[int, list[int]] = {}
     for cell in range(block.size if len(set(found)) < len(found) else 0):
         sets.setdefault(cell - cell % len(found) + found[cell % len(found)], []).append(cell)
     return list(sets.values())
+
+
+def _columns(block: InputBlock) -> tuple[Column, ...]:
+    return tuple(_column(name, domain) for name, domain in block.schema or ())
 
 
 def _column(name: str, domain: Domain) -> Column:
@@ -552,32 +558,41 @@ def _differences(blocks: list[InputBlock], relation: NeighbourRelation) -> tuple
     if isinstance(relation, ReplacingPerson) and relation.by_id:
         for block in blocks:
             block.check_size()
-        held = [(block.start, block.stop, relation.kept) for block in blocks]
+        held = [(block.start, block.stop, relation.kept, first_cells(_columns(block))) for block in blocks]
         return tuple(
             Difference(tuple(Part(*one) for one in some), 1) for some in of_person(held, adding=relation.adding)
         )
     if isinstance(relation, ReplacingVoter | ReplacingEverything) and len(blocks) > 1:
-        return (_units([_part(block, relation) for block in blocks], relation.group),)
+        found = _units([_part(block, relation, alone=False) for block in blocks], relation.group)
+        # the counts of a table beside other numbers, as if each of them moved by itself
+        wide = any(isinstance(block.geometry, CellGeometry) for block in blocks)
+        return (replace(found, cover=Fraction(0)) if wide else found,)
     return tuple(_of_block(block, relation) for block in blocks)
 
 
 def _of_block(block: InputBlock, relation: NeighbourRelation) -> Difference:
     if isinstance(relation, Asserted):
-        return _units([_part(block, relation)], 1)
+        return replace(_units([_part(block, relation)], 1), cover=ROUNDED_UP)
     if isinstance(relation, Spaced):
         whole = _units([_part(block, relation.inner)], relation.group)
         return replace(whole, apart=relation.apart, exactly=relation.exactly)
     if not isinstance(block.geometry, CellGeometry):
         return _units([_part(block, relation)], relation.group)
     block.check_size()
-    records, adding = block.records, relation.adding
-    if isinstance(relation, ReplacingRecord):
-        most = relation.group if adding or records is None else min(relation.group, records)
-    else:
+    records, adding, parties = block.records, relation.adding, prod(block.type.shape)
+    most = records if isinstance(relation, ReplacingEverything) else relation.group
+    if most is None or (adding and not isinstance(relation, ReplacingRecord)):
         most = int(block.geometry.reach(block, adding=adding))
-    size, shape = max(block.stop - block.start, 1), "cell" if adding else "swap"
-    # they may all have, or move between, the same cells
-    return Difference((Part(block.start, block.stop, size, shape, size, Fraction(most)),), 1)
+    most = most if adding or records is None else min(most, records)
+    size, shape, stay = max(block.stop - block.start, 1), "cell" if adding else "swap", block.index and not adding
+    each = min(most, records // parties) if stay and records else 0
+    if each and not most % each:
+        # records of which everybody knows how many a party has stay with it
+        length = max(block.party_length, 1)
+        return _units([Part(block.start, block.stop, length, shape, length, Fraction(each))], most // each)
+    # they may all have, or move between, the same cells; not those of several parties, which is told as if they did
+    part = Part(block.start, block.stop, size, shape, size, Fraction(most))
+    return Difference((part,), 1, cover=Fraction(0) if stay else None)
 
 
 ROUNDED_UP = 1 + Fraction(1, 2**22)
@@ -589,8 +604,8 @@ def _units(parts: list[Part], group: int) -> Difference:
     return Difference(tuple(parts), min(group, *units) if len(units) == 1 else group)
 
 
-def _part(block: InputBlock, relation: NeighbourRelation) -> Part:
-    """What one unit changes in one input."""
+def _part(block: InputBlock, relation: NeighbourRelation, *, alone: bool = True) -> Part:
+    """What one unit changes in one input, or in the one `alone`."""
     if isinstance(relation, Asserted):
         shape, most = {"linf": "box"}.get(relation.norm, relation.norm), relation.amount * ROUNDED_UP
         return Part(block.start, block.stop, block.size, shape, 1 if shape == "box" else block.size, most)
@@ -599,4 +614,7 @@ def _part(block: InputBlock, relation: NeighbourRelation) -> Part:
     amount = geometry.reach(block, adding=relation.adding)
     if isinstance(geometry, BallGeometry) and length > 1:
         return Part(block.start, block.stop, length, f"l{geometry.norm}", geometry.dimension, amount)
-    return Part(block.start, block.stop, length, "box", 1, amount)
+    low, high = block.domain.bounds
+    if not relation.adding or (alone and length == 1) or low is None or high is None or low == -high:
+        return Part(block.start, block.stop, length, "box", 1, amount)
+    return Part(block.start, block.stop, length, "box", 1, (high - low) / 2, middle=(high + low) / 2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, compress
 from math import comb
 from typing import Any, TypeAlias
 
@@ -20,9 +20,9 @@ from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.core.sparse import SparseMatrix
 from privspec.kernel.core.linear import COUNTED, Difference
-from privspec.kernel.core.linear_privacy import Piece, pieces
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lengths import GROUPS, crowded, moves_of
+from privspec.kernel.lengths import crowded, moves_of
+from privspec.kernel.moves import GROUPS, Piece, pieces
 from privspec.kernel.participation import PERSON, Room
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
@@ -74,11 +74,15 @@ class BallDifferences:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BoxDifferences:
-    """Every vector with |d_i| <= reach[i] on one of the blocks; reach (n,) of fractions over all coordinates."""
+    """Every vector with |d_i| <= reach[i] on one of the blocks; reach (n,) of fractions over all coordinates.
+
+    `lines`: besides, each block moves as one along its own (n_b, k) of them, fractions, by a number from -1 to 1 each.
+    """
 
     blocks: tuple[Indices, ...]
     reach: NDArray[Any]
     exact: bool = True
+    lines: tuple[NDArray[Any], ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,8 +104,7 @@ class StreamDifferences:
 class PersonDifferences:
     """What one person's records in tables change: `columns` (n, N) of them, whose hull with their opposites is all.
 
-    `rooms`: for each table its first coordinate, and how many cells there are, how many records they hold, and one of
-    them; `both`: records come and go at once.
+    `rooms`: for each table its first coordinate, and where records may lie; `both`: they come and go at once.
     """
 
     columns: SparseMatrix
@@ -119,8 +122,9 @@ def of_units(differences: Differences, chosen: NDArray[np.bool_]) -> Differences
             return VectorDifferences(indices[kept], amounts[kept], exact, moved, blocks, alike)
         case BallDifferences(blocks, radius, exact):
             return BallDifferences(tuple(block for block in blocks if chosen[block[0]]), radius, exact)
-        case BoxDifferences(blocks, reach, exact):
-            return BoxDifferences(tuple(block for block in blocks if chosen[block[0]]), reach, exact)
+        case BoxDifferences(blocks, reach, exact, lines):
+            own = [bool(chosen[block[0]]) for block in blocks]
+            return BoxDifferences(tuple(compress(blocks, own)), reach, exact, tuple(compress(lines, own)))
         case PairDifferences() | PersonDifferences() | StreamDifferences():
             raise InternalError("cells of a table have no parties, nor have units that lie apart")
 
@@ -130,9 +134,7 @@ Differences: TypeAlias = (
 )
 
 
-def sets_of(
-    moved: Iterable[Difference], layout: Layout, target: Array | None = None
-) -> Iterator[tuple[Differences, float]]:
+def sets_of(moved: Iterable[Difference], layout: Layout, target: Array) -> Iterator[tuple[Differences, float]]:
     """Sets whose union holds every difference, in the coordinates of a layout; `target`: what is asked of them.
 
     With each its cover: how many times larger it is than what units surely do (1 where it is exact).
@@ -159,36 +161,41 @@ def sets_of(
         if part.shape not in COUNTED:
             yield from _of_units(difference, layout)
             continue
-        start = layout.kernel_places[part.start][0]
+        start, many = layout.kernel_places[part.start][0], difference.count
         cells = np.arange(start, start + part.stop - part.start, dtype=np.intp)
         if part.shape == "swap":
-            yield PairDifferences(cells, amount, moved=int(amount)), 1.0
+            runs = cells.reshape(-1, part.length)
+            # parties whose records count alike move as one of them does
+            some = {target[:, own].tobytes(): own for own in runs[::-1]} if len(runs) > 1 else {b"": cells}
+            for run in some.values():
+                yield PairDifferences(run, amount * many, moved=int(amount) * many), 1.0
         else:
             yield VectorDifferences(cells, _fractions([amount] * len(cells)), moved=int(amount)), 1.0
 
 
-def _of_person(difference: Difference, layout: Layout, target: Array | None) -> tuple[Differences, float]:
+def _of_person(difference: Difference, layout: Layout, target: Array) -> tuple[Differences, float]:
     """What one person changes: listed, or else within a ball or a sum of sizes, whichever asks for less noise."""
     both = difference.parts[0].shape == PERSON[1]
     rooms = tuple(
-        (layout.kernel_places[part.start][0], (part.stop - part.start, int(part.amount), part.most or int(part.amount)))
-        for part in difference.parts
+        (layout.kernel_places[p.start][0], Room.of(p.stop - p.start, int(p.amount), p.most, p.cells))
+        for p in difference.parts
     )
     listed = moves_of([room for _, room in rooms], difference.parts[0].shape)
-    at = np.concatenate([np.arange(start, start + cells, dtype=np.intp) for start, (cells, *_) in rooms])
+    parts = zip(rooms, difference.parts, strict=True)
+    at = np.concatenate([np.arange(start, start + p.stop - p.start, dtype=np.intp) for (start, _), p in parts])
     if listed is not None:
         entries = [(at[i], k, v) for k, one in enumerate(listed) for i, v in one.items()]
         rows, columns, values = (list(some) for some in zip(*entries, strict=True))
         found = SparseMatrix.of((layout.width, len(listed)), rows, columns, values)
         return PersonDifferences(found, rooms, both), 1.0
-    square = sum(((most // each) * each**2 + (most % each) ** 2 for _, (_, most, each) in rooms), 0) * (1 + both)
-    amounts = [Fraction(most * len(rooms) * (1 + both)) for _, (cells, most, _) in rooms for _ in range(cells)]
-    cover = float(max(Fraction(most, each) for _, (_, most, each) in rooms)) * len(rooms)
-    used = np.eye(layout.width)[:, at] if target is None else target[:, at]
+    square = sum(r.most // r.each * r.each**2 + (r.most % r.each) ** 2 for _, r in rooms) * (1 + both)
+    amounts = [Fraction(p.amount * len(rooms) * (1 + both)) for p in difference.parts for _ in range(p.start, p.stop)]
+    cover = float(max(Fraction(room.most, room.each) for _, room in rooms)) * len(rooms)
+    used = target[:, at]
     lengths = np.linalg.norm(used, axis=0) * as_float(_fractions(amounts))
     if np.linalg.norm(used, 2) * np.sqrt(square) < lengths.max(initial=0.0):
         return BallDifferences((at,), sqrt_up(Fraction(square)), exact=False), cover
-    moved = sum(most for _, (_, most, _) in rooms) * (1 + both)
+    moved = sum(room.most for _, room in rooms) * (1 + both)
     return VectorDifferences(at, _fractions(amounts), exact=False, moved=moved), cover
 
 
@@ -203,7 +210,7 @@ def _of_units(difference: Difference, layout: Layout) -> Iterator[tuple[Differen
     shapes = {piece.shape for unit in units for piece in unit}
     if len(shapes) > 1 and count > 1 and spare == count and comb(len(units), count) <= GROUPS:
         units, count, spare = [sum(some, ()) for some in combinations(units, count)], 1, Fraction(1)
-    blocks = [np.array([i for piece in unit for i in piece.at], dtype=np.intp) for unit in units]
+    blocks = [np.array([i for piece in unit if not piece.along for i in piece.at], dtype=np.intp) for unit in units]
     if all(len(block) == 1 for block in blocks):
         amounts = _fractions(unit[0].amount * count for unit in units)
         yield VectorDifferences(np.concatenate(blocks), amounts, spare == 1, count), float(spare)
@@ -232,18 +239,27 @@ def _boxes(
     units: Sequence[Sequence[Piece]], blocks: Sequence[Indices], count: int, spare: Fraction, width: int, exact: bool
 ) -> Iterator[tuple[Differences, float]]:
     """Boxes, in as few sets as agree on how far each number moves."""
-    sets: list[tuple[list[Indices], dict[int, Fraction]]] = []
+    sets: list[tuple[list[tuple[Indices, NDArray[Any]]], dict[int, Fraction]]] = []
     for unit, block in zip(units, blocks, strict=True):
-        reach = {i: piece.amount * count for piece in unit for i in piece.at}
+        reach = {i: piece.amount * count for piece in unit if not piece.along for i in piece.at}
         fits = ((some, known) for some, known in sets if all(known.get(i, r) == r for i, r in reach.items()))
         some, known = next(fits, ([], {}))
         if not some:
             sets.append((some, known))
-        some.append(block)
+        some.append((block, _lines(unit, block, count)))
         known.update(reach)
     for some, known in sets:
         amounts = _fractions(known.get(i, Fraction(0)) for i in range(width))
-        yield BoxDifferences(tuple(some), amounts, exact and spare == 1), float(spare)
+        kept, lines = zip(*some, strict=True)
+        lines = lines if any(own.size for own in lines) else ()
+        yield BoxDifferences(kept, amounts, exact and spare == 1, lines), float(spare)
+
+
+def _lines(unit: Sequence[Piece], block: Indices, count: int) -> NDArray[Any]:
+    """What moves as one in a unit: a column for each such, a row for each of its coordinates."""
+    moving = [dict(piece.edges[0]) for piece in unit if piece.along]
+    entries = (own.get(i, Fraction(0)) * count for i in block.tolist() for own in moving)
+    return _fractions(entries).reshape(len(block), len(moving))
 
 
 def _fractions(values: Iterable[Fraction]) -> NDArray[Any]:
@@ -299,7 +315,13 @@ def _largest(matrix: Array, part: Differences) -> Sensitivity:
             reach = as_float(part.reach)
             # the triangle inequality: exact only where one coordinate moves
             lengths = np.linalg.norm(matrix * reach, axis=0)
-            sums = [float(lengths[block].sum()) for block in part.blocks]
+            lines = part.lines or (np.zeros((0, 0)),) * len(part.blocks)
+            sums = [
+                float(lengths[block].sum() + np.linalg.norm(matrix[:, block] @ as_float(own), axis=0).sum())
+                if own.size
+                else float(lengths[block].sum())
+                for block, own in zip(part.blocks, lines, strict=True)
+            ]
             alone = all(len(block) == 1 for block in part.blocks)
             return Sensitivity(max(sums), part.exact and alone)
         case StreamDifferences():

@@ -73,7 +73,11 @@ def test_all_that_one_party_holds_moves_at_once(unit: str) -> None:
         (12, 16, 1, "box"),
     ]
     assert difference.count == 1 + ("up to 2" in unit)
-    assert [one.amount for one in difference.parts] == [1, 1 if "adding" in unit else 2]
+    # who comes or goes moves all numbers from 0 to 1 about their middle, which moves as one
+    adding, half = "adding" in unit, 1 / 2
+    assert [(one.amount, one.middle) for one in difference.parts] == (
+        [(half, half), (1, None)] if adding else [(1, None), (2, None)]
+    )
     explained(Problem(joint(unit=unit)).solve())
 
 

@@ -16,9 +16,10 @@ from flint import fmpq_mat
 from privspec.kernel import judge
 from privspec.kernel.allowed import gauge
 from privspec.kernel.core.linear import Difference, Matrix, Part, Places
-from privspec.kernel.core.linear_privacy import largest_cost, largest_square, pieces, units_of
+from privspec.kernel.core.linear_privacy import largest_cost, largest_square
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.moves import pieces, units_of
 from privspec.kernel.participation import Alike
 from privspec.plan import Plan
 from tests import plans

@@ -30,8 +30,9 @@ from privspec.kernel.core.linear import (
     Released,
     read_matrix,
 )
-from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, pieces, reached, seen_by
+from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, reached, seen_by
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.moves import pieces
 from privspec.kernel.rows import doubles
 from tests import plans
 from tests.families.specs import spec

@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,29 +19,36 @@ from privspec.api import Problem
 from privspec.core.diagnostics import VerificationError
 from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge, lengths
-from privspec.kernel.allowed import gauge
+from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.core.linear import Difference, Part
-from privspec.kernel.core.linear_privacy import largest_cost, largest_square, pieces, units_of
+from privspec.kernel.core.linear_privacy import largest_cost, largest_square
+from privspec.kernel.moves import pieces, units_of
 from privspec.kernel.participation import PERSON, Kept, of_person
 from privspec.plan import Plan
 from tests.plans import Document, resign, solved_text
 
 F = Fraction
-TABLES = {
-    "one table": [(4, Kept("person", 3, None))],
-    "at most one in a cell": [(4, Kept("person", 3, 1))],
-    "at most two in a cell": [(4, Kept("person", 3, 2))],
-    "more than all cells hold": [(2, Kept("person", 5, 2))],
-    "two tables": [(2, Kept("person", 2, None)), (3, Kept("person", 2, None))],
-    "two tables, one in a cell": [(3, Kept("person", 2, 1)), (2, Kept("person", 2, 1))],
+Ends = tuple[int, ...]
+TABLES: dict[str, list[tuple[Ends, Kept]]] = {
+    "one table": [((0, 1, 2, 3), Kept("person", 3, None))],
+    "at most one in a cell": [((0, 1, 2, 3), Kept("person", 3, 1))],
+    "at most two in a cell": [((0, 1, 2, 3), Kept("person", 3, 2))],
+    "more than all cells hold": [((0, 1), Kept("person", 5, 2))],
+    "two tables": [((0, 1), Kept("person", 2, None)), ((0, 1, 2), Kept("person", 2, None))],
+    "two tables, one in a cell": [((0, 1, 2), Kept("person", 2, 1)), ((0, 1), Kept("person", 2, 1))],
+    "both ends of a number": [((0, 0, 2, 2), Kept("person", 2, 1))],
+    "one cell with two ends": [((0, 0), Kept("person", 3, 2))],
+    "two numbers": [((0, 0, 0, 0), Kept("person", 3, 1))],
+    "a number, and another table": [((0, 0, 2, 2), Kept("person", 3, 2)), ((0, 1), Kept("person", 3, 1))],
 }
+"""Of each table the cell of which its coordinates are ends, and what is kept."""
 
 
-def held(name: str) -> list[tuple[int, int, Kept]]:
+def held(name: str) -> list[tuple[int, int, Kept, Ends]]:
     found, start = [], 0
-    for cells, kept in TABLES[name]:
-        found.append((start, start + cells, kept))
-        start += cells
+    for ends, kept in TABLES[name]:
+        found.append((start, start + len(ends), kept, ends))
+        start += len(ends)
     return found
 
 
@@ -51,10 +59,16 @@ def differences(name: str, *, adding: bool) -> list[Difference]:
 def holdings(name: str) -> list[tuple[int, ...]]:
     """All that a person may have, table by table."""
     each = []
-    for cells, kept in TABLES[name]:
+    for ends, kept in TABLES[name]:
         most = kept.per_cell or kept.most
-        each.append([one for one in product(range(most + 1), repeat=cells) if sum(one) <= kept.most])
+        every = (one for one in product(range(most + 1), repeat=len(ends)) if sum(one) <= kept.most)
+        each.append([one for one in every if max(map(partial(in_cell, one, ends), ends)) <= most])
     return [sum(some, ()) for some in product(*each)]
+
+
+def in_cell(records: tuple[int, ...], ends: Ends, cell: int) -> int:
+    """A record lies at one end of its cell, or by shares at several: then between what it does at each."""
+    return sum(count for count, end in zip(records, ends, strict=True) if end == cell)
 
 
 def changes(name: str, *, adding: bool) -> Iterator[tuple[int, ...]]:
@@ -91,7 +105,7 @@ def test_lengths_cover_all_that_a_person_changes(
 
 def test_a_histogram_with_equal_noise_is_exact_however_large() -> None:
     """Twenty records, one in a cell: a length of the root of twenty, not of twenty."""
-    (one,) = of_person([(0, 300, Kept("person", 20, 1))], adding=True)
+    (one,) = of_person([(0, 300, Kept("person", 20, 1), tuple(range(300)))], adding=True)
     answers = fmpq_mat(np.eye(300, dtype=int).tolist())
     found = largest_square(answers, pieces(Difference((Part(*one[0]),), 1)))
     assert 20 <= found < 20 * (1 + 1e-9)
@@ -100,19 +114,19 @@ def test_a_histogram_with_equal_noise_is_exact_however_large() -> None:
 @pytest.mark.parametrize("adding", [True, False])
 @pytest.mark.parametrize("name", [name for name in TABLES if of_person(held(name), adding=True)[0][0][3] in PERSON])
 def test_the_hull_holds_a_column_so_many_times(name: str, adding: bool) -> None:
-    """The factor by which the hull of changes and their opposites holds a vector is never too small."""
+    """The factor by which the hull of changes and their opposites holds a vector, by a linear program over all."""
     from scipy.optimize import linprog
 
     (one,) = differences(name, adding=adding)
     moves = units_of(one)
-    owners = {i: (u, part) for u, (own, _) in enumerate(moves[0]) for part in own for i in part.at}
+    owners = owners_of(moves)
     corners = np.array(list(changes(name, adding=adding)), dtype=float).T
     corners = np.hstack([corners, -corners])
     for seed in range(6):
         column = np.random.default_rng(seed).integers(-3, 4, corners.shape[0])
         least = linprog(np.ones(corners.shape[1]), A_eq=corners, b_eq=column).fun
         found = gauge(moves, owners, {i: fmpq(int(v)) for i, v in enumerate(column) if v})
-        assert found is not None and float(found) >= least - 1e-9
+        assert found is not None and float(found) == pytest.approx(least, abs=1e-9)
 
 
 # --- plans --------------------------------------------------------------------------------------------
@@ -256,3 +270,71 @@ def test_farthest_points_are_those_of_all_pairs(count: int, size: int, reach: in
     moves = [[abs(a - b) for a, b in zip(p, q, strict=True)] for p in points for q in points]
     assert lengths.diameter(fmpq_mat(drawn)) == max(sum(v * v for v in move) for move in moves)
     assert lengths.widest(points, size) == max(map(sum, moves))
+
+
+# --- numbers that are added up ------------------------------------------------------------------------
+
+SPENT = """\
+variables:
+  input v in table(person in id, x in [1, 2])
+  output S
+loss: E[ (S - sum(v.x))^2 ]
+privacy: S is MU-GDP wrt v, adding or removing one person with at most 2 records, at most 1 in one cell
+"""
+"""All records lie in one cell, of which a number has both ends: a run keeps one of them."""
+VISITS = """\
+variables:
+  input visits in table(person in id, district in {north, south}, spent in [0, 100])
+  output number
+  output spent
+loss: E[ ||number - histogram(visits, by = {district})||^2 ] + 1e-3 * E[ (spent - sum(visits.spent))^2 ]
+privacy:
+  all outputs are (1, 1e-6)-DP wrt visits, adding or removing one person with at most 5 records, at most 2 in one cell
+options: noise family gaussian
+"""
+BOTH = """\
+variables:
+  input v in table(person in id, d in {a, b, c}, x in [0, 1])
+  output C
+  output S
+loss: E[ (C - count(v, d = a))^2 ] + 0.5 * E[ (S - sum(v.x))^2 ]
+privacy: all outputs are 3-GDP wrt v, replacing one person with at most 3 records, at most 1 in one cell
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "loss"), [(SPENT.replace("MU", "1"), 4), (VISITS, 3182.32), (BOTH, 8 / 9)], ids=["one", "manual", "both"]
+)
+def test_both_ends_of_a_number_are_of_one_cell(text: str, loss: float) -> None:
+    """What a person moves is what a run keeps: less noise is enough, and no bound says otherwise."""
+    plan = solved_text(text)
+    assert not failures(plan)
+    assert plan["status"] == "optimal"
+    assert plan["loss"]["value"] == pytest.approx(loss, rel=2e-6)
+
+
+def test_a_bound_for_more_than_a_run_keeps_is_refused() -> None:
+    """9 was proved where 4 is true: by the ends of a number as cells of their own, each of which holds a record."""
+    plan = copy.deepcopy(solved_text(SPENT.replace("MU", "(2 / 3)")))
+    assert plan["loss"]["value"] == pytest.approx(9, rel=1e-6)
+    plan["problem"]["obligations"][0]["measure"]["amounts"] = [["mu", "1"]]
+    plan["guarantees"][0]["mu"] = "1"
+    assert "no such mechanism has a loss below 4 " in failures(plan)
+    apart = copy.deepcopy(plan)
+    part(apart).pop("cells")
+    assert "is not what a person of whom so many records are kept can change" in failures(apart)
+    part(apart)["cells"] = [0, 1]
+    assert "is not what a person of whom so many records are kept can change" in failures(apart)
+
+
+def test_a_bound_for_what_nobody_moves_is_not_that_of_its_spec() -> None:
+    """Who comes moves all numbers up, who goes all down: a plan about numbers that move as they like is refused."""
+    text = "variables:\n  input x in [1, 3]^(9, 2)\n  output O\nloss: E[ ||O - sum(x[i] for i in 1..9)||^2 ]\n"
+    text += "privacy: O is 1-GDP wrt x, adding or removing one record\n"
+    plan = copy.deepcopy(solved_text(text))
+    assert plan["status"] == "optimal" and not failures(plan)
+    assert plan["loss"]["value"] < 22  # 36 for two numbers that are up to 3 each, up or down
+    part(plan).update(amount="3")
+    part(plan).pop("middle")
+    assert "privacy" in failures(plan)
+    assert "problem" in {claim.name for claim in Plan.of(resign(plan)).verify().failed}

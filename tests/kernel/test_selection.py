@@ -242,7 +242,7 @@ def test_no_bound_is_above_the_best_table(size, records, share):
     best = Fraction(plan["loss"]["value"])
     unit = replace(REPLACING)
     for far in (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2)):
-        assert least_ranks(block, unit, Fraction(1), far) <= best
+        assert least_ranks(block, unit, unit.count, Fraction(1), far) <= best
     random, tables = np.random.default_rng(1), tables_of(block)
     at = {table: i for i, table in enumerate(tables)}
     for _ in range(30):
@@ -436,7 +436,8 @@ def test_no_threshold_proves_more_than_the_best_table(loss, epsilon):
     for places in ([0], [1], [0, 1])[: 3 if "|" in loss else 2]:
         group = {"group": 0, "thresholds": places, "records": [5]}
         witness = read_witness(block, Item({"cells": 5, "groups": [group]}, "bound"))
-        found.append(float(least(block, read_frame(Item(plan["problem"], "problem")).obligations, witness)))
+        lines = read_frame(Item(plan["problem"], "problem")).obligations
+        found.append(float(least(block, lines, None, witness)))
     assert 0.5 * plan["loss"]["value"] < max(found) <= plan["loss"]["value"]
 
 

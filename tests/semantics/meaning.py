@@ -145,7 +145,7 @@ class Meaning:
             first, rest = domain.exponents[0], domain.exponents[1:]
             inner = self.values(syntax.Power(base, rest) if rest else base)
             return list(product([*inner, None], repeat=int(self.value(first, self.public))))
-        return self.values(domain)
+        return [*self.values(domain), *absent]
 
     def worlds(self, adding: bool = False) -> list[World]:
         spaces = [self.held(name, adding) for name in self.inputs]
@@ -181,6 +181,8 @@ class Meaning:
         if name not in at:
             return self.public[name] if name in self.public else self.computed(name, at)
         found = at[name]
+        if found is None:
+            return entrywise(operator.mul, self.held(name, False)[0], 0)
         if name in self.inputs and isinstance(found, tuple) and None in found:
             zero = entrywise(operator.mul, self.held(name, False)[0][0], 0)
             return tuple(zero if part is None else part for part in found)

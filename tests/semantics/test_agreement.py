@@ -172,13 +172,13 @@ def linear(meaning: Meaning, problem: Problem, block: Linear) -> None:
     """What one unit can change, what each answer is and what errors cost are those of the worlds."""
     size = block.held[-1].stop
     for line, differences in zip(meaning.spec.privacy, block.differences, strict=True):
-        _, adding, most = meaning.units(line)
         pairs = meaning.compared(line)
         changes = {tuple(plus(base(meaning, block, a), base(meaning, block, b), -1)) for a, b, _ in pairs}
         for change in changes:
             assert any(holds(difference, change) for difference in differences), (line, change)
         for difference in differences:
-            if not bounding(block, difference, adding, most):
+            if difference.cover is None:
+                # what a bound rests on: nothing that no two worlds differ by
                 assert extreme(difference, size) <= changes, (line, difference)
     outputs = {one.name: one for one in block.released}
 
@@ -210,16 +210,6 @@ def plus(a: Sequence[Fraction], b: Sequence[Fraction], sign: int = 1) -> list[Fr
 
 def eye(size: int) -> list[list[Fraction]]:
     return [[Fraction(i == j) for j in range(size)] for i in range(size)]
-
-
-def bounding(block: Linear, difference: Difference, adding: bool, most: int) -> bool:
-    """Whether a set may hold more: around vectors that may be absent, entries of a ball, or cells beside entries."""
-    if difference.parts[0].shape in COUNTED:
-        return adding and most > 1
-    wide = most > 1 and any(held.ball for held in block.held)
-    wide |= any(held.layout == "cells" and held.start == part.start for held in block.held for part in difference.parts)
-    several = len(difference.parts) > 1 or any(part.length > 1 for part in difference.parts)
-    return wide or (adding and (several or most > 1))
 
 
 def base(meaning: Meaning, block: Linear, world: World) -> list[Fraction]:
@@ -274,13 +264,14 @@ def holds(difference: Difference, change: Sequence[Fraction]) -> bool:
         )
         return inside and size <= (1 + moving) * first.amount and not (moving and sum(change))
     units = [unit for unit in units_of(difference) if changed & {i for _, run in unit for i in run}]
-    parts = [one for unit in units for one in unit]
-    inside = changed <= {i for _, run in parts for i in run} and len(units) <= difference.count
-    return inside and all(fits(part, change, run) for part, run in parts)
+    inside = changed <= {i for unit in units for _, run in unit for i in run} and len(units) <= difference.count
+    # all that a unit holds comes, or all of it goes
+    return inside and all(any(all(fits(part, change, run, s) for part, run in unit) for s in (1, -1)) for unit in units)
 
 
-def fits(part: Part, change: Sequence[Fraction], run: range) -> bool:
-    vectors = [[abs(change[i + j]) for j in range(part.dimension)] for i in run[:: part.dimension]]
+def fits(part: Part, change: Sequence[Fraction], run: range, sign: int) -> bool:
+    middle = sign * (part.middle or ZERO)
+    vectors = [[abs(change[i + j] - middle) for j in range(part.dimension)] for i in run[:: part.dimension]]
     if part.shape == "l2":
         return all(sum(entry**2 for entry in vector) <= part.amount**2 for vector in vectors)
     return all((max if part.shape == "box" else sum)(vector) <= part.amount for vector in vectors)
@@ -295,14 +286,16 @@ def extreme(difference: Difference, size: int) -> set[tuple[Fraction, ...]]:
     else:
         ways = []
         for chosen in combinations(units_of(difference), difference.count):
-            pieces = product(*(vertices(part, run) for unit in chosen for part, run in unit))
-            ways += [{i: x for piece in some for i, x in piece.items()} for some in pieces]
+            for signs in product((1, -1), repeat=len(chosen)):
+                each = [(part, run, sign) for unit, sign in zip(chosen, signs, strict=True) for part, run in unit]
+                pieces = product(*(vertices(*one) for one in each))
+                ways += [{i: x for piece in some for i, x in piece.items()} for some in pieces]
     return {tuple(way.get(i, ZERO) for i in range(size)) for way in ways}
 
 
-def vertices(part: Part, run: range) -> list[dict[int, Fraction]]:
-    vectors = [run[i : i + part.dimension] for i in range(0, len(run), part.dimension)]
-    along = [[{i: sign * part.amount} for i in vector for sign in (1, -1)] for vector in vectors]
+def vertices(part: Part, run: range, way: int) -> list[dict[int, Fraction]]:
+    vectors, middle = [run[i : i + part.dimension] for i in range(0, len(run), part.dimension)], part.middle or ZERO
+    along = [[{i: way * middle + sign * part.amount} for i in vector for sign in (1, -1)] for vector in vectors]
     return [{i: x for one in some for i, x in one.items()} for some in product(*along)]
 
 

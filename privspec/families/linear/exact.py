@@ -23,11 +23,12 @@ from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
-from privspec.kernel.core.linear_privacy import VERTICES, Piece, bounds, pieces
+from privspec.kernel.core.linear_privacy import VERTICES, bounds
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import crowded
+from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.personal import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
 from privspec.kernel.rows import covariance, doubles
@@ -107,14 +108,15 @@ def _meet(strategy: Array, unit: tuple[Piece, ...]) -> bool:
     """Whether vectors of one coordinate each, that change at once, have products that count."""
     if len(unit) < 2 or any(piece.shape != "l2" or len(piece.at) > 1 for piece in unit):
         return False
-    columns = strategy[:, [piece.at.start for piece in unit]]
+    columns = strategy[:, [piece.at[0] for piece in unit]]
     gram = np.abs(columns.T @ columns)
     return bool(gram.sum() > np.trace(gram) * (1 + MEETING))
 
 
 def _box(strategy: Array, unit: tuple[Piece, ...]) -> list[str]:
-    at, amounts = [piece.at.start for piece in unit], [piece.amount or Fraction(1) for piece in unit]
-    columns = strategy[:, at] * np.array([float(amount) for amount in amounts])
+    amounts = [piece.amount or Fraction(1) for piece in unit]
+    edges = [(edge, amount) for piece, amount in zip(unit, amounts, strict=True) for edge in piece.edges]
+    columns = np.array([sum(strategy[:, i] * float(a * amount) for i, a in edge) for edge, amount in edges]).T
     shares = box_scaling(columns.T @ columns)
     whole = np.maximum(np.rint(np.ldexp(shares / shares.max(), SCALING_BITS)), 1.0).astype(np.int64).tolist()
     return [str(amount * share) for amount, share in zip(amounts, whole, strict=True)]

@@ -455,7 +455,8 @@ def _own_variances(differences: Differences, n: int) -> Array:
         case Balls(blocks, radius):
             for block in blocks:
                 out[block] = np.maximum(out[block], radius**2)
-        case Boxes(blocks, reach):
+        case Boxes(blocks):
+            reach = differences.reaches()
             for block in blocks:
                 out[block] = np.maximum(out[block], len(block) * reach[block] ** 2)
         case Streams(reach=radius, most=count):

@@ -136,7 +136,7 @@ def _by_number(program: GaussianProgram, sizes: tuple[int, ...]) -> GaussianSolu
             reach = one.reach[block]
             variances[block] = reach**2 if one.ball else reach * (reach @ np.sqrt(costs[block])) / np.sqrt(costs[block])
             parts = [block[[i]] for i in range(len(block))] if one.ball else [block]
-            columns += [(part, one.reach[part]) for part in parts]
+            columns += [(part, one.reach[part] * one.signs[part]) for part in parts]
         entries = [(k, j, v) for j, (part, own) in enumerate(columns) for k, v in zip(part, own, strict=True)]
         rows, at, values = (np.array(some) for some in zip(*entries, strict=True)) if entries else np.zeros((3, 0))
         shape = (len(costs), len(columns))
@@ -152,25 +152,31 @@ def _by_number(program: GaussianProgram, sizes: tuple[int, ...]) -> GaussianSolu
 
 
 class _Moved(NamedTuple):
-    """What moves by itself: the numbers of a block at once, each by its reach, or as a vector of that length."""
+    """What moves by itself: the numbers of a block at once, each by its reach, or as a vector of that length.
+
+    `signs` (n,): of numbers that surely move as far at once.
+    """
 
     blocks: tuple[Indices, ...]
     reach: Array
     ball: bool
+    signs: Array
 
 
 def _blocks_of(differences: Differences, size: int) -> _Moved | None:
-    reach = np.zeros(size)
+    reach, signs = np.zeros(size), np.ones(size)
     match differences:
         case Vectors(matrix) if np.all(np.diff(matrix.indptr) == 1):
             np.maximum.at(reach, matrix.indices, np.abs(matrix.data))
-            return _Moved(tuple(np.array([i]) for i in np.flatnonzero(reach)), reach, ball=False)
-        case Boxes(blocks, own):
-            return _Moved(blocks, own, ball=False)
+            return _Moved(tuple(np.array([i]) for i in np.flatnonzero(reach)), reach, False, signs)
+        case Boxes(blocks, lines=lines):
+            for block, own in zip(blocks, lines, strict=False):
+                signs[block] = np.where(own.sum(axis=1) < 0, -1.0, 1.0)
+            return _Moved(blocks, differences.reaches(), False, signs)
         case Balls(blocks, radius):
             for block in blocks:
                 reach[block] = radius
-            return _Moved(blocks, reach, ball=True)
+            return _Moved(blocks, reach, True, signs)
     return None
 
 
@@ -183,7 +189,7 @@ def _dominant(moved: list[_Moved | None]) -> list[_Moved | None]:
                 continue
             same = [block.tolist() for block in one.blocks] == [block.tolist() for block in other.blocks]
             if same and np.all(one.reach <= other.reach):
-                found[i] = _Moved((), one.reach, one.ball)
+                found[i] = one._replace(blocks=())
                 break
     return found
 
@@ -301,9 +307,10 @@ def _differences(differences: Differences, own: Indices) -> Differences | None:
         case Balls(blocks, radius):
             some = _blocks(blocks, own)
             return Balls(some, radius) if some else None
-        case Boxes(blocks, reach):
+        case Boxes(blocks, reach, lines):
             some = _blocks(blocks, own)
-            return Boxes(some, reach[own]) if some else None
+            inside = [k for k, block in enumerate(blocks) if np.isin(block, own).all()]
+            return Boxes(some, reach[own], tuple(lines[k] for k in inside if lines)) if some else None
         case Pairs() | Streams():
             raise _JoinedError
 
@@ -326,8 +333,9 @@ def _bytes(view: View) -> bytes:
             return repr(matrix.toarray().tolist()).encode()
         case Balls(blocks, radius):
             return repr(([block.tolist() for block in blocks], radius)).encode()
-        case Boxes(blocks, reach):
-            return repr(([block.tolist() for block in blocks], reach.tolist())).encode()
+        case Boxes(blocks, reach, lines):
+            listed = [[one.tolist() for one in some] for some in (blocks, lines)]
+            return repr((listed, reach.tolist())).encode()
         case Pairs(coordinates, scale):
             return repr((coordinates.tolist(), scale)).encode()
         case Streams():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,12 @@ from scipy import sparse
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import as_float
 from privspec.core.spans import Span
 from privspec.families.family import Infeasible, unbounded
 from privspec.kernel.core.linear import COUNTED, Difference
-from privspec.kernel.core.linear_privacy import units_of
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.moves import units_of
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
@@ -219,10 +221,13 @@ def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:
     # of all that an input holds, a class moves as often as it has copies
     times = layout.copies if sum(copies for _, copies in units) == 1 else np.ones(layout.width)
     for unit, _ in units:
-        entries = sum(float(times[i]) for piece in unit for i in piece.at) if unit[0].shape == "box" else 1.0
+        reach = dict[int, float]()
         for piece in unit:
-            for i in piece.at:
-                found[i] = max(found[i], entries * count * (float(piece.amount) / times[i]) ** 2)
+            for i, share in chain.from_iterable(piece.edges):
+                reach[i] = reach.get(i, 0.0) + float(piece.amount * abs(share))
+        entries = sum(float(times[i]) for i in reach) if unit[0].shape == "box" else 1.0
+        for i, most in reach.items():
+            found[i] = max(found[i], entries * count * (most / times[i]) ** 2)
     return found
 
 
@@ -236,8 +241,8 @@ def moves(view: ProtectedView, target: Array) -> bool:
             return bool(np.any(seen[:, coordinates] != seen[:, coordinates[:1]]))
         case programs.Balls(blocks, radius):
             return radius > 0 and any(np.any(seen[:, block]) for block in blocks)
-        case programs.Boxes(blocks, reach):
-            return any(np.any(seen[:, block] * reach[block]) for block in blocks)
+        case programs.Boxes():
+            return any(map(np.any, view.differences.moved(seen)))
         case programs.Streams(reach=radius):
             return radius > 0 and bool(np.any(seen))
 
@@ -268,8 +273,8 @@ def amounts(differences: programs.Differences) -> Array:
             return np.array([scale])
         case programs.Balls(_, radius):
             return np.array([radius])
-        case programs.Boxes(_, reach):
-            return reach
+        case programs.Boxes():
+            return differences.reaches()
         case programs.Streams(reach=radius):
             return np.array([radius])
 
@@ -304,8 +309,8 @@ def plain_differences(differences: Differences, n: int) -> programs.Differences:
             return programs.Pairs(coordinates, float(scale))
         case BallDifferences(blocks, radius, _):
             return programs.Balls(blocks, float(radius))
-        case BoxDifferences(blocks, reach, _):
-            return programs.Boxes(blocks, np.array([float(r) for r in reach]))
+        case BoxDifferences(blocks, reach, _, lines):
+            return programs.Boxes(blocks, np.array([float(r) for r in reach]), tuple(map(as_float, lines)))
         case StreamDifferences(size, radius, count, apart, exactly, dimension):
             return programs.Streams(size, float(radius), count, apart, exactly, dimension)
 
@@ -319,8 +324,8 @@ def scaled_differences(differences: programs.Differences, factor: float) -> prog
             return programs.Pairs(coordinates, scale * factor)
         case programs.Balls(blocks, radius):
             return programs.Balls(blocks, radius * factor)
-        case programs.Boxes(blocks, reach):
-            return programs.Boxes(blocks, reach * factor)
+        case programs.Boxes():
+            return differences.scaled(factor)
         case programs.Streams(reach=radius):
             return replace(differences, reach=radius * factor)
 

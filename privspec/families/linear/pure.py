@@ -309,8 +309,8 @@ def _costs(
                 moved = scale * np.abs(strategy[:, coordinates[first]] - strategy[:, coordinates[second]]).T
             case Pairs(coordinates, scale) if len(strategy) <= SIGNED_ROWS:
                 moved = scale * _widest(strategy[:, coordinates], at)
-            case Boxes(blocks, reach) if view.requirement.neighbours.group == 1:
-                moved = np.array([np.abs(strategy[:, block]) @ reach[block] for block in blocks])
+            case Boxes() if view.requirement.neighbours.group == 1:
+                moved = np.array([np.abs(own).sum(axis=1) for own in view.differences.moved(strategy)])
             case Pairs() | Balls() | Boxes() | Streams():
                 return None
         rows.append(moved * mask / float(epsilon))

@@ -147,10 +147,10 @@ def _cones(program: GaussianProgram) -> Iterator[tuple[int, int]]:
                 yield seen + 1, len(coordinates) * (len(coordinates) - 1) // 2
             case Balls(ball_blocks, _):
                 yield seen + max(len(block) for block in ball_blocks), len(ball_blocks)
-            case Boxes(box_blocks, _):
-                for block in box_blocks:
-                    small = len(block) <= VERTEX_LIMIT
-                    yield (seen + 1, 2 ** (len(block) - 1)) if small else (seen + len(block), 1)
+            case Boxes():
+                for _, edges in view.differences.edges():
+                    count = edges.shape[1]
+                    yield (seen + 1, 2 ** (count - 1)) if count <= VERTEX_LIMIT else (seen + count, 1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,12 +174,11 @@ def _blocks(program: GaussianProgram, rows: Indices, differences: Differences, s
 def _columns(differences: Differences, n: int) -> Iterator[tuple[Array, bool]]:
     """Columns that one LMI protects together, and whether its corner is the relaxed box of notes/placement.md."""
     if isinstance(differences, Boxes):
-        reach = differences.reach
-        for block in differences.blocks:
-            if len(block) > VERTEX_LIMIT:
-                yield (np.eye(n) * reach)[:, block], True
+        for block, edges in differences.edges():
+            if edges.shape[1] > VERTEX_LIMIT:
+                yield on_block(edges, block, n).toarray(), True
             else:
-                vertices = on_block(box_vertices(reach[block]), block, n).toarray()
+                vertices = on_block(box_vertices(edges), block, n).toarray()
                 yield from ((vertices[:, [k]], False) for k in range(vertices.shape[1]))
         return
     directions = explicit(differences, n)

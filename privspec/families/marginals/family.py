@@ -68,7 +68,7 @@ class System:
     def allowed(self) -> tuple[Fraction, int]:
         """The least mu of one record that a line allows, and the number of that line."""
         lines = enumerate(self.lines)
-        units = ((line, marginals.unit_of(asked, self.block.source), number) for number, (line, asked) in lines)
+        units = ((line, marginals.unit_of(asked, self.block), number) for number, (line, asked) in lines)
         return min(
             ((line.measure.gaussian_mu_down() or Fraction(0)) / unit.count, number) for line, unit, number in units
         )
@@ -76,7 +76,7 @@ class System:
     @property
     def moving(self) -> tuple[marginals.Subset, ...]:
         """The sets of columns whose parts some line hides: the number of records only where they come and go."""
-        counted = any(marginals.unit_of(one, self.block.source).adding for one in self.frame.obligations)
+        counted = any(marginals.unit_of(one, self.block).adding for one in self.frame.obligations)
         return tuple(own for own in self.block.subsets if own or counted)
 
 
@@ -164,7 +164,7 @@ def _costs(block: marginals.Marginals, moving: tuple[marginals.Subset, ...]) -> 
 
 def _row(system: System, limit: Limit, mu: float) -> Array:
     """What 1 / sigma_S^2 adds to a limit, of which 1 is allowed."""
-    block, count = system.block, marginals.unit_of(system.frame.obligations[limit.line], system.block.source).count
+    block, count = system.block, marginals.unit_of(system.frame.obligations[limit.line], system.block).count
     moved = limit.differing
     found = [block.share(own) if moved is None else block.moved(own, moved) for own in system.moving]
     return np.array([float(value) for value in found]) * (count / mu) ** 2
@@ -177,7 +177,7 @@ def _solved(system: System, mus: list[float]) -> tuple[list[Limit], Shares]:
     used = sorted({i for own in moving for i in own})
     limits = list[Limit]()
     for line, asked in enumerate(system.frame.obligations):
-        if marginals.unit_of(asked, block.source).adding:
+        if marginals.unit_of(asked, block).adding:
             limits.append(Limit(line, None))
         else:
             some = [frozenset(used), *(frozenset((i,)) for i in used)]
@@ -208,7 +208,7 @@ def _worst_moves(system: System, used: list[int], shares: Shares, mus: list[floa
     worst = int(flat.argmin())
     most = 2 * float(flat[0] - flat[worst])
     for line, asked in enumerate(system.frame.obligations):
-        unit = marginals.unit_of(asked, block.source)
+        unit = marginals.unit_of(asked, block)
         if not unit.adding and most * (unit.count / mus[line]) ** 2 > 1 + CLOSE:
             yield Limit(line, frozenset(i for i, k in places.items() if worst >> k & 1))
 
@@ -244,7 +244,7 @@ def _meets(found: marginals.Residuals, requirement: Requirement, asked: Obligati
 
 def _reached(found: marginals.Residuals | Strategies, asked: Obligation) -> Fraction:
     """The mu of a line, rounded up."""
-    square = found.mu_squared(found.block.subsets, marginals.unit_of(asked, found.block.source))
+    square = found.mu_squared(found.block.subsets, marginals.unit_of(asked, found.block))
     if square is None:
         raise InternalError("a part that moves has no noise")
     return sqrt_up(square, 100)
@@ -293,7 +293,7 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
     for row, term in enumerate(block.terms):
         for table, weight in term:
             weights[row, table] = float(weight) * cells[table]
-    units = [marginals.unit_of(asked, block.source) for asked in system.frame.obligations]
+    units = [marginals.unit_of(asked, block) for asked in system.frame.obligations]
     factor = max((u.count / mu) ** 2 * (1 if u.adding else 2) for u, mu in zip(units, mus, strict=True))
     every = float(prod(block.sizes))
     reason = "meets every line of the spec"
@@ -329,7 +329,7 @@ def _scaled(system: System, noisy: list[int]) -> marginals.Separate:
     shares = {t: _short_up(float(sum(roots[s] for s in noisy) / roots[t])) for t in noisy}
     bare, spare = marginals.Separate(block, tuple(shares.get(t) for t in range(len(costs)))), SPARE
     times = max(
-        bare.epsilon(marginals.unit_of(asked, block.source)) / (line.measure.pure_epsilon or Fraction(1))
+        bare.epsilon(marginals.unit_of(asked, block)) / (line.measure.pure_epsilon or Fraction(1))
         for line, asked in system.lines
     )
     for _ in range(40):
@@ -343,7 +343,7 @@ def _scaled(system: System, noisy: list[int]) -> marginals.Separate:
 
 def _pure(found: marginals.Separate, asked: Obligation) -> Fraction:
     """The epsilon of a line, rounded up."""
-    return Fraction(decimal_up(found.epsilon(marginals.unit_of(asked, found.block.source))))
+    return Fraction(decimal_up(found.epsilon(marginals.unit_of(asked, found.block))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down
 from privspec.families.document import STEP, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
-from privspec.kernel.core.problem import Obligation
+from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.selection import (
     CLASSES,
@@ -144,7 +144,7 @@ class System:
     model: Model
     block: Selected
     lines: tuple[Obligation, ...]
-    drops: bool
+    data: Data
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -181,7 +181,7 @@ class Selections:
         """
         block = block_of(model)
         lines = tuple(obligation_of(model, line) for line in model.requirements)
-        return System(model, block, lines, data_of(model, model.inputs[0]).rule == "drop")
+        return System(model, block, lines, data_of(model, model.inputs[0]))
 
     def decide(self, model: Model, system: System, settings: Settings) -> SelectionDecision | Infeasible:
         """The best mechanism of those that meet every line."""
@@ -237,7 +237,7 @@ def mechanisms(system: System) -> Iterator[Drawn]:
     families = [name for name in NAMES if not block.families or name in block.families]
     for target in targets(system):
         for family in families:
-            yield Drawn(block, family, Fraction(1), target, (), system.drops)
+            yield Drawn(block, family, Fraction(1), target, (), system.data.rule == "drop")
 
 
 def targets(system: System) -> Iterator[Target | None]:
@@ -264,7 +264,7 @@ def attempts(system: System) -> Iterator[Tried]:
     if isinstance(score, Ranks) and score.share in (0, 1) and system.block.law is not None:
         some = [plain for plain in found if plain.family == found[-1].family]
         found += [one for plain in some[:3] for one in expecting(system, plain)]
-    tables = listed(system.block, system.lines, drops=system.drops)
+    tables = listed(system.block, system.lines, drops=system.data.rule == "drop")
     if tables is not None:
         yield Tried(tables[0], float(tables[0].loss()), None, tables[1])
     yield from valued(system, found, exactly=tables is not None)
@@ -460,7 +460,8 @@ def _thresholds(block: Selected) -> dict[str, Any] | None:
 def _proved(system: System, witness: dict[str, Any]) -> Bounded | None:
     """What a witness proves, if that is anything."""
     try:
-        value = least(system.block, system.lines, read_witness(system.block, Item(witness, "bound")))
+        found = read_witness(system.block, Item(witness, "bound"))
+        value = least(system.block, system.lines, system.data.kept, found)
     except Refused:
         return None
     return (witness, float_down(value)) if value > 0 else None

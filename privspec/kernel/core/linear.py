@@ -6,7 +6,7 @@ R z + offset, or T (R z) + offset where R gives estimates of u, rounded to a gri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
 
@@ -95,7 +95,9 @@ class Part:
 
     `shape` "box": each coordinate by at most `amount`; "l1", "l2": every `dimension` coordinates in turn by a vector
     of that norm at most `amount`; "cell", "swap" (records of a table): one of its coordinates up or down, or another
-    down by as much; "kept", "replaced" (one person's): `amount` records in all, at most `most` in one coordinate.
+    down by as much; "kept", "replaced" (one person's): `amount` records in all, at most `most` in one cell, of which
+    each coordinate is an end (`cells`; None: of one of its own). `middle`: all numbers of a unit, in all parts, move
+    besides by their middles at once, up or down: those of a box are within `amount` of it, if the unit is there.
     """
 
     start: int
@@ -105,20 +107,39 @@ class Part:
     dimension: Positive
     amount: Size
     most: Positive | None = None
+    cells: Ends | None = None
+    middle: Fraction | None = None
 
     def __post_init__(self) -> None:
         if (self.stop - self.start) % self.length or self.length % self.dimension:
             raise Refused("is not made of whole runs")
+        wrong = self.cells is not None and (self.shape not in PERSON or len(self.cells) != self.length)
+        if wrong or (self.middle is not None and self.shape != "box"):
+            raise Refused("has cells, or a middle, of what has none")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Up to `count` units change at once, in all `parts`, at least or `exactly` `apart`; parts have as many runs."""
+    """Up to `count` units change at once, in all `parts`, at least or `exactly` `apart`; parts have as many runs.
+
+    `cover`: amounts are up to so many times what neighbours surely have, which bounds are about; 0: nothing is known of
+    that. Without it every difference is one of neighbours, or between theirs.
+    """
 
     parts: tuple[Part, ...]
     count: Positive
     apart: Positive | None = None
     exactly: bool | None = None
+    cover: Size | None = None
+
+    def surely(self) -> Difference:
+        """What neighbours surely have of it."""
+        if self.cover is None:
+            return self
+        if self.cover < 1:
+            raise Refused("rests on differences that no neighbours may have")
+        parts = tuple(replace(part, amount=part.amount / self.cover) for part in self.parts)
+        return replace(self, parts=parts, cover=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +236,10 @@ class Linear:
     def rows_of(self, names: tuple[str, ...]) -> list[int]:
         return [i for one in self.released if one.name in names for i in range(one.start, one.stop)]
 
+    def surely(self, line: int) -> tuple[Difference, ...]:
+        """The differences of a line that bounds may rest on; refused where none are known."""
+        return tuple(one.surely() for one in self.differences[line])
+
     def moved(self, item: Item, frame: Frame, line: Obligation | View) -> tuple[Difference, ...]:
         """What one unit can change in some inputs, where no line says so."""
         found = typed("tuple[Difference, ...]", item, __name__)
@@ -238,7 +263,7 @@ class Linear:
                 raise item.wrong("changes single numbers of vectors")
             if any(rule == "drop" and shape not in ("cell", "kept") for _, rule, shape in moved):
                 raise item.wrong("replaces records of a table whose rule leaves records out")
-        kept = [(own.start, own.stop, data.kept) for own, data in held if data.kept]
+        kept = [(own.start, own.stop, data.kept, first_cells(own.columns)) for own, data in held if data.kept]
         if wrong := wrong_person([(unit.kind, unit.count) for unit in line.units], [data.kept for _, data in held]):
             raise item.wrong(wrong)
         by_person = of_person(kept, adding=line.units[0].adding) if kept else []
@@ -252,7 +277,17 @@ def size_of(column: Column) -> int:
     return len(cuts) + 1 if cuts else len(values) if low is None or high is None else high - low + 1
 
 
+def first_cells(columns: tuple[Column, ...]) -> Wholes:
+    """For each cell of a table the first that a record in it may have a share in: where it is between two values."""
+    found = [0]
+    for column in columns:
+        size = size_of(column)
+        found = [first * size + (0 if column[-1] else i) for first in found for i in range(size)]
+    return tuple(found)
+
+
 Column = tuple[str, tuple[str, ...], int | None, int | None, tuple[str, ...], bool]
+Ends = tuple[int, ...]
 Given = tuple[str, tuple[int, ...], Matrix]
 Limit = tuple[Measured, Fraction, int, str, Fraction | None]
 Numbers = tuple[Fraction, ...]
@@ -265,6 +300,7 @@ READERS = {
     "Column": COLUMN,
     "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
     "Wholes": wholes,
+    "Ends": lambda item: tuple(one.integer() for one in item.items()),
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},
     "Given": {"name": "str", "shape": "tuple[Positive, ...]", "map": "Matrix"},

@@ -9,104 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, gcd
+from math import gcd
 
 from flint import fmpq, fmpq_mat
 
 from privspec.kernel import lengths, shares
-from privspec.kernel.core.linear import (
-    COUNTED,
-    Difference,
-    Matrix,
-    Part,
-    Places,
-    Release,
-    read_linear,
-    read_matrix,
-    read_release,
-)
+from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Release, read_linear, read_matrix, read_release
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.participation import PERSON, Alike, Room, groups, notes_of, spaced
+from privspec.kernel.moves import Moves, Piece, Unit, apart, pieces
+from privspec.kernel.participation import PERSON, notes_of
 from privspec.kernel.rows import chosen_rows, dot, products
 
 VERTICES = 16
 """Boxes of at most so many numbers are enumerated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What moves by itself in a unit: a number by at most `amount`, or a vector of that shape."""
-
-    at: range
-    shape: str
-    amount: Fraction
-    most: int | None = None
-
-    @property
-    def room(self) -> Room:
-        """Of records: how many cells, how many records they hold at most, and one of them."""
-        return len(self.at), int(self.amount), self.most or int(self.amount)
-
-
-Unit = tuple[tuple[Piece, ...], int]
-"""What a unit moves, and how many units move the same."""
-Moves = tuple[list[Unit], int]
-"""Every unit in the sums of units that count alike, and how many units change at once."""
-
-
-def units_of(difference: Difference, places: Places | None = None) -> Moves:
-    """What a difference moves; refused where units that change together do not count alike together."""
-    parts, found = difference.parts, dict[tuple[Piece, ...], int]()
-    runs = [_runs(part, (places or {}).get(part.start), alone=len(parts) == 1) for part in parts]
-    while any(runs):
-        step, unit = min(run[-1][1] for run in runs if run), tuple[Piece, ...]()
-        for run in filter(None, runs):
-            moved, count = run.pop()
-            unit += moved
-            if count > step:
-                run.append((moved, count - step))
-        found[unit] = found.get(unit, 0) + step
-    return list(found.items()), min(difference.count, sum(found.values()))
-
-
-def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[Unit]:
-    """What the units of a part move, in turn from the last to the first; in any order if it is `alone`."""
-    size, length = 1 if part.shape == "box" else part.dimension, part.stop - part.start
-    at, one = place or (part.start, Alike(length, (1,), (0,)))
-
-    def moved(start: int, length: int, times: int = 1) -> tuple[Piece, ...]:
-        starts = range(start, start + length, size)
-        return tuple(Piece(range(i, i + size), part.shape, part.amount * times, part.most) for i in starts)
-
-    if one.length % size:
-        raise Refused("vectors do not lie in units that count alike")
-    if one.counts == (1,) or (alone and one.length % part.length == 0):
-        starts = range(at, at + len(one.numbers), part.length)
-        return [(moved(i, part.length), n) for i, n in zip(starts, one.numbers[:: part.length], strict=True)][::-1]
-    if part.length == length:
-        return [(tuple(p for k, n in enumerate(one.copies) for p in moved(at + k * one.length, one.length, n)), 1)]
-    if part.length != one.length:
-        raise Refused("units that change together do not count alike together")
-    runs = zip(reversed(one.counts), reversed(one.classes), strict=True)
-    return [(moved(at + kind * one.length, one.length), count) for count, kind in runs]
-
-
-def pieces(difference: Difference, places: Places | None = None) -> Moves:
-    """The same; groups of units stand for units where there are few of them, and all their pieces are numbers."""
-    found, count = units_of(difference, places)
-    if difference.apart is not None:
-        some = spaced(len(found), count, difference.apart, exactly=bool(difference.exactly), most=lengths.GROUPS)
-        if some is None or len(difference.parts) > 1 or any(copies > 1 for _, copies in found):
-            raise Refused("has units that change at distances from each other in too many ways, or are not laid out")
-        return [(tuple(piece for k in group for piece in found[k][0]), 1) for group in some], 1
-    listed = count > 1 and all(part.shape == "box" for part in difference.parts)
-    if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > lengths.GROUPS:
-        return found, count
-    chosen = groups([copies for _, copies in found], count)
-    units = ([(piece, n) for k, n in some for piece in found[k][0]] for some in chosen)
-    return [(tuple(Piece(p.at, p.shape, p.amount * n) for p, n in unit), 1) for unit in units], 1
 
 
 def _largest(found: list[Fraction], units: list[Unit], count: int) -> Fraction:
@@ -135,7 +52,7 @@ def _unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece,
 
     With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
     the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
-    vertices are bounded one by one.
+    vertices are bounded one by one; what moves as one moves no farther than if each number did by itself.
     """
     given = [piece.amount for piece in unit] if scaling.absent else [c.exact(0) for c in scaling.items(len(unit))]
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
@@ -143,13 +60,15 @@ def _unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece,
     persons = shapes & set(PERSON)
     if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
         return sum((sqrt_up(_unit(columns, squares, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
-    if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons:
+    if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons and all(p.along is None for p, _ in kept):
         return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
     exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
-    scales = [(i, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for i in piece.at]
+    scales = [
+        (edge, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for edge in piece.edges
+    ]
     if any(scale <= 0 for _, scale in scales):
         raise ValueError("a scaling that is not positive")
-    rows = fmpq_mat([[rational(scale) * v for v in columns[i]] for i, scale in scales])
+    rows = fmpq_mat([image(columns, edge, scale) for edge, scale in scales])
     if shapes == {"swap"}:
         return lengths.diameter(rows)
     if persons:
@@ -157,10 +76,21 @@ def _unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece,
     sizes = [piece.amount / c for piece, c in kept]
     alone = shapes == {"l2"} and rows.nrows() == len(sizes)
     if not exact and not alone:
-        return lengths.eigenvalue(rows) * sum((size**2 for size in sizes), Fraction(0))
+        found = lengths.eigenvalue(rows) * sum((size**2 for size in sizes), Fraction(0))
+        freely = apart(unit)
+        return found if freely == unit else min(found, _unit(columns, squares, freely, NOTHING))
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = tuple(tuple(map(int, row)) for row in whole.tolist())
     return (Fraction(lengths.vertex(gram)) if exact else lengths.of_vectors(gram, sizes)) / int(below)
+
+
+def image(columns: list[list[fmpq]], edge: list[tuple[int, Fraction]], scale: Fraction) -> list[fmpq]:
+    """What an edge moves of answers, by the columns of these."""
+    (first, share), *others = [(columns[i], rational(a * scale)) for i, a in edge]
+    found = [share * v for v in first]
+    for column, factor in others:
+        found = [v + factor * w for v, w in zip(found, column, strict=True)]
+    return found
 
 
 def largest_cost(
@@ -186,14 +116,19 @@ def largest_cost(
     for unit, _ in listed:
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
-            ends = columns[piece.at.start : piece.at.stop]
+            if piece.along is not None:
+                scaled = [[a * v for v in columns[i]] for i, a in piece.edges[0]]
+                sums = (abs(sum(row, Fraction(0))) for row in zip(*scaled, strict=True))
+                total += sum(sums, Fraction(0)) * piece.amount / int(below)
+                continue
+            ends = [columns[i] for i in piece.at]
             if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
                 total += (length((lengths.widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
                 continue
-            moved = lengths.moved_and_rounded(ends, piece.at, shared or {}, swap=piece.shape == "swap")
+            moved = lengths.moved_and_rounded(ends, list(piece.at), shared or {}, swap=piece.shape == "swap")
             each = [length(move) + (step(own) if piece.shape in COUNTED else 0) for move, own in moved]
             if piece.shape in PERSON:
-                total += lengths.top(tuple(each), *piece.room[1:]) * (1 + (piece.shape == PERSON[1]))
+                total += piece.room.top(each) * (1 + (piece.shape == PERSON[1]))
                 continue
             total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)

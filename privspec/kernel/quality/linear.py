@@ -18,38 +18,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import ctx, fmpq
+from flint import fmpq
 
 from privspec.kernel import rows as matrices
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
 from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
 from privspec.kernel.core.linear_privacy import judge, let_through
-from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
 from privspec.kernel.shifts import of_any_law
-from privspec.kernel.sizes import Worth, expected_sizes, priced_terms, size_up, worth
+from privspec.kernel.sizes import Worth, expected_sizes, laplace_variance, priced_terms, size_up, worth
 
-VARIANCE_BITS = 128
-STEEPEST = 2000
 NONE = Fraction(0)
-
-
-def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
-    """Variance of the discrete Laplace law with weights e^(-|z| / scale) on the multiples of a grid, to 128 bits.
-
-    grid^2 / (2 sinh(grid / 2 scale)^2); 0 for a scale so far below the grid that no double is as small as the variance.
-    """
-    ratio = grid / (2 * scale)
-    if ratio > STEEPEST:
-        return NONE
-    bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
-    with ctx.workprec(4 * VARIANCE_BITS + 2 * bits):
-        exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
-    with ctx.workprec(VARIANCE_BITS):
-        return end((exact * 1).mid())
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +287,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         if o in spans:
             raise number.wrong("stands twice")
         part = read_matrix(given, given.extents(2)[0], block.inputs)
-        masses.append((o, mass(block, block.differences[o], part, given, sent(scope.value, frame, block, part)), mu))
+        masses.append((o, mass(block, block.surely(o), part, given, sent(scope.value, frame, block, part)), mu))
         size = sum(one.nrows() for one in parts)
         spans[o] = range(size, size + part.nrows())
         parts.append(part)
