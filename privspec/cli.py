@@ -669,6 +669,11 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
 )
 @click.option("--ledger", type=PATH, metavar="DB", help="The data set's ledger (default: beside its first file).")
 @click.option("--new-ledger", is_flag=True, help="Declare the budget of these data: exactly what this plan spends.")
+@click.option(
+    "--other-people",
+    metavar="'WHY'",
+    help="State, for the ledger to keep, that these are not the people of another one whose data they happen to equal.",
+)
 @output_option
 @mode_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
@@ -704,6 +709,7 @@ def run(
     inputs: Sequence[str],
     ledger: Path | None,
     new_ledger: bool,
+    other_people: str | None,
     output: Path | None,
     mode: str,
     strict: bool,
@@ -724,7 +730,7 @@ def run(
 
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
-    keeper, asked = Keeper(), list[bool]()
+    keeper, asked = Keeper(asks=_goes_on), list[bool]()
     here = not quiet and seed is None and sys.stdin.isatty() and sys.stderr.isatty()
 
     def consent(told: Keeper) -> None:
@@ -752,6 +758,7 @@ def run(
                 header=not no_header,
                 quoted_newlines=quoted_newlines,
                 keeper=keeper,
+                other_people=other_people,
                 constants={name: _constant(name, Path(path)) for name, path in _pairs(constants, "--constant").items()},
                 check_fit=check_fit,
                 consent=consent,
@@ -773,8 +780,20 @@ def _asked(keeper: Keeper, plan: Path, inputs: Sequence[str]) -> bool:
     """At a terminal, whether to go on where most of the data do not fit."""
     print(file=sys.stderr)
     _tell_keeper(keeper, plan, inputs, quiet=False)
+    return _confirmed("Most of this does not fit the spec. Spend the budget on it all the same?")
+
+
+def _goes_on(said: Diagnostic) -> bool:
+    """Whether the keeper goes on: who is not at a terminal is told, and does."""
+    _print_diagnostics((said,))
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    return _confirmed("go on, with a budget of their own?")
+
+
+def _confirmed(question: str) -> bool:
     try:
-        return click.confirm("Most of this does not fit the spec. Spend the budget on it all the same?", err=True)
+        return click.confirm(question, err=True)
     except click.Abort:
         print(file=sys.stderr)
         return False

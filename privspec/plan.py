@@ -436,6 +436,7 @@ class Plan:
         constants: Mapping[str, Any] | None = None,
         check_fit: float | None = None,
         consent: Callable[[Keeper], None] | None = None,
+        other_people: str | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger of these data first.
 
@@ -459,7 +460,9 @@ class Plan:
             names its columns; quoted_newlines, whether quoted cells of a .csv file may hold line feeds (else every
             line is a row); keeper, told how the data fit, for their keeper alone; constants, the public values that
             the plan leaves open; check_fit, the share of the data that has to fit the spec, else nothing is drawn or
-            spent (whoever sees that learns something about the data); consent, given how they fit, may raise too.
+            spent (whoever sees that learns something about the data); consent, given how they fit, may raise too;
+            other_people, why these are not the people of another ledger whose data they agree with, though so little
+            may agree by chance: the ledger keeps it.
         Raises: BudgetError, DataError, MisfitError, UsageError, VerificationError.
         """
         from privspec.execute.engines import opened_meanwhile
@@ -473,7 +476,7 @@ class Plan:
         out = Path(output) if output is not None else None
         if out is not None:
             refuse_overwriting([out], {"the plan": self.path})
-        if seed is not None and (randomness is not None or new_ledger):
+        if seed is not None and (randomness is not None or new_ledger or other_people is not None):
             other = "takes its noise from the seed" if randomness is not None else "is paid for by no ledger"
             raise UsageError.of("PS0721", f"a run with a seed is a simulation, which {other}", help="leave one out")
         told = progress or silent
@@ -499,6 +502,7 @@ class Plan:
             keeper=keeper,
             constants=constants,
             consent=consent if check_fit is None else lambda told: told.check(check_fit),
+            other_people=other_people,
         )
 
     @property

@@ -539,6 +539,47 @@ def test_exit_6_the_budget_is_spent(call: Call, small: Path, tmp_path: Path) -> 
     assert call("run", "small.plan.json", "--input", "x=x.csv").code == 0
 
 
+def test_other_people_are_stated_on_record(call: Call, small: Path, tmp_path: Path) -> None:
+    call("solve", "small.priv", "-q")
+    assert call("run", "small.plan.json", "--input", "x=x.csv", "--new-ledger").code == 0
+    (tmp_path / "june.csv").write_bytes((tmp_path / "x.csv").read_bytes())
+    done = call("run", "small.plan.json", "--input", "x=june.csv", "--new-ledger")
+    refused(done, 6, "PS1012")
+    assert "if they are other people's, say so on record:  --other-people 'why'" in done.err
+    how = ("run", "small.plan.json", "--input", "x=june.csv", "--new-ledger", "--other-people")
+    refused(call(*how, ""), 2, "PS0721")
+    refused(call(*how, "the class of June", "--seed", "1"), 2, "PS0721")
+    assert not (tmp_path / "june.ledger.db").exists()
+    assert call(*how, "the class of June").code == 0
+    assert "these are other people's data: the class of June" in call("ledger", "show", "june.ledger.db").out
+    assert call("ledger", "verify", "june.ledger.db").code == 0
+
+
+@pytest.mark.parametrize(("terminal", "answer", "code"), [(False, True, 0), (True, True, 0), (True, False, 6)])
+def test_who_gives_data_a_ledger_that_are_nearly_known_is_asked(
+    call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool, answer: bool, code: int
+) -> None:
+    small.write_text(SMALL.replace("^4", "^40"), "utf-8")
+    call("solve", "small.priv", "-q")
+    values = [f"{(k * k * 37 % 1009) / 1009:.4f}" for k in range(40)]
+    (tmp_path / "x.csv").write_text("x\n" + "\n".join(values) + "\n", "utf-8")
+    assert call("run", "small.plan.json", "--input", "x=x.csv", "--new-ledger").code == 0
+    (tmp_path / "y.csv").write_text("x\n" + "\n".join(["0.5", *values[1:]]) + "\n", "utf-8")
+    asked = list[str]()
+
+    def confirm(text: str, **_: Any) -> bool:
+        asked.append(text)
+        return answer
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr("click.confirm", confirm)
+    done = call("run", "small.plan.json", "--input", "x=y.csv", "--new-ledger")
+    assert done.code == code and "PS1017" in done.err and len(asked) == terminal
+    assert (tmp_path / "y.ledger.db").exists() is (code == 0)
+    assert not any(value in done.err for value in values)
+
+
 def test_exit_7_a_plan_that_was_changed(call: Call, small: Path, tmp_path: Path) -> None:
     call("solve", "small.priv", "-q")
     plan = json.loads((tmp_path / "small.plan.json").read_text("utf-8"))

@@ -156,18 +156,26 @@ def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
     Returns: the second is from the file's numbers to the places of the spec's alternatives.
     Raises: DataError PS0803, PS0818.
     """
+    names, frame = orders_of(form.name, path)
+    return frame, _numbers(form, names)
+
+
+def orders_of(name: str, path: Path) -> tuple[dict[str, str], pl.LazyFrame]:
+    """The alternatives of a file by its numbers, and its orders as it writes them.
+
+    Raises: DataError PS0803, PS0818.
+    """
     import polars as pl
 
-    lines = _lines(form, path)
+    lines = _lines(name, path)
     if lines and not lines[0].startswith("#"):
-        names, body, separator = _old_head(form, lines)
+        names, body, separator = _old_head(name, lines)
     else:
         found = [match for line in lines if (match := _NAME.match(line))]
         names = {match[1]: match[2] for match in found}
         body, separator = [line for line in lines if not line.startswith("#")], ":"
     if not names:
-        _refuse(form, "it does not name its alternatives")
-    numbers = _numbers(form, names)
+        _refuse(name, "it does not name its alternatives")
     orders = pl.Series("line", body, dtype=pl.String)
     parts = pl.DataFrame(orders).select(
         pl.col("line").str.splitn(separator, 2).struct.rename_fields(["count", "order"])
@@ -175,28 +183,27 @@ def read_preflib(form: Form, path: Path) -> tuple[pl.LazyFrame, dict[str, int]]:
     order = pl.col("order")
     for sign, spaced in (("{", " { "), ("}", " "), (",", " ")):
         order = order.str.replace_all(sign, spaced, literal=True)
-    frame = parts.unnest("line").lazy().select(order.alias("ballot"), pl.col("count").str.strip_chars())
-    return frame, numbers
+    return names, parts.unnest("line").lazy().select(order.alias("ballot"), pl.col("count").str.strip_chars())
 
 
-def _lines(form: Form, path: Path) -> list[str]:
-    with sources.opened(form.name, path, "an election of PrefLib") as file:
+def _lines(name: str, path: Path) -> list[str]:
+    with sources.opened(name, path, "an election of PrefLib") as file:
         text = file.read().decode("utf-8-sig", errors="replace")
     # at line feeds alone: an order holds no other end of a line
     return [line for raw in text.split("\n") if (line := raw.strip())]
 
 
-def _old_head(form: Form, lines: list[str]) -> tuple[dict[str, str], list[str], str]:
+def _old_head(name: str, lines: list[str]) -> tuple[dict[str, str], list[str], str]:
     """Names by number, the lines of the orders, and what stands after their counts."""
     if not re.fullmatch(r"\d{1,9}", lines[0]) or int(lines[0]) >= len(lines):
-        _refuse(form, "its first line is neither a comment nor the number of its alternatives")
+        _refuse(name, "its first line is neither a comment nor the number of its alternatives")
     count = int(lines[0])
     names = {}
     for line in lines[1 : count + 1]:
-        number, comma, name = line.partition(",")
+        number, comma, alternative = line.partition(",")
         if not comma or not re.fullmatch(r"\d{1,9}", number.strip()):
-            _refuse(form, "a line of its head is no number and name of an alternative")
-        names[number.strip()] = name.strip()
+            _refuse(name, "a line of its head is no number and name of an alternative")
+        names[number.strip()] = alternative.strip()
     return names, lines[count + 2 :], ","
 
 
@@ -207,9 +214,10 @@ def _numbers(form: Form, names: dict[str, str]) -> dict[str, int]:
     if len(set(by_name.values())) == len(by_name) == len(names):
         return by_name
     if len(names) != len(form.alternatives):
-        _refuse(form, f"it has {len(names)} alternatives, the spec {len(form.alternatives)}")
+        _refuse(form.name, f"it has {len(names)} alternatives, the spec {len(form.alternatives)}")
     if by_name:
-        _refuse(form, f"{len(by_name)} of its {len(names)} alternatives have names of the spec's, the others have not")
+        why = f"{len(by_name)} of its {len(names)} alternatives have names of the spec's, the others have not"
+        _refuse(form.name, why)
     return {number: place for place, number in enumerate(sorted(names, key=int))}
 
 
@@ -218,10 +226,10 @@ def _word(name: str) -> str:
     return re.sub(r"\W+", "_", name.casefold()).strip("_")
 
 
-def _refuse(form: Form, why: str) -> NoReturn:
+def _refuse(name: str, why: str) -> NoReturn:
     refuse(
         "PS0818",
-        f"the PrefLib file for {form.name} does not fit: {why}",
+        f"the PrefLib file for {name} does not fit: {why}",
         "nothing was drawn and nothing was spent",
         help="name the spec's alternatives as the file does, or declare as many, in its order",
     )

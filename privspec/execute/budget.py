@@ -7,16 +7,27 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.records import dataclass
-from privspec.core.rounding import sqrt_up
+from privspec.core.rounding import exp_up, log_up, sqrt_up
 
 _DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")
 """The distance in the text of a requirement."""
+
+
+_OF = re.compile(r" of (\w+(?: and \w+)*)(?= or |$)")
+"""The inputs in a relation: `replacing one record of x or one voter of a and b`."""
+_PARTY = re.compile(r"\b(one|up to [0-9]+) (?!entry\b|entries\b|records?\b)\w+(?! with at most\b)")
+"""One of a party, or several: all that one of them holds, whatever the index is called."""
+
+
+def _of_any(neighbours: str) -> str:
+    return _PARTY.sub(r"\1 unit", neighbours)
 
 
 def names_of(value: Any) -> tuple[str, ...]:
@@ -39,6 +50,20 @@ class Unit:
         """Whether another unit that moves may be this one: what comes or goes does so in all inputs named at once."""
         same = self.neighbours == other.neighbours and self.neighbours.startswith("replacing ")
         return same and set(self.wrt) < set(other.wrt)
+
+    def known_as(self, names: Mapping[str, str], units: Iterable[Unit]) -> Unit:
+        """The same unit in the words of a ledger, which has these units: its names of the data, and of one of a party.
+
+        Args: names, what the ledger calls the data of each input.
+        """
+
+        def renamed(words: re.Match[str]) -> str:
+            return " of " + " and ".join(names.get(word, word) for word in words[1].split(" and "))
+
+        neighbours = _OF.sub(renamed, self.neighbours)
+        own = Unit(tuple(sorted({names.get(name, name) for name in self.wrt})), neighbours)
+        same = (unit for unit in units if unit.wrt == own.wrt and _of_any(unit.neighbours) == _of_any(neighbours))
+        return own if own in units else next(same, own)
 
     def to_json(self) -> dict[str, Any]:
         return {"wrt": list(self.wrt), "neighbours": self.neighbours}
@@ -107,6 +132,23 @@ class Spend:
         if not found.stated:
             raise ValueError("what was spent is no amount below zero, nor none at all")
         return found
+
+
+def together(one: Spend, other: Spend) -> Spend:
+    """What a release costs a unit whose data are in two of its inputs, of which each costs so much."""
+
+    def both(a: Fraction | None, b: Fraction | None) -> Fraction | None:
+        return None if a is None or b is None else a + b
+
+    rhos = (one.as_rho(), other.as_rho())
+    rho = None if rhos[0] is None or rhos[1] is None else rhos[0] + rhos[1] + 2 * sqrt_up(rhos[0] * rhos[1])
+    pairs = (one.as_pair(), other.as_pair())
+    pair = None
+    if pairs[0] is not None and pairs[1] is not None:
+        (epsilon, delta), (more, delta_more) = pairs[0], pairs[1]
+        # group privacy: the second change, seen after the first
+        pair = (epsilon + more, min(delta + exp_up(epsilon) * delta_more, delta_more + exp_up(more) * delta))
+    return Spend(both(one.mu, other.mu), both(one.pure, other.pure), rho, pair)
 
 
 def _half_square(value: Fraction | None) -> Fraction | None:
@@ -225,9 +267,10 @@ class EpsilonLimit(Limit):
 class EpsilonDeltaLimit(Limit):
     """(epsilon, delta)-DP of everything together.
 
-    The kind of the first release fixes the rule, before anything has been seen: Gaussian (mu known) means
-    that mu^2 adds up and is converted exactly; anything else that epsilons and deltas add up (Rogers et al.
-    2016).
+    The kind of the first release fixes the rule, before anything has been seen: Gaussian (mu known) means that mu^2
+    adds up and is converted exactly; zCDP alone that rho adds up and is converted (Bun & Steinke 2016, 1.3); anything
+    else that epsilons and deltas add up (Rogers et al. 2016). There a release that states no delta is converted at
+    half of the delta that is left before it.
     """
 
     epsilon: Fraction
@@ -240,13 +283,55 @@ class EpsilonDeltaLimit(Limit):
 
             mu = sqrt_up(_mu_squared(spends))
             return {"epsilon": self.epsilon, "delta": delta_bounds(self.epsilon, mu)[1]}
-        pairs = [s.as_pair() or (None, None) for s in spends]
-        return {"epsilon": _sum([p[0] for p in pairs], "epsilon"), "delta": _sum([p[1] for p in pairs], "delta")}
+        if self._by_rho(spends):
+            rho = _sum([s.as_rho() for s in spends], "rho")
+            return {"epsilon": self.epsilon, "delta": _delta_of_rho(rho, self.epsilon)}
+        epsilon, delta = Fraction(0), Fraction(0)
+        for spend in spends:
+            more = spend.as_pair() or _converted(spend, (self.delta - delta) / 2)
+            epsilon, delta = epsilon + more[0], delta + more[1]
+        return {"epsilon": epsilon, "delta": delta}
 
     def spent(self, spends: Sequence[Spend]) -> str:
-        if spends and spends[0].mu is not None:
-            return f"delta={float(self.reached(spends)['delta']):.3g} at epsilon={_decimal(self.epsilon)}"
-        return _amounts(self.reached(spends))
+        reached = self.reached(spends)
+        if spends and (spends[0].mu is not None or self._by_rho(spends)):
+            return f"delta={float(reached['delta']):.3g} at epsilon={_decimal(self.epsilon)}"
+        return _amounts(reached)
+
+    @staticmethod
+    def _by_rho(spends: Sequence[Spend]) -> bool:
+        return bool(spends) and spends[0].as_pair() is None and spends[0].rho is not None
+
+
+def _delta_of_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
+    """A delta, rounded up, for which what is rho-zCDP is (epsilon, delta)-DP."""
+    if rho == 0:
+        return Fraction(0)
+    return exp_up(-((epsilon - rho) ** 2) / (4 * rho)) if epsilon > rho else Fraction(1)
+
+
+def _converted(spend: Spend, delta: Fraction) -> tuple[Fraction, Fraction]:
+    """The same release in epsilon and delta; more than any limit where no delta is left."""
+    if delta <= 0:
+        return Fraction(0), Fraction(1)
+    if spend.mu is not None:
+        from privspec.core.gaussian import epsilon_up
+
+        return epsilon_up(spend.mu, delta), delta
+    if spend.rho is None:
+        raise MixedError("a release in this ledger has no epsilon that could be added up")
+    return spend.rho + 2 * sqrt_up(spend.rho * log_up(1 / delta)), delta
+
+
+def kinds_that_count(spends: Sequence[Spend]) -> list[str]:
+    """The limits that have a rule to add these up, as they are written."""
+    one, small = Fraction(1), Fraction(1, 10**6)
+    found = []
+    for limit in (EpsilonLimit(one), EpsilonDeltaLimit(one, small), RhoLimit(one), MuLimit(one)):
+        with suppress(MixedError):
+            limit.reached(spends)
+            found.append(" ".join(f"{name}=..." for name in limit.amounts))
+    return found
 
 
 def mu_of_pure(epsilon: Fraction) -> Fraction:

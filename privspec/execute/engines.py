@@ -16,9 +16,12 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import warehouse
+from privspec.execute.fingerprint import ADDED, FAR, LAST_BYTES, MISSING, SECOND, WRAP, Seeds, Sketches
 from privspec.execute.keeper import refuse_unreadable
 from privspec.execute.sources import AS_USUAL, Folder, TextFiles, is_text, load_frame
 from privspec.execute.statistic import BATCH, Groups, Statistic, Told, groups_of_frame
@@ -39,12 +42,6 @@ _KINDS = {
 }
 _DECIMAL = re.compile(r"decimal(\(\d+,\d+\))")
 VIEW = "privspec_records"
-
-
-def whereabouts(frame: DataFrame) -> str:
-    """The files that a frame is read from, whatever is chosen of them; without files, how it is made."""
-    files: list[str] = sorted(frame.inputFiles())
-    return "\n".join(files) or str(frame.semanticHash())
 
 
 @dataclass(frozen=True)
@@ -95,11 +92,113 @@ class OfSpark(warehouse.Records):
             while batch := list(islice(rows, BATCH)):
                 yield {name: [row[i] for row in batch] for i, name in enumerate(names)}
 
+    def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
+        own = Sketches(seeds)
+        text = sketch_of(dict(self.frame.dtypes), f"{{{VIEW}}}", seeds)
+        with _said(self.name):
+            rows = self.frame.sparkSession.sql(text, **{VIEW: self.frame}).collect() if text else ()
+        for column, place, cells, total, *steps in rows:
+            sketch = own.column(self.names[column])
+            sketch.counts[place] += cells
+            sketch.sums[place] += np.uint64(int(total) % WRAP)
+            sketch.step(*(int(one) for one in steps)) if steps[0] else None
+        yield own
+
     def select(self, asked: Statistic) -> list[warehouse.Select]:
         raise UsageError.of("PS0721", "what Spark is asked is printed for a table of a database: --sql --dialect spark")
 
 
 _HERE = "data.records"
+_NUMBER = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+_TIME = "[ T][0-9][0-9]:[0-9][0-9](:[0-5][0-9]([.][0-9]+)?)?(Z|[+]00:?00)?"
+
+
+def sketch_of(kinds: Mapping[str, str], source: str, seeds: Seeds) -> str:
+    """What Spark is asked for the sketches of a table's columns, those of lists and structures left out.
+
+    Its rows: the number of a column, a place, how many cells there are, their sum; and of how many the whole numbers
+    were looked at, the least, the greatest, their sum and that of their squares.
+    """
+    cells = [
+        (place, *found)
+        for place, (column, kind) in enumerate(kinds.items())
+        if (found := _sketched(column, kind, seeds))
+    ]
+    if not cells:
+        return ""
+    hashed = ", ".join(f"{one} AS h{place}, {step} AS s{place}" for place, one, step in cells)
+    each = ", ".join(
+        f"struct({place} AS c, h{place} AS h, CAST(s{place} AS DECIMAL(38, 0)) AS s)" for place, _, _ in cells
+    )
+    return (
+        f"SELECT k.c, shiftrightunsigned(k.h, 56), count(*), "
+        f"sum(CAST(shiftrightunsigned(k.h, {56 - ADDED}) & {2**ADDED - 1} AS DECIMAL(38, 0))), "
+        f"count(k.s), min(k.s), max(k.s), sum(k.s), sum(CAST(k.s * k.s AS DECIMAL(38, 0)))\n"
+        f"FROM (SELECT explode(array({each})) AS k FROM (SELECT {hashed} FROM {source}))\n"
+        "WHERE k.h IS NOT NULL GROUP BY 1, 2"
+    )
+
+
+def _sketched(column: str, kind: str, seeds: Seeds) -> tuple[str, str] | None:
+    """The hash of a cell of a column, and the whole number in it."""
+    quoted = "`" + column.replace("`", "``") + "`"
+    if kind in ("tinyint", "smallint", "int", "bigint", "double", "boolean"):
+        return _of_number(f"CAST({quoted} AS DOUBLE)", seeds)
+    if kind == "float" or _DECIMAL.match(kind):
+        return _of_number(f"CAST(CAST({quoted} AS STRING) AS DOUBLE)", seeds)
+    if kind == "date":
+        return _of_moment(f"unix_date({quoted}) * {86_400 * SECOND}L", seeds)
+    if kind == "timestamp":
+        return _of_moment(f"unix_micros({quoted})", seeds)
+    if kind == "timestamp_ntz":
+        return _of_moment(_since(quoted), seeds)
+    return _of_text(quoted, seeds) if kind == "string" or kind.startswith(("char", "varchar")) else None
+
+
+def _of_number(number: str, seeds: Seeds) -> tuple[str, str]:
+    """`+ 0.0D`: zero has one sign."""
+    near = f"abs({number}) < {FAR}"
+    whole = (
+        f"CASE WHEN {near} AND CAST(CAST({number} AS BIGINT) AS DOUBLE) = {number} THEN CAST({number} AS BIGINT) END"
+    )
+    known = f"{number} IS NOT NULL AND NOT isnan({number})"
+    return f"CASE WHEN {known} THEN xxhash64({seeds.secrets[0]}L, {number} + 0.0D) END", whole
+
+
+def _of_moment(ticks: str, seeds: Seeds) -> tuple[str, str]:
+    """Microseconds since 1970."""
+    whole = f"CASE WHEN {ticks} % {SECOND} = 0 THEN ({ticks}) DIV {SECOND} END"
+    return f"CASE WHEN {ticks} IS NOT NULL THEN xxhash64({seeds.secrets[1]}L, {ticks}) END", whole
+
+
+def _since(moment: str) -> str:
+    return f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {moment})"
+
+
+def _of_text(quoted: str, seeds: Seeds) -> tuple[str, str]:
+    text = f"trim(regexp_replace({quoted}, '[ \t\r\n]+', ' '))"
+    numeric, truth = f"{text} RLIKE '{_NUMBER}'", f"lower({text}) IN ('true', 'false')"
+    endless = f"lower({text}) RLIKE '^[+-]?inf(inity)?$'"
+    number, number_whole = _of_number(f"CAST({text} AS DOUBLE)", seeds)
+    said, said_whole = _of_number(f"CAST(lower({text}) = 'true' AS DOUBLE)", seeds)
+    beyond, _ = _of_number(f"CASE WHEN {text} LIKE '-%' THEN -1D ELSE 1D END * CAST('Infinity' AS DOUBLE)", seeds)
+    dated = f"{text} RLIKE '^{_DAY}({_TIME})?$' AND {_since(f'try_cast({text} AS TIMESTAMP_NTZ)')} IS NOT NULL"
+    moment, moment_whole = _of_moment(_since(f"try_cast({text} AS TIMESTAMP_NTZ)"), seeds)
+    missing = f"lower({text}) IN ('', {', '.join(repr(word) for word in sorted(MISSING))})"
+    end = f"substring(CAST({text} AS BINARY), -{LAST_BYTES}, {LAST_BYTES})"
+    filled = f"concat({end}, CAST(repeat(chr(0), pmod(-least(octet_length({text}), {LAST_BYTES}), 8)) AS BINARY))"
+    last = f"regexp_extract({text}, '([0-9]+)$', 1)"
+    hashed = (
+        f"CASE WHEN {text} IS NULL OR {missing} THEN NULL WHEN {numeric} THEN {number} WHEN {truth} THEN {said} "
+        f"WHEN {endless} THEN {beyond} WHEN {dated} THEN {moment} ELSE xxhash64({seeds.secrets[2]}L, {filled}) END"
+    )
+    whole = (
+        f"CASE WHEN {text} IS NULL OR {missing} OR {endless} THEN NULL WHEN {numeric} THEN {number_whole} "
+        f"WHEN {truth} THEN {said_whole} WHEN {dated} THEN {moment_whole} "
+        f"WHEN length({last}) BETWEEN 1 AND 12 THEN CAST({last} AS BIGINT) END"
+    )
+    return hashed, whole
 
 
 @contextmanager

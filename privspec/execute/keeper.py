@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NoReturn
@@ -210,14 +211,24 @@ class Fit:
         return "" if found is None else f" (did you mean {found}?)"
 
 
+def warn(said: Diagnostic) -> bool:
+    """To go on, with a warning."""
+    warnings.warn("; ".join((said.message, *said.notes, *(said.help or "").split("\n\n"))), stacklevel=3)
+    return True
+
+
 @dataclass(eq=False, slots=True)
 class Keeper:
-    """What is said to the keeper of the data: by input, and by column of an input that has several."""
+    """What is said to the keeper of the data: by input, and by column of an input that has several.
+
+    `asks`: whether they want to go on, before anything is debited, where something is to be thought about.
+    """
 
     fits: dict[tuple[str, str], Fit] = field(default_factory=dict)
     remarks: dict[str, list[str]] = field(default_factory=dict)
     counted: dict[str, float] = field(default_factory=dict)
     """Of the records of an input, the share that is not left out, for the reason that leaves out most."""
+    asks: Callable[[Diagnostic], bool] = warn
 
     def fit(
         self,

@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from privspec.execute.receipts import Participation
     from privspec.model.graph import Model
 
-FORMAT = "privspec-ledger/2.0"
+FORMAT = "privspec-ledger/2.1"
 APPLICATION = 0x7073_6C31
 """What stands in the header of a ledger's file."""
-KINDS = frozenset({"create", "limit", "debit", "round"})
+KINDS = frozenset({"create", "limit", "debit", "round", "statement"})
 _START = "0" * 64
 _IDENTITY = re.compile("[0-9a-f]{32}")
 _SCHEMA = (
@@ -134,6 +134,11 @@ class LedgerState:
         if self.waiting is not None:
             lines.append(f"{self.waiting.describe()} for the unit of the first release")
         lines += counted_rounds(self.events)
+        lines += [
+            f"stated on {str(event.body['time'])[:10]}, that these are other people's data: {event.body['why']}"
+            for event in self.events
+            if event.body["kind"] == "statement"
+        ]
         return "\n".join([*lines, f"{len(self.events)} events, last {self.head[:16]}"])
 
 
@@ -182,7 +187,9 @@ def create(path: Path, limits: Sequence[str], *, change: bool = False) -> Ledger
             )
         if not events:
             _append(database, _creation())
-        for limit, unit in parsed:
+        units = [account.unit for account in _state(events).accounts]
+        for limit, named in parsed:
+            unit = None if named is None else named.known_as({}, units)
             _append(database, _limit_event(limit, unit, "changed" if events else "set"))
         return _state(_read(database))
 
@@ -263,6 +270,8 @@ def debit(
     counted: Participation | None = None,
     *,
     new: bool = False,
+    names: Mapping[str, str] | None = None,
+    others: str | None = None,
 ) -> Receipt:
     """Pay for one run of a plan, in one transaction, or refuse.
 
@@ -270,18 +279,26 @@ def debit(
     budget. With a `model`, a unit for which no guarantee names all outputs pays for the noisy strategy answers.
     With `counted`, the first round pays the budget of all, once: from then on the counts of that file keep it.
     They are on disk before the debit is.
+    Args: names, what the ledger calls the data of each input (`names_in`); others, why these are other people's data
+        than those of other ledgers, as their keeper states.
     Raises: BudgetError (PS1001 over the limit, PS1003 no limit covers a unit, PS1010 no ledger, PS1011 one that is
         not new), UsageError (PS1006, PS1008; PS0849 a participation file that is behind the ledger), VerificationError
         (PS1005).
     """
-    spends, rounds = spends_of_plan(plan, model), exposure_of(plan).rounds
+    stated, rounds = spends_of_plan(plan, model), exposure_of(plan).rounds
+    known = look(path)
+    accounts = () if known is None else known.accounts
+    spends: dict[budget.Unit, budget.Spend] = {}
+    for own, spend in stated.items():
+        unit = own.known_as(names or {}, [account.unit for account in accounts])
+        spends[unit] = budget.together(spends[unit], spend) if unit in spends else spend
     budgets = {unit: budget.own_limit(spend) for unit, spend in spends.items()}
     if rounds is not None:
         budgets = dict.fromkeys(spends, budget.EpsilonLimit(rounds.budget))
         share = rounds.each if counted is None else rounds.budget
         # a rule may spend a little less than its share: what is promised is the share
         spends = {unit: budget.Spend(pure=max(share, spend.pure or share)) for unit, spend in spends.items()}
-    if not new and look(path) is None:
+    if not new and known is None:
         raise no_budget(path)
     with _transaction(path) as database:
         events = _read(database)
@@ -292,6 +309,8 @@ def debit(
             why = "the first release's own guarantee" if rounds is None else "the budget that all rounds share"
             for unit, limit in budgets.items():
                 _append(database, _limit_event(limit, unit, why))
+        if others is not None:
+            _append(database, {"kind": "statement", "why": others})
         paid = counted is not None and paid_for(events, counted.number, counted.held, path)
         body: dict[str, Any] = {
             "plan_sha256": str(plan.get("digest", "")),
@@ -310,6 +329,23 @@ def debit(
         if counted is not None:
             counted.commit()
         return Receipt(state.identity, len(state.events), state.head, held(state.events, plan))
+
+
+LONGEST_WHY = 200
+"""Signs of a statement."""
+
+
+def stated(why: str) -> str:
+    """A statement as the ledger keeps it.
+
+    Raises: UsageError PS0721 if it says nothing, or is not one line that a terminal can show.
+    """
+    found = " ".join(why.split())
+    if not found or len(found) > LONGEST_WHY or not found.isprintable():
+        raise UsageError.of(
+            "PS0721", f"--other-people takes a reason in 1 to {LONGEST_WHY} signs", help="--other-people 'wave of May'"
+        )
+    return found
 
 
 def no_budget(path: Path) -> BudgetError:
@@ -355,11 +391,14 @@ def _check(
         try:
             allowed = account.limit.allows(account.spends)
         except budget.MixedError as error:
+            kinds = " or ".join(f"'{kind} {unit.describe()}'" for kind in budget.kinds_that_count(account.spends))
             raise BudgetError.of(
                 "PS1003",
                 f"the limit {account.limit.describe()} cannot account for this release",
                 str(error),
-                help="a limit 'epsilon=... delta=...' or 'mu=...' covers Gaussian and Laplace releases",
+                help=f"privspec ledger init {path} --raise --limit {kinds}"
+                if kinds
+                else "no kind of limit adds up what was released before and this release: solve it in another measure",
             ) from None
         if not allowed:
             before = Account(unit, account.limit, account.spends[:-1])
@@ -374,6 +413,7 @@ def _uncovered(state: LedgerState, unit: budget.Unit, path: Path) -> Diagnostic:
         notes=(
             f"it has limits {covered}" if covered else "it has no limits",
             "amounts for different units are not added up: they are about different changes of the data",
+            "with a limit for each unit both are let through, and nothing bounds them together",
         ),
         help=f"privspec ledger init {path} --raise --limit 'epsilon=... delta=... {unit.describe()}'",
     )
@@ -531,6 +571,26 @@ def _translated(path: Path) -> Iterator[None]:
             "nothing was released: a release needs its debit on disk first",
             help="a ledger is a file that `ledger init` or `run --new-ledger` makes; --ledger names another place",
         ) from None
+
+
+def names_in(
+    state: LedgerState | None, inputs: Sequence[str], known: Mapping[str, str], same: Mapping[str, str]
+) -> dict[str, str]:
+    """What a ledger calls the data of each input of a run: a variable of another name begins no budget anew.
+
+    Data that are known there keep their name; others have that of the variable, if the ledger has it; and where it has
+    one name more, and the run one input more, these are the same people, perhaps in a corrected file.
+
+    Args: known, the names of inputs whose data were paid for in this ledger; same, inputs that hold those of another.
+    """
+    held = {} if state is None else {name: None for account in state.accounts for name in account.unit.wrt}
+    found = {name: known.get(name, name) for name in inputs if name in known or name in held}
+    left = [name for name in inputs if name not in found and name not in same]
+    free = [name for name in held if name not in found.values()]
+    if len(left) == len(free) == 1:
+        found[left[0]] = free[0]
+    found = {name: name for name in inputs} | found
+    return found | {name: found[other] for name, other in same.items()}
 
 
 def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[budget.Unit, budget.Spend]:

@@ -80,9 +80,12 @@ def is_there(path: Path, application: int) -> bool:
 
 
 @contextmanager
-def transaction(path: Path, application: int, schema: Sequence[str]) -> Iterator[sqlite3.Connection]:
+def transaction(
+    path: Path, application: int, schema: Sequence[str], before: Sequence[str] = ()
+) -> Iterator[sqlite3.Connection]:
     """A connection that holds the write lock from the first read to the commit; the file is made if there is none.
 
+    Args: before, the statements that an earlier version made, with which those of the schema begin.
     Raises: UnusableError, sqlite3.Error.
     """
     if not is_there(path, application):
@@ -96,7 +99,7 @@ def transaction(path: Path, application: int, schema: Sequence[str]) -> Iterator
     with connection(path) as database:
         database.execute("BEGIN IMMEDIATE")
         try:
-            _prepare(database, application, schema)
+            _prepare(database, application, schema, before)
             yield database
         except BaseException:
             database.rollback()
@@ -120,15 +123,20 @@ def is_empty(database: sqlite3.Connection, schema: Sequence[str]) -> bool:
 
     Raises: AlteredError if what is there is not exactly that schema.
     """
-    found = {row[0] for row in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    found = _statements(database)
     if found and found != set(schema):
         raise AlteredError("its tables are not as this version of privspec makes them")
     return not found
 
 
-def _prepare(database: sqlite3.Connection, application: int, schema: Sequence[str]) -> None:
-    if is_empty(database, schema):
-        for statement in schema:
+def _statements(database: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+
+
+def _prepare(database: sqlite3.Connection, application: int, schema: Sequence[str], before: Sequence[str] = ()) -> None:
+    older = bool(before) and _statements(database) == set(before)
+    if older or is_empty(database, schema):
+        for statement in schema[len(before) if older else 0 :]:
             database.execute(statement)
         database.execute(f"PRAGMA application_id = {application}")
 

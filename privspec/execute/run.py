@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.core.diagnostics import UsageError, VerificationError
+from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.execute import family
 from privspec.execute.budget import names_of
 from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
-from privspec.execute.ledger import Receipt, debit, look, place_of
+from privspec.execute.ledger import Receipt, debit, look, names_in, place_of, stated
 from privspec.execute.receipts import Participation, adds
 from privspec.execute.receipts import participation as participation_file
 from privspec.execute.registry import registration
@@ -71,6 +71,7 @@ def _run(
     keeper: Keeper | None = None,
     constants: Mapping[str, Any] | None = None,
     consent: Callable[[Keeper], None] | None = None,
+    other_people: str | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
 
@@ -85,12 +86,15 @@ def _run(
         whether the first line of a text file is one; quoted_newlines, whether quoted cells of a .csv file may hold
         line feeds; keeper, told how the data fit, for their keeper alone;
         constants, the public values that the plan leaves open; consent, given how the data fit before anything is
-        spent, may end the run by an error of its own.
+        spent, may end the run by an error of its own; other_people, why these are other people's data than those of
+        other ledgers, as the keeper states on record.
     Raises: BudgetError (exit 6), DataError, UsageError, VerificationError; what `consent` raises.
     """
     source = randomness or SystemRandomness()
     digest = check_digest(plan)
     refuse_unknown_constants(plan, constants or {})
+    if other_people is not None:
+        other_people = stated(other_people)
     mechanism = family.mechanism_of(plan) if party is None else family.mechanism_of(plan).of_party(party, keys)
     if joint_draw is not None:
         mechanism = family.joint_draw_of(plan, mechanism, digest, joint_draw, private=source.private)
@@ -123,9 +127,14 @@ def _run(
         if path is not None:
             # on disk in this order, before noise is drawn: who was counted, the debit, what the registry knows of it
             with registration(inputs, party) as known:
-                known.check(path, look(path))
-                receipt = debit(path, plan, model, counted, new=new_ledger)
-                known.record(path, receipt)
+                state = look(path)
+                known.check(path, state, others=other_people is not None)
+                close = known.near() if other_people is None else None
+                if close is not None and not keeper.asks(close):
+                    raise BudgetError((replace(close, severity="error"),))
+                names = names_in(state, list(inputs), known.names, known.same)
+                receipt = debit(path, plan, model, counted, new=new_ledger, names=names, others=other_people)
+                known.record(path, receipt, names)
         now = None if receipt is None else round_words(plan, receipt, counted)
         release = replace(_drawn(release, secret, source), round=now, ledger=receipt)
         if party is None and model is not None:

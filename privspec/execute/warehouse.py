@@ -14,18 +14,19 @@ import os
 import re
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cache, cached_property
 from itertools import islice
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import sources
+from privspec.execute.fingerprint import COUNT, Seeds, Sketches
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable
 from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_file, groups_of_frame
 
@@ -80,6 +81,10 @@ class Records(ABC):
         Raises: DataError (PS0803).
         """
 
+    @abstractmethod
+    def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
+        """Of its parts, each a file of a folder: of all columns that can be read, whatever a plan reads."""
+
     def select(self, asked: Statistic) -> list[Select]:
         """What a database is asked.
 
@@ -133,6 +138,9 @@ class OfFrame(Records):
             return groups_of_frame(asked, self.frame, told)
         return _or_mended(asked, groups_of_file(asked, self.frame, told), [self.file], {}, told)
 
+    def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
+        yield sketches_of_frame(self.name, self.frame, seeds, self.file)
+
 
 def _or_mended(
     asked: Statistic, groups: Iterator[Groups], files: Sequence[Path], said: Mapping[str, str | None], told: Told
@@ -144,6 +152,45 @@ def _or_mended(
         first, groups = [], groups_of_frame(asked, sources.mended(asked.name, files, said).lazy(), told)
     yield from first
     yield from groups
+
+
+def sketches_of_frame(
+    name: str, frame: pl.LazyFrame, seeds: Seeds, source: Path | sources.Folder | None = None
+) -> Sketches:
+    """Of all columns of a frame that can be read, some rows after others; `source`, the files that it is made of."""
+
+    def read(columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        return (part.to_dict() for part in sources.frames_of(name, frame.select(columns), BATCH))
+
+    def mended(columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        def whole(held: Any) -> pl.DataFrame:
+            return sources.collect(name, sources.load_frame(name, held).select(columns))
+
+        yield sources.whatever_is_text(name, source, whole).to_dict()
+
+    return _sketched(sources.column_names(name, frame), read, seeds, mended if source is not None else None)
+
+
+_Read: TypeAlias = "Callable[[Sequence[str]], Iterator[Mapping[str, Any]]]"
+
+
+def _sketched(columns: Sequence[str], read: _Read, seeds: Seeds, mended: _Read | None = None) -> Sketches:
+    """Of columns that are read some rows after others; what cannot be read, which no plan needs, is left out.
+
+    Args: mended, reads one column where bytes are no text.
+    """
+    own = Sketches(seeds)
+    try:
+        for part in read(columns) if columns else ():
+            own.rows(part)
+    except DataError:
+        own = Sketches(seeds)
+        if len(columns) > 1:
+            for column in columns:
+                own.join(_sketched([column], read, seeds, mended))
+        elif mended is not None:
+            own.join(_sketched(columns, mended, seeds))
+    return own
 
 
 # --- Parquet --------------------------------------------------------------------------------------
@@ -226,6 +273,18 @@ class OfParquet(Records):
                     with sources.unreadable_said(self.name):
                         frame = sources.parquet_frame(alike, said)
                     yield from _or_mended(asked, groups_of_file(asked, frame, told), alike, said, told)
+
+    def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
+        with connection(self.name) as database:
+            for file, schema in self.schemas.items():
+                said = self.folder.said(file)
+                own, rest = Sketches(seeds), list(schema)
+                if database is not None and _asks(file):
+                    source = _parquet([file], said)
+                    rest = _counted(self.name, database, source, _kinds(self.name, database, source), own)
+                frame = sources.parquet_frame([file], said).select(rest)
+                own.join(sketches_of_frame(self.name, frame, seeds, sources.Folder((file,), self.folder.root)))
+                yield own
 
     def select(self, asked: Statistic) -> list[Select]:
         with connection(self.name) as database:
@@ -338,20 +397,33 @@ class OfTable(Records):
             assert database is not None
             yield from _asked(asked, database, query, told)
 
+    def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
+        with connection(self.name, self.table.path) as database:
+            assert database is not None
+            query = "SELECT 1 FROM duckdb_views() WHERE database_name = 'data' AND schema_name = ? AND view_name = ?"
+            viewed = database.execute(query, [self.table.schema, self.table.table]).fetchall()
+            own, rest = Sketches(seeds), list(self.kinds)
+            if not viewed:
+                # what a view is made of would be computed for every column anew
+                rest = _counted(self.name, database, self.table.quoted, self.kinds, own)
+
+            def read(columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+                cells = (f"{_whole_cell(one, self.kinds[one])} AS {_name(one)}" for one in columns)
+                found = _frames(self.name, database, f"SELECT {', '.join(cells)} FROM {self.table.quoted}")
+                return (part.to_dict() for part in found)
+
+            own.join(_sketched(rest, read, seeds))
+            yield own
+
     def _rows(self, names: Sequence[str], person: str | None = None) -> str:
         cells = (_cell(one, self.kinds[one], whole=one == person) for one in names)
         return f"SELECT {', '.join(cells)}\nFROM {self.table.quoted}"
 
     def rows(self, names: Sequence[str], person: str | None = None) -> Iterator[pl.DataFrame]:
         """Its rows, some after others, in columns that polars holds; whose they are in text, whatever the kind."""
-        import polars as pl
-
-        with connection(self.name, self.table.path) as database, _said(self.name):
+        with connection(self.name, self.table.path) as database:
             assert database is not None
-            for batch in database.sql(self._rows(names, person)).to_arrow_reader(BATCH):
-                found = pl.from_arrow(batch)
-                assert isinstance(found, pl.DataFrame)
-                yield found
+            yield from _frames(self.name, database, self._rows(names, person))
 
     def select(self, asked: Statistic) -> list[Select]:
         try:
@@ -482,6 +554,60 @@ def _cell(column: str, kind: str, *, whole: bool = False) -> str:
 
 _HELD = ("DOUBLE", "FLOAT", "BOOLEAN", "BLOB", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 """Kinds of which there is one text (`cells`), whatever the database would write."""
+
+
+FEW = 2**12
+"""Different cells of a column that the database counts."""
+
+
+def _counted(
+    name: str, database: duckdb.DuckDBPyConnection, source: str, kinds: Mapping[str, str], own: Sketches
+) -> list[str]:
+    """The columns of a table that are left when those have been counted that hold few different cells."""
+    cells = {column: _whole_cell(column, kind) for column, kind in kinds.items()}
+    if COUNT in cells:
+        # cells are to be counted row by row
+        return list(cells)
+    distinct = ", ".join(f"approx_count_distinct({cell})" for cell in cells.values())
+    left = []
+    try:
+        with _said(name):
+            (found,) = database.execute(f"SELECT {distinct} FROM (SELECT * FROM {source} LIMIT {16 * FEW})").fetchall()
+    except DataError:
+        return list(cells)
+    for (column, cell), count in zip(cells.items(), found, strict=True):
+        part = Sketches(own.seeds)
+        with suppress(DataError):
+            if count <= FEW:
+                query = f"SELECT {cell} AS cell, count(*) AS times FROM {source} GROUP BY 1"
+                for frame in _frames(name, database, query):
+                    part.add(column, frame["cell"], frame["times"].to_numpy())
+                own.join(part)
+                continue
+        left.append(column)
+    return left
+
+
+def _whole_cell(column: str, kind: str) -> str:
+    """A column with every cell as it is, in a kind that polars knows."""
+    quoted = _name(column)
+    nested = kind.startswith("STRUCT(") or kind.endswith("]")
+    plain = _WHOLE.fullmatch(kind) or _DECIMAL.fullmatch(kind) or kind in _HELD or kind.startswith("TIMESTAMP")
+    return quoted if plain or nested else f"CAST({quoted} AS VARCHAR) COLLATE C"
+
+
+def _frames(name: str, database: duckdb.DuckDBPyConnection, query: str) -> Iterator[pl.DataFrame]:
+    """The rows of a query, some after others.
+
+    Raises: DataError (PS0803).
+    """
+    import polars as pl
+
+    with _said(name), sources.unreadable_said(name):
+        for batch in database.sql(query).to_arrow_reader(BATCH):
+            found = pl.from_arrow(batch)
+            assert isinstance(found, pl.DataFrame)
+            yield found
 
 
 def _double(column: str, kind: str) -> str | None:

@@ -28,7 +28,6 @@ from privspec.execute.engines import records_of
 from privspec.execute.family import Circumstances
 from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
-from privspec.execute.registry import digests
 from privspec.execute.statistic import Attribute, Groups, Statistic
 from privspec.families.linear.execution import read_executed
 from privspec.kernel.core.linear import Held, size_of
@@ -37,6 +36,7 @@ from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
 from privspec.profiles import fit_of_spec
+from tests.execute.knowing import pay_for, refusal, tables
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -435,28 +435,25 @@ def test_a_database_is_one_data_set(tmp_path: Path) -> None:
         database.execute("CREATE VIEW women AS SELECT * FROM people WHERE sex = 'F'")
         database.execute(f"COPY people TO '{tmp_path}/people.parquet'")
     assert place_of({"people": f"{path}::people"}) == place_of({"people": f"{path}::women"}) == tmp_path / "w.ledger.db"
-    before = digests("people", f"{path}::people")
-    assert before & digests("people", tmp_path / "people.parquet")
+    pay_for(f"{path}::people", tmp_path / "w.ledger.db")
+    assert refusal(tmp_path / "people.parquet", tmp_path)
     with duckdb.connect(path) as database:
         database.execute("INSERT INTO people VALUES ('M', 2, 3, 4)")
-    assert before & digests("people", f"{path}::women")
+    assert refusal(f"{path}::women", tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "people.parquet").rename(tmp_path / "folder" / "a.parquet")
     assert place_of({"people": tmp_path / "folder"}) == tmp_path / "folder.ledger.db"
-    assert before & digests("people", tmp_path / "folder")
+    assert refusal(tmp_path / "folder", tmp_path)
 
 
-def test_large_files_are_known_by_samples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from privspec.execute import registry
-
-    monkeypatch.setattr(registry, "LARGEST", 2**10)
-    monkeypatch.setattr(registry, "SAMPLED", 2**20)
-    content = np.random.default_rng(1).bytes(3 * 2**24)
-    (tmp_path / "a.parquet").write_bytes(content)
-    (tmp_path / "b.parquet").write_bytes(content)
-    (tmp_path / "c.parquet").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    first, second, third = (digests("people", tmp_path / f"{name}.parquet") for name in "abc")
-    assert first == second != third
+def test_columns_that_cannot_be_read_are_no_part_of_what_data_are_known_by(tmp_path: Path) -> None:
+    """Nor is a run refused for them, which may read others: a cast in a view fails where a cell is no number."""
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(path) as database:
+        database.execute("CREATE TABLE people AS SELECT i AS id, 'x' || i AS word FROM range(100, 180) t(i)")
+        database.execute("CREATE VIEW good AS SELECT id FROM people")
+        database.execute("CREATE VIEW bad AS SELECT id, CAST(word AS INTEGER) AS number FROM people")
+    assert tables(f"{path}::good") == tables(f"{path}::bad")
 
 
 def test_what_a_database_is_asked_is_printed_and_nothing_is_read(tmp_path: Path) -> None:
@@ -618,7 +615,11 @@ def test_spark_agrees_to_the_last_digit(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert count_cells(table(True, columns, 2**52), wide).tolist() == [0, 5000 * 2**52]
         pl.DataFrame({"sex": ["0", "1"] * 9, "hours-per-week": range(18)}).write_parquet(tmp_path / "p.parquet")
         held = spark.read.parquet(str(tmp_path / "p.parquet"))
-        assert digests("people", held) == digests("people", held.filter("sex = '1'")) != digests("people", wide)
+        assert tables(held) == tables(tmp_path / "p.parquet") != tables(wide)
+        pay_for(held, tmp_path / "held.ledger.db")
+        for same in (held.filter("sex = '1'"), held.select("sex"), tmp_path / "p.parquet", held.orderBy("sex")):
+            assert (refusal(same, tmp_path) or "").startswith(f"give --ledger {tmp_path / 'held.ledger.db'}")
+        assert refusal(wide, tmp_path) is None
         plan = Problem(HOURS).solve()
         first = plan.run({"people": held}, tmp_path / "l.db", new_ledger=True)
         assert first.private

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
+from privspec.core.gaussian import delta_bounds, epsilon_up
 from privspec.core.rounding import sqrt_up
 from privspec.execute import ledger
 from privspec.execute.budget import (
@@ -137,12 +140,63 @@ def test_rules_for_other_kinds() -> None:
     assert MuLimit(Fraction(1)).allows([gaussian, pure])
     for limit, spends in (
         (EpsilonLimit(Fraction(9)), [pure, gaussian]),
-        (both, [pure, gaussian]),
         (both, [gaussian, pair]),
+        (both, [gaussian, rho]),
+        (both, [rho, pair]),
         (MuLimit(Fraction(9)), [rho]),
     ):
         with pytest.raises(MixedError):
             limit.allows(spends)
+
+
+def test_after_pure_releases_others_are_converted_at_half_of_the_delta_that_is_left() -> None:
+    pure, rho, gaussian = Spend(pure=Fraction(1)), Spend(rho=Fraction(1, 2)), Spend(mu=Fraction(1))
+    limit = EpsilonDeltaLimit(Fraction(20), Fraction(1, 10**5))
+    for other, one in (
+        (rho, 0.5 + 2 * math.sqrt(0.5 * math.log(2e5))),
+        (gaussian, float(epsilon_up(gaussian.mu, limit.delta / 2))),
+    ):
+        reached = limit.reached([pure, other])
+        assert limit.allows([pure, other]) and reached["delta"] == limit.delta / 2
+        assert float(reached["epsilon"]) == pytest.approx(1 + one, rel=1e-9)
+        twice = limit.reached([pure, other, other])
+        assert twice["delta"] == limit.delta * 3 / 4 and twice["epsilon"] > 1 + 2 * reached["epsilon"] - 2
+        assert not limit.allows([pure, *[other] * 9])
+    # nothing is left to convert at
+    pair = Spend(pair=(Fraction(1), limit.delta))
+    assert limit.allows([pair, pure]) and not limit.allows([pair, rho])
+
+
+@given(st.fractions(min_value=Fraction(1, 100), max_value=3), st.fractions(min_value=0, max_value=12))
+@settings(max_examples=60, deadline=None)
+def test_what_zcdp_is_converted_to_holds_of_gaussian_noise(rho: Fraction, epsilon: Fraction) -> None:
+    """Gaussian noise of mu = sqrt(2 rho) is rho-zCDP: its exact delta is no more than the one that is charged."""
+    limit = EpsilonDeltaLimit(epsilon, Fraction(1, 10**6))
+    charged = limit.reached([Spend(rho=rho)])
+    assert charged["epsilon"] == epsilon
+    assert charged["delta"] >= delta_bounds(epsilon, sqrt_up(2 * rho))[0] - Fraction(1, 10**12)
+    pair = limit.reached([Spend(pure=Fraction(0)), Spend(rho=rho)])
+    assert pair["delta"] >= delta_bounds(pair["epsilon"], sqrt_up(2 * rho))[0] - Fraction(1, 10**12)
+
+
+def test_a_release_in_another_measure_is_told_which_limits_count_it(tmp_path: Path, make_plan: MakePlan) -> None:
+    path = tmp_path / "l.db"
+    ledger.create(path, ["epsilon=20 delta=1e-5"])
+    ledger.debit(path, plan_with(make_plan, {"epsilon": "1"}))
+    ledger.debit(path, plan_with(make_plan, {"rho": "1/2"}))
+    assert ledger.verify(path).debits == 2
+    other = tmp_path / "other.db"
+    ledger.create(other, ["epsilon=9"])
+    ledger.debit(other, plan_with(make_plan, {"epsilon": "1"}))
+    with pytest.raises(BudgetError, match="PS1003") as caught:
+        ledger.debit(other, plan_with(make_plan, {"rho": "1/2"}))
+    help_ = caught.value.diagnostics[0].help or ""
+    assert "'epsilon=... delta=... wrt x, replacing one entry' or 'rho=... wrt x, replacing one entry'" in help_
+    for limit in ("epsilon=20 delta=1e-5", "rho=2"):
+        copy = tmp_path / "copy.db"
+        shutil.copy(other, copy)
+        ledger.create(copy, [f"{limit} wrt x, replacing one entry"], change=True)
+        ledger.debit(copy, plan_with(make_plan, {"rho": "1/2"}))
 
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=60, max_denominator=1000))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sqlite3
 import stat
+import struct
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privspec.core.diagnostics import BudgetError, UsageError
+from privspec.core.diagnostics import BudgetError, Diagnostic, UsageError
 from privspec.core.render import render
 from privspec.execute import ledger
-from privspec.execute.registry import digests, registry_path
+from privspec.execute.budget import Unit
+from privspec.execute.fingerprint import Seeds
+from privspec.execute.keeper import Keeper
+from privspec.execute.ledger import Account, LedgerState, names_in
+from privspec.execute.registry import registration, registry_path
 from privspec.execute.run import _run as run
+from privspec.execute.sketching import found_in
 from privspec.problem.form import plan_digest
+from tests.execute.knowing import pay_for, refusal, tables
 
 MakePlan = Callable[..., dict[str, Any]]
 VALUES = [0.1, 0.25, 0.3, 0.45]
@@ -95,7 +104,7 @@ def test_a_copy_another_name_or_another_format_is_the_same_data(
         assert f"--ledger {paid.parent / 'people.ledger.db'}" in (error.diagnostics[0].help or "")
     for values in (VALUES, np.array(VALUES), pl.Series(VALUES), pl.DataFrame({"x": VALUES})):
         refused("PS1012", identity_plan, values, ledger=folder / "named.db", new_ledger=new)
-    assert digests("x", folder / "bare.csv") & digests("x", VALUES)
+    refused("PS1012", identity_plan, folder / "bare.csv", header=False, new_ledger=new)
     assert not list(folder.glob("*.db"))
 
 
@@ -149,18 +158,15 @@ def test_a_ledger_that_moved_is_used_at_its_new_place(paid: Path, identity_plan:
     assert ledger.verify(moved).debits == 3
 
 
-def test_the_same_answer_of_two_parties_is_two_data_sets() -> None:
-    from privspec.execute.registry import registration
-
-    def seen(first: str | None, then: str | None) -> bool:
-        with registration({"x": ["red"]}, first) as one:
-            kept = one._kept
-        with registration({"x": ["red"]}, then) as other:
-            return bool(kept & other._sought)
-
-    assert not seen("1", "2")
-    for same in (("1", "1"), ("1", None), (None, "1"), (None, None)):
-        assert seen(*same)
+@pytest.mark.parametrize(
+    ("first", "then", "known"),
+    [("1", "2", False), ("1", "1", True), ("1", None, True), (None, "1", True), (None, None, True)],
+)
+def test_the_same_answer_of_two_parties_is_two_data_sets(
+    tmp_path: Path, first: str | None, then: str | None, known: bool
+) -> None:
+    pay_for(["red"], tmp_path / "first.db", party=first)
+    assert bool(refusal(["red"], tmp_path, party=then)) is known
 
 
 def test_the_registry_is_for_its_user_alone_and_its_secrets_stay_in_it(
@@ -174,13 +180,19 @@ def test_the_registry_is_for_its_user_alone_and_its_secrets_stay_in_it(
     assert stat.S_IMODE(place.stat().st_mode) == 0o600 and stat.S_IMODE(place.parent.stat().st_mode) == 0o700
     database = sqlite3.connect(place)
     ((key,),) = database.execute("SELECT key FROM secret").fetchall()
-    fingerprints = {row[0] for row in database.execute("SELECT fingerprint FROM inputs")}
+    tags = {row[0] for row in database.execute("SELECT tag FROM columns UNION SELECT known FROM data")}
     database.close()
-    assert len(key) == 32 and len(fingerprints) >= 2
+    assert len(key) == 32 and len(tags) >= 2
     for text in (out.read_text(), book.read_bytes().decode("latin-1")):
-        assert key.hex() not in text and not any(f in text for f in fingerprints)
+        assert key.hex() not in text and not any(tag in text for tag in tags)
     # what is kept is no plain digest of the data, which anybody could compare with a guess
-    assert not fingerprints & {digest.hex() for digest in digests("x", paid)}
+    for table in found_in("x", paid, Seeds.of(key)).tables:
+        for sketch in table.columns.values():
+            said = (sketch.digest(), hashlib.sha256(sketch.digest()).digest())
+            assert not any(tag in one.hex() for tag in tags for one in said)
+    whole = place.read_bytes()
+    assert not any(struct.pack(order + kind, value) in whole for order in "<>" for kind in "df" for value in VALUES)
+    assert not any(str(value).encode() in whole for value in VALUES)
 
 
 def test_without_a_registry_nothing_is_released(
@@ -198,16 +210,278 @@ def test_without_a_registry_nothing_is_released(
 
 
 def test_what_cannot_be_read_as_a_table_is_known_by_its_bytes(tmp_path: Path) -> None:
-    for name, content in (("a.json", b"[" * 10**5), ("a.npy", b"?"), ("a.csv", b'"' + b"y" * 200_000), ("a.soc", b"1")):
+    for name, content in (("a.json", b"[" * 10**5), ("a.npy", b"?"), ("a.soc", b"1")):
         (tmp_path / name).write_bytes(content)
-        assert digests("x", tmp_path / name)
-    assert digests("x", [[1], [2, 3]]) and digests("x", 7) == digests("x", [7]) == digests("x", np.array([[7.0]]))
-    assert digests("x", []) == frozenset()
+        first = tables(tmp_path / name)
+        (tmp_path / name).write_bytes(content + b" ")
+        assert all(first) and first != tables(tmp_path / name)
+    assert tables([[1], [2, 3]]) != tables([[1], [2, 4]])
+    assert tables(7) == tables([7]) == tables(np.array([[7.0]]))
+    assert tables([]) == [frozenset()]
     # days beyond every calendar, numbers beyond what Python prints, signs that are no text
     far = pa.array([2**31 - 1, 0], pa.int32()).cast(pa.date32())
     pq.write_table(pa.table({"x": [1.0, 2.0], "day": far}), tmp_path / "a.parquet")
-    for source in (tmp_path / "a.parquet", pl.read_parquet(tmp_path / "a.parquet"), [10**5000, 1], {"x": ["\ud800"]}):
-        assert digests("x", source)
+    for source in (tmp_path / "a.parquet", pl.read_parquet(tmp_path / "a.parquet"), [10**5000, 1], {"x": ["a\ud800"]}):
+        assert all(tables(source))
+
+
+# --- so little that it may agree by chance --------------------------------------------------------
+
+ANSWERS = ["yes"] * 6 + ["no"] * 4
+
+
+def test_the_same_few_answers_of_other_people_are_stated_on_record(
+    tmp_path: Path, identity_plan: dict[str, Any]
+) -> None:
+    first, second = tmp_path / "may.ledger.db", tmp_path / "june.ledger.db"
+    run(identity_plan, {"x": VALUES}, ledger=first, new_ledger=True)
+    error = refused("PS1012", identity_plan, VALUES[::-1], ledger=second, new_ledger=True)
+    assert error.diagnostics[0].help == (
+        f"give --ledger {first}\n\nif they are other people's, say so on record:  --other-people 'why'"
+    )
+    for why in ("", "  ", "x" * 201, "a\x1b[2J"):
+        with pytest.raises(UsageError, match="PS0721"):
+            run(identity_plan, {"x": VALUES}, ledger=second, new_ledger=True, other_people=why)
+    assert not second.exists()
+    run(identity_plan, {"x": VALUES}, ledger=second, new_ledger=True, other_people="the class\n of June")
+    assert ledger.verify(second).debits == 1
+    assert "these are other people's data: the class of June" in ledger.show(second).describe()
+    # from now on either ledger is theirs, and none besides
+    for path in (first, second):
+        refused("PS1001", identity_plan, VALUES, ledger=path)
+        ledger.create(path, ["mu=9 wrt x, replacing one entry"], change=True)
+        run(identity_plan, {"x": VALUES}, ledger=path)
+    refused("PS1012", identity_plan, VALUES, ledger=tmp_path / "third.db", new_ledger=True)
+
+
+@pytest.mark.parametrize(
+    "data", [[], [None] * 4, ["yes"], ANSWERS, list(range(1, 9)), {"a": ANSWERS, "id": [*range(10)]}]
+)
+def test_empty_and_tiny_data_that_agree_are_refused_with_a_way_out(tmp_path: Path, data: Any) -> None:
+    pay_for(data, tmp_path / "one.db")
+    told = refusal(data, tmp_path)
+    assert told is not None and "--other-people" in told
+    assert refusal(data, tmp_path, others=True) is None
+    pay_for(data, tmp_path / "two.db", others=True)
+
+
+def test_of_few_cells_neither_a_row_number_nor_a_column_beside_makes_other_data(tmp_path: Path) -> None:
+    pay_for(ANSWERS, tmp_path / "one.db")
+    beside = ([*range(10)], ["a"] * 10, [None] * 10, [0.5, 3, 1, 7, 2, 2, 9, 4, 8, 1])
+    for column in beside:
+        assert refusal({"n": column, "x": ANSWERS}, tmp_path)
+    pay_for({"x": [3, 1, 4, 1, 5, 9, 2, 6], "y": [2, 7, 1, 8, 2, 8, 1, 9]}, tmp_path / "two.db")
+    assert refusal([3, 1, 4, 1, 5, 9, 2, 6], tmp_path)
+
+
+def test_data_of_other_people_that_share_a_column_are_stated_on_record(tmp_path: Path) -> None:
+    """Whoever shares an id with data that were released has to say that they are others."""
+    rng = np.random.default_rng(1)
+    ids, pay, age = rng.integers(0, 10**8, 99), rng.random(99), rng.random(99)
+    pay_for({"id": ids, "pay": pay}, tmp_path / "one.db")
+    told = refusal({"id": ids, "age": age}, tmp_path)
+    assert told is not None and "--other-people" in told
+    assert refusal({"id": ids, "age": age}, tmp_path, others=True) is None
+
+
+# --- nearly the same ------------------------------------------------------------------------------
+
+
+def changed(values: list[float], how: str) -> list[float]:
+    return {
+        "one less": values[1:],
+        "three more": [*values, 0.111, 0.222, 0.333],
+        "one other": [0.555, *values[1:]],
+        "one in twenty others": [*np.linspace(0.1, 0.2, len(values) // 20), *values[len(values) // 20 :]],
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["one less", "three more", "one other", "one in twenty others"])
+@pytest.mark.parametrize("rows", [60, 2_000])
+def test_data_that_are_nearly_the_same_are_pointed_out(tmp_path: Path, rows: int, how: str) -> None:
+    values = np.random.default_rng(rows).random(rows).tolist()
+    first, second = tmp_path / "one.ledger.db", tmp_path / "two.ledger.db"
+    pay_for({"x": values, "y": [1, 2] * (rows // 2)}, first)
+    near = {"z": changed(values, how)}
+    with registration(near) as known:
+        known.check(second, None)
+        said = known.near()
+    assert said is not None and said.code == "PS1017" and said.severity == "warning"
+    assert str(first) in said.notes[0] and "--other-people" in (said.help or "")
+    assert not any(f"{value}" in render(said) for value in values)
+    # under their own ledger they are the same people in a corrected file
+    with registration(near) as known:
+        known.check(first, ledger.show(first))
+        assert known.near() is None
+
+
+def test_who_is_asked_and_declines_has_spent_nothing(tmp_path: Path, make_plan: MakePlan) -> None:
+    plan = make_plan(np.eye(64), np.eye(64), achieved={"mu": "1/2"})
+    values = np.random.default_rng(1).random(64).tolist()
+    near, book = [0.5, *values[1:]], tmp_path / "two.db"
+    run(plan, {"x": values}, ledger=tmp_path / "one.db", new_ledger=True)
+    asked = list[Diagnostic]()
+
+    def asks(said: Diagnostic) -> bool:
+        asked.append(said)
+        return False
+
+    with pytest.raises(BudgetError, match="PS1017"):
+        run(plan, {"x": near}, ledger=book, new_ledger=True, keeper=Keeper(asks=asks))
+    assert len(asked) == 1 and not book.exists()
+    # what is stated on record is asked no more, and who is not asked is warned
+    run(plan, {"x": near}, ledger=book, new_ledger=True, keeper=Keeper(asks=asks), other_people="a class beside")
+    assert len(asked) == 1
+    with pytest.warns(UserWarning, match="nearly those of another ledger"):
+        run(plan, {"x": [0.7, *near[1:]]}, ledger=tmp_path / "three.db", new_ledger=True)
+
+
+def test_other_data_are_not_said_to_be_nearly_the_same(tmp_path: Path) -> None:
+    """Fifty pairs of columns that have the same law: none is pointed out."""
+    rng = np.random.default_rng(1)
+
+    def draw() -> dict[str, Any]:
+        return {
+            "age": rng.integers(0, 90, 500),
+            "pay": rng.lognormal(7, 1, 500).round(0),
+            "sex": rng.integers(0, 2, 500),
+            "id": rng.permutation(510)[:500],
+            "few": rng.integers(0, 30, 500),
+        }
+
+    pay_for(draw(), tmp_path / "one.db")
+    for _ in range(50):
+        with registration({"x": draw()}) as known:
+            known.check(tmp_path / "two.db", None)
+            assert known.near() is None
+
+
+# --- variables of other names ---------------------------------------------------------------------
+
+
+def renamed(plan: dict[str, Any], name: str) -> dict[str, Any]:
+    found = json.loads(json.dumps(plan).replace('"x"', f'"{name}"'))
+    found["digest"] = plan_digest(found)
+    return dict(found)
+
+
+def test_a_variable_of_another_name_is_debited_to_the_same_unit(
+    tmp_path: Path, make_plan: MakePlan, identity_plan: dict[str, Any]
+) -> None:
+    folks, book = renamed(identity_plan, "folks"), tmp_path / "l.db"
+    run(identity_plan, {"x": VALUES}, ledger=book, new_ledger=True)
+    with pytest.raises(BudgetError, match="PS1001"):
+        run(folks, {"folks": VALUES}, ledger=book)
+    # nor is a limit of their own of any use to the same people under another name
+    ledger.create(book, ["mu=9 wrt folks, replacing one entry"], change=True)
+    with pytest.raises(BudgetError, match="PS1001"):
+        run(folks, {"folks": VALUES}, ledger=book)
+    ledger.create(book, ["mu=9 wrt x, replacing one entry"], change=True)
+    run(folks, {"folks": VALUES}, ledger=book)
+    accounts = {account.unit.wrt: len(account.spends) for account in ledger.show(book).accounts}
+    assert accounts == {("x",): 2, ("folks",): 0}
+
+
+def test_a_corrected_file_under_another_name_is_debited_to_the_same_unit(
+    tmp_path: Path, identity_plan: dict[str, Any]
+) -> None:
+    book = tmp_path / "l.db"
+    run(identity_plan, {"x": VALUES}, ledger=book, new_ledger=True)
+    with pytest.raises(BudgetError, match="PS1001"):
+        run(renamed(identity_plan, "folks"), {"folks": [0.9, 0.8, 0.7, 0.6]}, ledger=book)
+
+
+def test_names_of_data_in_a_ledger() -> None:
+    def state(*names: str) -> Any:
+        units = [Unit((name,), "replacing one record") for name in names]
+        return LedgerState(tuple(Account(unit, None, ()) for unit in units), None, ())
+
+    assert names_in(None, ["a"], {}, {}) == {"a": "a"}
+    assert names_in(state("a"), ["b"], {}, {}) == {"b": "a"}
+    assert names_in(state("a"), ["b"], {"b": "c"}, {}) == {"b": "c"}
+    assert names_in(state("a", "b"), ["c"], {}, {}) == {"c": "c"}
+    assert names_in(state("a", "b"), ["a", "c"], {}, {}) == {"a": "a", "c": "b"}
+    assert names_in(state("a"), ["a", "c"], {}, {}) == {"a": "a", "c": "c"}
+    assert names_in(state("a"), ["b", "c"], {}, {"c": "b"}) == {"b": "a", "c": "a"}
+    unit = Unit(("v", "w"), "replacing one record of v or one voter of w")
+    assert unit.known_as({"w": "u"}, ()) == Unit(("u", "v"), "replacing one record of v or one voter of u")
+    voters = Unit(("w",), "replacing up to 3 voters, at least 2 apart")
+    assert Unit(("u",), "replacing up to 3 citizens, at least 2 apart").known_as({"u": "w"}, [voters]) == voters
+    for other in (
+        "replacing one entry",
+        "replacing one record",
+        "adding or removing one voter",
+        "replacing everything",
+    ):
+        assert Unit(("w",), other).known_as({}, [Unit(("w",), "replacing one voter")]).neighbours == other
+
+
+def test_two_inputs_that_hold_the_same_people_are_charged_together(tmp_path: Path, make_plan: MakePlan) -> None:
+    inputs = [
+        {"name": name, "start": 40 * k, "stop": 40 * (k + 1), "layout": "entries", "lower": "0", "upper": "1"}
+        for k, name in enumerate("xy")
+    ]
+    lines = [
+        {"outputs": ["O"], "wrt": name, "neighbours": "replacing one entry", "achieved": {"mu": mu}, "requirement": k}
+        for k, (name, mu) in enumerate((("x", "1/2"), ("y", "1/4")))
+    ]
+    plan = make_plan(np.eye(80), np.eye(80), inputs=inputs, guarantees=lines, outputs=[("O", (80,))])
+    one, other = np.random.default_rng(1).random((2, 40))
+    apart, both = tmp_path / "apart.db", tmp_path / "both.db"
+    run(plan, {"x": one, "y": other}, ledger=apart, new_ledger=True)
+    assert [str(a.limit.amounts["mu"]) for a in ledger.show(apart).accounts if a.limit] == ["1/2", "1/4"]
+    three = np.random.default_rng(2).random(40)
+    run(plan, {"x": three, "y": three[::-1]}, ledger=both, new_ledger=True)
+    (account,) = ledger.show(both).accounts
+    assert account.unit == Unit(("x",), "replacing one entry") and account.spends[0].mu == Fraction(3, 4)
+
+
+# --- a registry from before -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def earlier(paid: Path) -> Path:
+    """The registry as the first version left it: ledgers, and fingerprints that are not made any more."""
+    place = registry_path()
+    database = sqlite3.connect(place)
+    for name in ("data", "columns"):
+        database.execute(f"DROP TABLE {name}")
+    ((identity,),) = database.execute("SELECT identity FROM ledgers")
+    database.execute("INSERT INTO inputs VALUES ('0123', ?)", (identity,))
+    database.commit()
+    database.close()
+    return paid
+
+
+def test_a_registry_from_before_begins_no_budget_anew(earlier: Path, identity_plan: dict[str, Any]) -> None:
+    book, other = earlier.with_name("people.ledger.db"), earlier.with_name("other.db")
+    copy = written(earlier.with_name("copy.csv"))
+    error = refused("PS1016", identity_plan, copy, ledger=other, new_ledger=True)
+    assert f"--ledger {book}" in (error.diagnostics[0].help or "") and str(book) in error.diagnostics[0].notes[0]
+    ledger.create(other, ["mu=9"])
+    refused("PS1016", identity_plan, copy, ledger=other)
+    # who says which data that ledger was for is asked no more
+    ledger.create(book, ["mu=9 wrt x, replacing one entry"], change=True)
+    run(identity_plan, {"x": copy}, ledger=book)
+    refused("PS1012", identity_plan, earlier, ledger=other)
+    run(identity_plan, {"x": [0.9, 0.8, 0.7, 0.6]}, ledger=other)
+
+
+def test_with_a_registry_from_before_other_people_are_stated_on_record(
+    earlier: Path, identity_plan: dict[str, Any]
+) -> None:
+    other = earlier.with_name("other.db")
+    run(identity_plan, {"x": [0.9, 0.8, 0.7, 0.6]}, ledger=other, new_ledger=True, other_people="a second town")
+    assert "a second town" in ledger.show(other).describe()
+
+
+def test_a_registry_of_another_version_is_refused(paid: Path, identity_plan: dict[str, Any]) -> None:
+    database = sqlite3.connect(registry_path())
+    database.execute("CREATE TABLE more (x TEXT)")
+    database.commit()
+    database.close()
+    with pytest.raises(UsageError, match="PS1014"):
+        run(identity_plan, {"x": paid})
 
 
 @pytest.mark.parametrize("how", ["name", "symlink", "hard link", "case"])
