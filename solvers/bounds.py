@@ -108,8 +108,9 @@ def factor_root(root: Array, target: Array, views: tuple[View, ...]) -> Release:
             remaining = remaining - (remaining @ right.T) @ right
         effect = target[group] - reconstruction[group] @ strategy if len(strategy) else target[group]
         inner = left.T @ effect
-        reconstruction = np.column_stack([reconstruction, columns])
-        strategy = np.vstack([strategy, inner / singular[:, None]])
+        turn = settled(inner / singular[:, None])
+        reconstruction = np.column_stack([reconstruction, columns @ turn.T])
+        strategy = np.vstack([strategy, turn @ (inner / singular[:, None])])
         rest = effect - left @ inner
         outside = float(np.linalg.norm(rest)) > 1e-9 * max(float(np.linalg.norm(target[group])), 1e-300)
         if outside:
@@ -124,6 +125,38 @@ def factor_root(root: Array, target: Array, views: tuple[View, ...]) -> Release:
         sizes.append(len(strategy))
     blocks = tuple(_last_block(groups, sizes, seen_rows(view, m)) for view in views)
     return Release(strategy, reconstruction, blocks, nested, pinned)
+
+
+TIED = 1e-3
+"""Relative difference up to which sizes of columns are the same: solved strategies are no more exact."""
+
+
+def settled(rows: Array) -> Array:
+    """A rotation (r, r) of rows (r, n) that depends on their products alone, and on no solver's round-off.
+
+    Gaussian noise fixes a strategy up to a rotation: without a rule a machine's arithmetic would choose it, and with it
+    what simulations draw. Triangular in the first columns, or where these are next to dependent in others.
+    """
+    turn, upper = np.linalg.qr(rows[:, : len(rows)])
+    sizes = np.abs(np.diag(upper))
+    if len(sizes) == len(rows) and sizes.min(initial=1.0) > TIED * sizes.max(initial=1.0):
+        return np.asarray((turn * np.sign(np.diag(upper))).T)
+    return triangular(rows)
+
+
+def triangular(rows: Array) -> Array:
+    """The rotation (r, r) of rows (r, n) that makes them triangular in some of their columns, positive where these end.
+
+    Columns are taken as they add most to those before, the first of those that add as much.
+    """
+    left, basis = rows.copy(), np.zeros((len(rows), len(rows)))
+    for k in range(len(rows)):
+        sizes = np.sum(left**2, axis=0)
+        at = int(np.argmax(sizes >= sizes.max() * (1 - TIED)))
+        basis[k] = left[:, at] / max(np.sqrt(sizes[at]), 1e-300)
+        left = rows - basis[: k + 1].T @ (basis[: k + 1] @ rows)
+    turn, upper = np.linalg.qr(basis.T)
+    return np.asarray((turn * np.where(np.diag(upper) < 0, -1.0, 1.0)).T)
 
 
 def _nominal_deviation(root: Array, spread: float, count: int) -> float:

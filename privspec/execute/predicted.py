@@ -222,5 +222,5 @@ def deviations(mechanism: Mechanism, model: Model, released: Mapping[str, NDArra
     }
     found = predicted(mechanism, model, numbers, DRAWS_OF_RELEASE)
     return {
-        one.name: np.array([float(f"{v:.3g}") for v in one.errors.ravel()]).reshape(one.errors.shape) for one in found
+        one.name: np.array([float(f"{v:.2g}") for v in one.errors.ravel()]).reshape(one.errors.shape) for one in found
     }

@@ -74,6 +74,11 @@ def known(value: Real | None, digits: int = 3, rounding: Rounding = NEAREST) -> 
     return None if value is None else rounded(value, digits, rounding)
 
 
+def simulated(error: float, draws: int) -> Quantity:
+    """A root mean square to as many digits as so many draws of normal noise leave: it is off by 1 / sqrt(2 draws)."""
+    return rounded(error, max(1, int(math.log10(math.sqrt(2 * draws))) + 1))
+
+
 def exact(value: Fraction | str | int | float) -> Quantity:
     """The value written out in full where that is short, else the nearest number of 6 digits."""
     number = parse_exact(value)

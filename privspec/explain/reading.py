@@ -38,7 +38,18 @@ from privspec.explain.facts import (
     SolverFact,
 )
 from privspec.explain.fitting import Fitting, fitting
-from privspec.explain.quantities import DOWN, LOSS_DIGITS, UP, count, exact, gap_words, known, percent, rounded
+from privspec.explain.quantities import (
+    DOWN,
+    LOSS_DIGITS,
+    UP,
+    count,
+    exact,
+    gap_words,
+    known,
+    percent,
+    rounded,
+    simulated,
+)
 from privspec.explain.questions import Question
 from privspec.model.observers import how_many, unit_of, units
 from privspec.model.parameters import overrides, parameter_words
@@ -134,7 +145,11 @@ def facts(
         assumptions=tuple(_assumption(a, where) for a in plan.assumptions),
         frontier=mechanism.frontier(plan, stated),
         computed_errors=tuple(
-            (one.name, rounded(min(one.errors or (one.error,))), rounded(max(one.errors or (one.error,))), one.at)
+            (
+                one.name,
+                *(simulated(end(one.errors or (one.error,)), one.draws) for end in (min, max)),
+                one.at,
+            )
             for one in plan.remarks.computed
         ),
         solver=SolverFact(

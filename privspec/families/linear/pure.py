@@ -42,6 +42,7 @@ from privspec.noise.law import NoiseLaw
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.linear_supported import LARGEST_EPSILON
+from privspec.solvers.bounds import TIED, triangular
 from privspec.solvers.laplace import laplace_scales
 from privspec.solvers.programs import (
     Array,
@@ -83,10 +84,6 @@ TINY = 1e-3
 """Scales of noise in whole numbers below which there is next to none."""
 SCALE_BITS = 40
 """Laplace scales are rounded up to fractions with denominators of this many bits."""
-
-
-TIED = 1e-3
-"""Relative difference up to which sizes of columns, or of axes, are the same: solved strategies are no more exact."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -198,8 +195,10 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
     errors, ends = np.asarray(system.error_map @ rebuilt), sorted({0, *bound.solution.blocks, len(strategy)})
     # answers that some observers alone see are turned among themselves
     parts = [(strategy[a:b], errors[:, a:b]) for a, b in pairwise(ends)]
-    turns = ([_triangular(own) for own, _ in parts], [_axes(*part) for part in parts])
-    turn = min((_blocks(one) for one in turns), key=lambda one: _expense(one @ strategy, errors @ one.T))
+    turns = ([triangular(own) for own, _ in parts], [_axes(*part) for part in parts])
+    plain, axes = map(_blocks, turns)
+    costs = [_expense(one @ strategy, errors @ one.T) for one in (plain, axes)]
+    turn = axes if costs[1] < costs[0] * (1 - TIED) else plain
     measured = _levelled(turn @ strategy, rebuilt @ turn.T)
     yield Place("Laplace noise on the best Gaussian strategy", *measured, problem.verdict(families, None))
 
@@ -236,29 +235,13 @@ def _expense(strategy: Array, errors: Array) -> float:
     return float(np.max(shares @ np.abs(strategy) ** (2 / 3)))
 
 
-def _triangular(strategy: Array) -> Array:
-    """The rotation (r, r) of r rows that makes them triangular in some of their columns.
-
-    Gaussian noise fixes a strategy up to a rotation, and Laplace noise depends on it: without a rule, the round-off of
-    a machine would choose. Columns are taken as they add most to those before, the first of those that add as much.
-    """
-    left, basis = strategy.copy(), np.zeros((0, len(strategy)))
-    for _ in range(len(strategy)):
-        sizes = np.sum(left**2, axis=0)
-        at = int(np.argmax(sizes >= sizes.max() * (1 - TIED)))
-        basis = np.vstack([basis, left[:, at] / max(np.sqrt(sizes[at]), 1e-300)])
-        left = strategy - basis.T @ (basis @ strategy)
-    turn, _ = np.linalg.qr(basis.T)
-    return np.asarray(turn.T)
-
-
 def _axes(strategy: Array, errors: Array) -> Array:
     """The rotation (r, r) to the principal axes of the errors (q, r), triangular where some of these are alike."""
     _, sizes, turn = np.linalg.svd(errors)
     sizes = np.concatenate([sizes, np.zeros(len(turn) - len(sizes))])
     ends = [*(np.flatnonzero(sizes[:-1] - sizes[1:] > TIED * sizes[0]) + 1), len(turn)]
     for first, last in zip([0, *ends], ends, strict=False):
-        turn[first:last] = _triangular(turn[first:last] @ strategy) @ turn[first:last]
+        turn[first:last] = triangular(turn[first:last] @ strategy) @ turn[first:last]
     return np.asarray(turn)
 
 
