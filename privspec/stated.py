@@ -153,6 +153,7 @@ class Alternative(Part):
     admissible: bool = False
     reason: str = ""
     at_least: bool = False
+    standard_error: float | None = None
     figures: RuleFigures | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
 

@@ -86,7 +86,6 @@ def _result(facts: Facts) -> tuple[document.Block, ...]:
     rows += [
         *((f"Ties in {name}", taken) for name, taken in facts.context.ties.items()),
         ("Solver", solver.name),
-        ("Iterations", str(solver.iterations or unknown)),
         ("Seconds", str(solver.seconds or unknown)),
         ("Versions", ", ".join(f"{k} {v}" for k, v in solver.versions) or unknown),
         *((f"Parameter {name}", value) for name, value in facts.parameter_words),

@@ -181,7 +181,6 @@ class SolverFact:
     """How the plan was found."""
 
     name: str
-    iterations: Quantity | None
     seconds: Quantity | None
     versions: tuple[tuple[str, str], ...]
 

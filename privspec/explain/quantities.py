@@ -79,6 +79,14 @@ def simulated(error: float, draws: int) -> Quantity:
     return rounded(error, max(1, int(math.log10(math.sqrt(2 * draws))) + 1))
 
 
+def told(value: float, error: float | None) -> Quantity:
+    """A loss to as many digits as a standard error leaves: down to the place where that begins."""
+    if not error or not value:
+        return rounded(value, LOSS_DIGITS)
+    places = math.floor(math.log10(abs(value))) - math.floor(math.log10(error))
+    return rounded(value, min(max(places + 1, 1), LOSS_DIGITS))
+
+
 def exact(value: Fraction | str | int | float) -> Quantity:
     """The value written out in full where that is short, else the nearest number of 6 digits."""
     number = parse_exact(value)

@@ -49,6 +49,7 @@ from privspec.explain.quantities import (
     percent,
     rounded,
     simulated,
+    told,
 )
 from privspec.explain.questions import Question
 from privspec.model.observers import how_many, unit_of, units
@@ -154,7 +155,6 @@ def facts(
         ),
         solver=SolverFact(
             solver.name,
-            None if solver.iterations is None else count(solver.iterations),
             None if solver.seconds is None else rounded(max(solver.seconds, 0.01), 2),
             tuple(sorted(solver.versions.items())),
         ),
@@ -207,7 +207,7 @@ def _loss_fact(plan: Stated, mechanism: MechanismFact, where: Context) -> LossFa
         return None
     variance, of = mechanism.variance_behind(plan, where)
     return LossFact(
-        value=rounded(loss.value, LOSS_DIGITS),
+        value=told(loss.value, loss.standard_error),
         lower_bound=known(loss.lower_bound, LOSS_DIGITS, DOWN),
         gap=gap_words(loss.relative_gap),
         standard_error=known(loss.standard_error, 2, UP),
@@ -230,7 +230,7 @@ def _alternative(item: Alternative, value: float, loss: LossFact | None) -> Alte
     times = rounded(ratio, 3)
     if times.text == "1":  # more digits where it would read 1
         times = rounded(ratio, LOSS_DIGITS)
-    return AlternativeFact(item.name, rounded(value, LOSS_DIGITS), times, error, item.admissible, item.reason)
+    return AlternativeFact(item.name, told(value, item.standard_error), times, error, item.admissible, item.reason)
 
 
 def _accuracy(items: tuple[Line, ...], where: Context) -> tuple[AccuracyFact, ...]:

@@ -125,15 +125,14 @@ class StatisticFact(AddedNoise):
         if loss is None:
             return "Predicted loss", ""
         error = f" ± {loss.standard_error}" if loss.standard_error is not None else ""
-        value = rounded(loss.value.value, DIGITS)
         stand = (
             "" if self.stand_ins.value == self.parties.value else f" of {self.stand_ins}, who stand for {self.parties}"
         )
         crowds = f"{self.crowds} simulated crowds{stand}, clipped likewise"
-        return "Predicted loss", f"{value}{error}  ({crowds}; standard error)"
+        return "Predicted loss", f"{loss.value}{error}  ({crowds}; standard error)"
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
-        return f" {rounded(item.loss.value, DIGITS)}"
+        return f" {item.loss}"
 
     def protects(self, facts: Facts) -> tuple[Sentence, ...]:
         """What is protected and what is not, in plain words for the unit and the trust of the spec."""

@@ -258,7 +258,8 @@ class MarginalRules(Rules):
             case.says("unbiased", True, text)
             return
         off = executed.bias_squared() * executed.most(executed.block.subsets)
-        text = f"averages are what the problem asks for, within {float(off) ** 0.5:.2g} standard deviations"
+        said = float(max(off, BIAS**2)) ** 0.5
+        text = f"averages are what the problem asks for, within {said:.2g} standard deviations"
         case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:

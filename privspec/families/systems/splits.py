@@ -41,8 +41,8 @@ STARTS = 2
 """Starts, the best of those at hand, from which a least sum is looked for."""
 HOPELESS = 1.05
 """Kinds of shares whose best split costs, by the curves, so many times the best known are not searched further."""
-LEAST = 1e-4
-"""No part has less than this multiple of the largest share."""
+LEAST, NEXT = 1e-4, 5.0
+"""No part has less than this multiple of the largest share, nor a few times as much that brings nothing."""
 FINE_GRID = 4
 """How many times as many there are where a law tells the loss."""
 SAME = 1e-6
@@ -443,7 +443,17 @@ def _searched(lines: Lines, begun: _Begun, least: float) -> Split | None:
         for curve, amount, known in zip(curves, amounts, near, strict=True):
             if width and not (known and curve.law is None):  # laws cost next to nothing
                 curve.beside(amount, WIDTHS[-2] if told else width)
-    return best
+    return best and _with_least(lines, curves, best)
+
+
+def _with_least(lines: Lines, curves: Sequence[Curve], best: Split) -> Split:
+    """The same with the least share for parts that have little more, where that is no worse: there it ends by chance."""
+    least = LEAST * float(max(best.amounts))
+    amounts = lines.scaled(best.kinds, [least if a < NEXT * least else float(a) for a in best.amounts])
+    losses = [curve.add(amount) for curve, amount in zip(curves, amounts, strict=True)]
+    known = [one for one in losses if one is not None]
+    good = len(known) == len(losses) and sum(known) <= best.loss
+    return Split(best.kinds, amounts, sum(known)) if good else best
 
 
 def directed(lines: Lines, kinds: Sequence[Kind], logs: np.ndarray) -> list[float]:
