@@ -17,6 +17,8 @@ sys.dont_write_bytecode = False
 
 from hypothesis import HealthCheck, settings  # noqa: E402 - a plugin of pytest, which is compiled in its way
 
+from tests.pasting import reads_alike  # noqa: E402 - as above
+
 # before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
 for threads in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(threads, "1")
@@ -86,16 +88,21 @@ def registry_of_its_own(states: Iterator[Path]) -> Iterator[None]:
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """`golden(path, text)`: the text equals the file; with --accept the file is written."""
+def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`golden(path, text)`: the text equals the file; with --accept the file is written.
 
-    def check(path: Path, text: str) -> None:
+    `golden(path, text, solved=True)`: it reads as the file does on any machine.
+    """
+
+    def check(path: Path, text: str, solved: bool = False) -> None:
         if request.config.getoption("--accept"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8", newline="")
             return
         if not path.exists():
             pytest.fail(f"no golden file {path}; look at the result and run pytest --accept")
-        assert text == path.read_text("utf-8"), f"{path} differs; if that is meant, run pytest --accept"
+        known = path.read_text("utf-8")
+        if not solved or not reads_alike(text, known):
+            assert text == known, f"{path} differs; if that is meant, run pytest --accept"
 
     return check

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from textwrap import wrap
 
@@ -102,21 +103,51 @@ def form(printed: str) -> str:
     return re.sub(r" +", " ", re.sub(r"-?[0-9][0-9.,]*(e-?[0-9]+)?", "0", words)).replace(" \n", "\n")
 
 
+NUMBER = re.compile(r"(?<![\w.,])[-−]?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?(?!\w)")
+FEWEST = 2
+"""Significant digits of a figure whose last one may be another."""
+
+
+def reads_alike(now: str, known: str) -> bool:
+    """Whether two texts say the same on any machine: but for the last digit of figures, which a solver may have found.
+
+    Other arithmetic ends a search elsewhere within its tolerance, which may fall on two sides of where a figure is
+    rounded. Whole numbers of up to six digits, which count something, are the same; and so is all layout where figures
+    are, for a figure with a digit less moves what follows.
+    """
+    if now == known:
+        return True
+    words = [" ".join(NUMBER.sub("#", text).split()) for text in (now, known)]
+    pairs = list(zip(NUMBER.findall(now), NUMBER.findall(known), strict=False))
+    return words[0] == words[1] and any(a != b for a, b in pairs) and all(_near(a, b) for a, b in pairs)
+
+
+def _near(now: str, known: str) -> bool:
+    """Whether figures differ by one in the last digit that either of them shows, at most."""
+    if now == known:
+        return True
+    numbers = [Decimal(one.replace(",", "").replace("−", "-")).normalize() for one in (now, known)]
+    last = min(int(one.as_tuple().exponent) for one in numbers)
+    digits = max(one.adjusted() - last + 1 for one in numbers)
+    counts = not any(set(".e") & set(one) for one in (now, known)) and max(map(abs, numbers)) < 10**6
+    return not counts and digits >= FEWEST and abs(numbers[0] - numbers[1]) <= Decimal(1).scaleb(last)
+
+
 def shows(printed: str, page: str) -> bool:
-    """Whether what is printed is what a page shows: its lines in order, with any lines where it leaves some out."""
-    parts = [part.strip("\n") for part in re.split(rf"^{re.escape(LEFT_OUT)}$", page, flags=re.M)]
+    """Whether what is printed reads as what a page shows: its lines in order, with any where it leaves some out."""
+    parts = [part.strip("\n").splitlines() for part in re.split(rf"^{re.escape(LEFT_OUT)}$", page, flags=re.M)]
     if len(parts) == 1:
-        return printed == page
-    lines = "\n" + printed
-    if parts[0] and not lines.startswith(f"\n{parts[0]}\n"):
-        return False
-    at = 0
-    for part in parts:
-        found = lines.find(f"\n{part}\n", at) if part else at
-        if found < 0:
+        return reads_alike(printed, page)
+    lines, at = printed.splitlines(), 0
+    for number, part in enumerate(parts):
+        starts = range(at, len(lines) - len(part) + 1)
+        starts = starts if number else starts[:1]
+        starts = starts[-1:] if part and number == len(parts) - 1 else starts
+        found = next((k for k in starts if reads_alike("\n".join(lines[k : k + len(part)]), "\n".join(part))), None)
+        if found is None:
             return False
         at = found + len(part)
-    return not parts[-1] or lines.endswith(f"\n{parts[-1]}\n")
+    return True
 
 
 def pasted(text: str, folder: Path, environment: dict[str, str]) -> tuple[str, int]:

@@ -18,6 +18,8 @@ from privspec.core.diagnostics import InternalError
 
 BITS = 64
 """Binary digits after the point."""
+LISTED = 4
+"""Digits of losses that are listed in order: solved ones are no more exact."""
 MANTISSA_BITS = 48
 """Short dyadic numbers: whole numbers of this many bits times a power of two, within 2^-47 of what they stand for."""
 
@@ -119,6 +121,11 @@ def root(value: Fraction) -> Fraction:
 
 
 Array: TypeAlias = NDArray[np.float64]
+
+
+def graded(value: Fraction | float, digits: int = 9) -> float:
+    """A loss as it is compared: those that agree in so many digits are equal on any machine, and the first leads."""
+    return float(f"{float(value):.{digits}g}")
 
 
 def show(value: object) -> str:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.core.records import dataclass
+from privspec.core.rounding import LISTED, graded
 from privspec.explain import drawing
 from privspec.explain.curves import Curve, least_misses
 from privspec.explain.document import Plot, table
@@ -168,7 +169,7 @@ def alternatives_plot(facts: Facts) -> Plot | None:
     loss = facts.loss
     if loss is None or not facts.alternatives or loss.value.value <= 0:
         return None
-    others = sorted(facts.alternatives, key=lambda a: a.loss.value)
+    others = sorted(facts.alternatives, key=lambda a: graded(a.loss.value, LISTED))
     items = [drawing.Dot("this plan", loss.value.value, loss.value.text, strong=True)]
     items += [
         drawing.Dot(a.name, a.loss.value, a.loss.text, hollow=not a.admissible) for a in others if a.loss.value > 0

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from privspec.core.rounding import LISTED, graded
 from privspec.explain.designs import summary_rows
 from privspec.explain.document import Because, Block, Judged, Note, Points, SpecLine, Status, asserted, proved, table
 from privspec.explain.facts import AccuracyFact, Facts, Judgement, Rows, same_loss
@@ -86,7 +87,7 @@ _NONE = {
 
 def alternatives_words(facts: Facts) -> str:
     """The designs that were not chosen, each with its error (or how many times the loss)."""
-    items = sorted(facts.alternatives, key=lambda a: (not a.admissible, a.loss.value))
+    items = sorted(facts.alternatives, key=lambda a: (not a.admissible, graded(a.loss.value, LISTED)))
     more = len(items) - MOST_COMPARED
     shown = items[:MOST_COMPARED] if more > 1 else items
     words = (f"{a.name}{_compared(a, facts)}{'' if a.admissible else ' (not admissible)'}" for a in shown)

@@ -27,14 +27,16 @@ FORMATS = ("md", "html", "json")
 
 
 @pytest.mark.parametrize(("name", "reader"), PAGES)
-def test_golden(golden: Callable[[Path, str], None], name: str, reader: str) -> None:
-    golden(GOLDEN / f"{name}.{reader}.md", page(name, reader))
+def test_golden(golden: Callable[..., None], name: str, reader: str) -> None:
+    golden(GOLDEN / f"{name}.{reader}.md", page(name, reader), solved=True)
 
 
 @pytest.mark.parametrize("width", [100, 60])
 @pytest.mark.parametrize("name", SPECS)
-def test_golden_summary(golden: Callable[[Path, str], None], name: str, width: int) -> None:
-    golden(GOLDEN / f"{name}.summary.{width}.txt", summary(plan(name), width=width, path=f"{name}.plan.json"))
+def test_golden_summary(golden: Callable[..., None], name: str, width: int) -> None:
+    golden(
+        GOLDEN / f"{name}.summary.{width}.txt", summary(plan(name), width=width, path=f"{name}.plan.json"), solved=True
+    )
 
 
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?(?![\w])")

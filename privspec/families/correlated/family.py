@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import graded
 from privspec.families.document import (
     STEP,
     accuracy_json,
@@ -426,7 +427,7 @@ def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
             reason = f"nothing proves line {line} of it"
         name = "noise for one entry alone (differential privacy)"
         listed.append({"name": name, "loss": _loss(chain, alone), "admissible": admissible, "reason": reason})
-    return sorted(listed, key=lambda one: one["loss"])
+    return sorted(listed, key=lambda one: graded(one["loss"]))
 
 
 def _loss(chain: Chain, scale: Fraction) -> float:

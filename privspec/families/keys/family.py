@@ -15,6 +15,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import graded
 from privspec.families import document
 from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.numbers import ball, end, exp_down
@@ -265,10 +266,14 @@ class Found:
                 yield one, reached
 
 
+def _graded(one: Found) -> float:
+    return graded(one.loss)
+
+
 def best(system: System) -> list[Found]:
     """The thresholds of every law with the least loss of that law, the best first."""
     laws = (list(_composed(system)), list(_gaussian(system)))
-    return sorted((min(some, key=lambda one: one.loss) for some in laws if some), key=lambda one: one.loss)
+    return sorted((min(some, key=_graded) for some in laws if some), key=_graded)
 
 
 def _composed(system: System) -> Iterator[Found]:

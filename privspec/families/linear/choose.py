@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import LISTED, graded
 from privspec.families.family import Infeasible, Settings
 from privspec.families.linear.accuracy import meets, pure_conflict, within_limits
 from privspec.families.linear.gaussian import gaussian_budgets, gaussian_candidates
@@ -68,8 +69,7 @@ def choose(problem: Problem) -> Choice | Infeasible:
             return family_conflict(problem)
         refuse_missing(model)
     chosen = possible[0]
-    others = tuple(c for c in found if c is not chosen)
-    return Choice(chosen, others)
+    return Choice(chosen, tuple(sorted((c for c in offered if c is not chosen), key=lambda c: graded(c.loss, LISTED))))
 
 
 def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:

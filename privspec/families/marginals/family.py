@@ -15,6 +15,7 @@ from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
+from privspec.core.rounding import graded
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
 from privspec.families.family import Settings
@@ -122,10 +123,10 @@ class TableCounts:
             scales = {"family": "laplace", "scales": [None if one is None else str(one) for one in each.scales]}
             prices, name = partial(_of_epsilon, model), "Laplace noise on each table"
             found.append(Decided(system, name, each, scales, witness, prices, (), steps))
-        best, *rest = sorted(found, key=lambda one: one.loss)
+        best, *rest = sorted(found, key=lambda one: graded(one.loss))
         reason = "meets every line of the spec"
         beside = [{"name": one.name, "loss": one.loss, "admissible": True, "reason": reason} for one in rest]
-        listed = sorted([*beside, *found[0].considered], key=lambda one: float(one["loss"]))
+        listed = sorted([*beside, *found[0].considered], key=lambda one: graded(one["loss"]))
         return replace(
             best, considered=tuple(listed) if settings.alternatives else (), seconds=perf_counter() - started
         )

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.records import dataclass, replace
+from privspec.core.rounding import graded
 from privspec.families.document import STEP, accuracy_json, float_down, plan_document, price, promised, rated
 from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.reading import Item
@@ -109,7 +110,7 @@ class Points:
         started = perf_counter()
         allowed = [norm for family in model.families or ("knorm",) for norm in FAMILIES[family]]
         every = {norm: system.candidate(norm) for norm in NORM_OF.values()}
-        known = sorted((one for one in every.values() if one is not None), key=lambda one: one.loss)
+        known = sorted((one for one in every.values() if one is not None), key=lambda one: graded(one.loss))
         free = [one for one in known if one.points.norm in allowed]
         fits = [one for one in free if not list(one.breaks())]
         if not free:

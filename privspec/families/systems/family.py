@@ -11,6 +11,7 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.gaussian import mu_down
 from privspec.core.records import dataclass, field, replace
+from privspec.core.rounding import graded
 from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Decision, Infeasible, Settings
 from privspec.families.systems.bracket import judged, proved
@@ -189,7 +190,7 @@ class Systems:
         once_each = sharing and all(system.parts[part].times == 1 for part in sharing)
         ways = compared(lines, split, curves) if settings.alternatives and once_each else {}
         # a search may miss where losses bend what a plain split meets
-        plain = min(ways.values(), key=lambda way: way.loss, default=split)
+        plain = min(ways.values(), key=lambda way: graded(way.loss), default=split)
         taken = plain if plain.loss < (1 - SAME) * split.loss else split
         split = self._capped(solved, sharing, taken)
         found = self._at(solved, sharing, split)

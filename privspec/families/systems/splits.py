@@ -447,7 +447,7 @@ def _searched(lines: Lines, begun: _Begun, least: float) -> Split | None:
 
 
 def _with_least(lines: Lines, curves: Sequence[Curve], best: Split) -> Split:
-    """The same with the least share for parts that have little more, where that is no worse: there it ends by chance."""
+    """The same with the least share for parts that have little more, where it ended by chance, if that is no worse."""
     least = LEAST * float(max(best.amounts))
     amounts = lines.scaled(best.kinds, [least if a < NEXT * least else float(a) for a in best.amounts])
     losses = [curve.add(amount) for curve, amount in zip(curves, amounts, strict=True)]

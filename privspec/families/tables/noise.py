@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
+from privspec.core.rounding import graded
 
 Array: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = Fraction | str
@@ -542,7 +543,7 @@ def staircase_candidates(context: TableContext) -> Iterator[Candidate]:
         int(upper): staircase_table(values, even, StaircaseNoise(period, int(upper), epsilon))[:, order]
         for upper in stairs
     }
-    best = min(tables, key=lambda upper: context.loss(tables[upper]))
+    best = min(tables, key=lambda upper: graded(context.loss(tables[upper])))
     text = (
         f"noise in stairs of {period} steps, the upper {best} of them {shown(exp(epsilon))} times as likely as the "
         "others, truncated at both ends"

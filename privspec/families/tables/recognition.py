@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
+from privspec.core.rounding import graded
 from privspec.families.tables.noise import (
     Array,
     Candidate,
@@ -118,7 +119,7 @@ def subset_candidates(context: TableContext) -> Iterator[Candidate]:
     if context.neighbours.uniform and k > 2:
         epsilon = float(context.epsilon) * context.neighbours.least
         found = [c for size in range(1, k) if (c := _of_size(context, size, epsilon)) is not None]
-        yield from sorted(found, key=lambda c: context.loss(c.table))[:1]
+        yield from sorted(found, key=lambda c: graded(context.loss(c.table)))[:1]
 
 
 def _of_size(context: TableContext, size: int, epsilon: float) -> Candidate | None:
@@ -175,7 +176,7 @@ def comparisons(context: TableContext) -> tuple[Comparison, ...]:
             if not any(np.allclose(candidate.table, other.table, rtol=0, atol=_SAME) for other in kept):
                 kept.append(candidate)
     found = [_judged(context, candidate) for candidate in kept]
-    return tuple(sorted(found, key=lambda c: c.loss))
+    return tuple(sorted(found, key=lambda c: graded(c.loss)))
 
 
 def _judged(context: TableContext, candidate: Candidate) -> Comparison:
