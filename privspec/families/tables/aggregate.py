@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.records import dataclass
+from privspec.core.rounding import LISTED, graded
 from privspec.core.suggest import nearest
 from privspec.execute.data import located
 from privspec.execute.drawing import NO_PLACE, Labels, TableLaw
@@ -576,7 +577,7 @@ def _compare(errors: Mapping[str, Array], runs: int, under: str) -> Choice:
     best = next(name for name, found in errors.items() if found.mean() <= (1 + SAME) * least)
     scores = tuple(Score(name, *_mean(found), *_mean(found - errors[best])) for name, found in errors.items())
     clear = all(s.behind > max(CLEAR * s.behind_error, SAME * least) for s in scores if s.estimator != best)
-    return Choice(best, tuple(sorted(scores, key=lambda s: s.mean)), runs, clear, under)
+    return Choice(best, tuple(sorted(scores, key=lambda s: graded(s.mean, LISTED))), runs, clear, under)
 
 
 def _mean(values: Array) -> tuple[float, float]:
