@@ -64,7 +64,8 @@ def lower(model: Model, *, priced: bool = True) -> Lowered:
             raise failure.of_spec(model.source) from failure
         # names and shapes are right: some of the values have no result, or none has one
         text = f"solve cannot compute this for all data and results: {failure.message}"
-        raise SpecError.at(model.source, failure.span, "PS0501", text, help=_FINITE) from failure
+        hint = _FINITE if failure.code == "PS0260" else failure.help
+        raise SpecError.at(model.source, failure.span, "PS0501", text, help=hint) from failure
 
 
 _FINITE = "leave out the values for which it has no result, or write what has one, such as 1 / (x + 1)"

@@ -53,7 +53,7 @@ def test_the_lottery_says_what_it_keeps() -> None:
     text = words(plan("lunch"))
     assert "treats all voters alike · not ex-post efficient · not strategy-proof" in text
     assert re.search(r"[\d.]+ % of voters, on average", text)
-    assert re.search(r"Expected loss 0.635612 ± 0.00\d+  ?\(", text)
+    assert re.search(r"Expected loss 0.635[5-7] ± 0.00\d+  ?\(", text)
     assert "a vote other than the true one does better" in page("lunch", "public")
     assert "The best you can do is to" in page("council_seat", "public")
 

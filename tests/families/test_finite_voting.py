@@ -259,8 +259,8 @@ def test_numbers_that_the_kernel_does_not_read_are_refused(tmp_path: Path, capsy
     [
         ("-E[ total_variation(O, random_dictator(vote)) ]", "PS0502"),
         ("E[ 1 - total_variation(O, random_dictator(vote)) ]", "PS0502"),
-        ("E[ total_variation(O, random_dictator(vote))^2 ]", "PS0262"),
-        ("E[ mean(total_variation(O, random_dictator(vote)) * mismatch(O, vote[v]) for v in voter) ]", "PS0262"),
+        ("E[ total_variation(O, random_dictator(vote))^2 ]", "PS0501"),
+        ("E[ mean(total_variation(O, random_dictator(vote)) * mismatch(O, vote[v]) for v in voter) ]", "PS0501"),
     ],
 )
 def test_distances_of_laws_that_are_not_linear(loss: str, code: str) -> None:

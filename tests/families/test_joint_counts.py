@@ -62,7 +62,7 @@ def apart(folder: Path, n: int, most: str) -> Plan:
 def test_a_coalition_of_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sees a count of 1-DP, and both together no more: one draw for both, in place of half the budget each."""
     monkeypatch.setattr(family, "proved", lambda *_: {})  # what is said of other splits is another matter
-    monkeypatch.setattr(family, "compared", lambda *_: [])
+    monkeypatch.setattr(family, "compared", lambda *_: {})
     lines = ("first is 1-DP wrt answers", "second is 1-DP wrt answers", "(first, second) is 1-DP wrt answers")
     one = together(tmp_path, 8, *lines)
     assert verify(one.to_json()).ok

@@ -169,7 +169,6 @@ def test_other_quotients_are_amounts(text: str) -> None:
         (rounds_spec("-1 / rounds"), "as many as fit"),
         (rounds_spec(choose="choose rounds in [1, 20]"), "whole numbers from 1"),
         (rounds_spec(choose="choose rounds in 0..20"), "whole numbers from 1"),
-        (rounds_spec(budget="0"), "above 0"),
         (
             rounds_spec(
                 privacy="O is (budget / rounds)-DP wrt vote, adding or removing one voter\n"
@@ -185,6 +184,14 @@ def test_refusals(text: str, says: str) -> None:
     (found,) = caught.value.diagnostics
     assert found.code == "PS0525"
     assert says in found.message
+
+
+def test_a_budget_of_nothing_is_refused_before_its_rounds_are_counted() -> None:
+    with pytest.raises(SpecError) as caught:
+        system_of(rounds_spec(budget="0"))
+    assert [(one.code, one.message) for one in caught.value.diagnostics] == [
+        ("PS0304", "epsilon must be positive, not 0")
+    ]
 
 
 def test_table_of_few_voters_says_it_too() -> None:

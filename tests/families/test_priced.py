@@ -164,7 +164,7 @@ def test_a_range_that_ends_too_soon() -> None:
         (answers("mu", "(1 / mu)-GDP"), "PS0524", "or a multiple of it"),
         (answers("order", "(order, 1)-RDP", range_="[2, 64]"), "PS0524", "or a multiple of it"),
         (answers("e", "(e, d)-DP", range_="[0, 1]\n  choose d in [0, 0.1]", loss="e + d"), "PS0524", "one amount"),
-        (answers("mu", "mu-GDP", range_="[-1, 1]"), "PS0524", "begins at 0 or above"),
+        (answers("mu", "mu-GDP", range_="[-1, 1]"), "PS0304", "mu must be positive, not -1"),
     ],
 )
 def test_what_is_refused(text: str, code: str, words: str) -> None:
