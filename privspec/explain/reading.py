@@ -148,7 +148,8 @@ def facts(
         computed_errors=tuple(
             (
                 one.name,
-                *(simulated(end(one.errors or (one.error,)), one.draws) for end in (min, max)),
+                simulated(min(one.errors or (one.error,)), one.draws),
+                simulated(max(one.errors or (one.error,)), one.draws),
                 one.at,
             )
             for one in plan.remarks.computed
