@@ -237,28 +237,16 @@ class RequirementReader:
     def _allowed(self, item: syntax.Expr, check: Callable[[Fraction, Span], None]) -> None:
         """Whether an amount is public but for what is chosen in it, and allowed near the lower end of its range.
 
-        Raises: Failure, of that end itself.
-        """
-        self._check_public(item, item.span, "choose", "constant", "party")
-        end, near = dict(self.environment.values), dict(self.environment.values)
-        for name in names_used(item):
-            low, high = domain.bounds if (domain := self.domains.get(name)) is not None else (None, None)
-            if low is not None:
-                end[name] = Fraction(low)
-                near[name] = Fraction(low) + min(INSIDE, INSIDE if high is None else Fraction(high - low) / 2)
-        try:
-            self._check_value(item, near, check)
-        except Failure:
-            self._check_value(item, end, check)
-            raise
-
-    def _check_value(
-        self, item: syntax.Expr, values: Mapping[str, Value], check: Callable[[Fraction, Span], None]
-    ) -> None:
-        """Whether an amount with such values of names is allowed.
-
         Raises: Failure.
         """
+        self._check_public(item, item.span, "choose", "constant", "party")
+        values = dict(self.environment.values)
+        for name in names_used(item):
+            low, high = domain.bounds if (domain := self.domains.get(name)) is not None else (None, None)
+            if low is not None and low < 0:
+                values[name] = Fraction(low)
+            elif low is not None:
+                values[name] = Fraction(low) + min(INSIDE, INSIDE if high is None else Fraction(high - low) / 2)
         if isinstance(value := self._value(item, values), Fraction):
             check(value, item.span)
 
