@@ -243,10 +243,9 @@ class RequirementReader:
         values = dict(self.environment.values)
         for name in names_used(item):
             low, high = domain.bounds if (domain := self.domains.get(name)) is not None else (None, None)
-            if low is not None and low < 0:
-                values[name] = Fraction(low)
-            elif low is not None:
-                values[name] = Fraction(low) + min(INSIDE, INSIDE if high is None else Fraction(high - low) / 2)
+            if low is not None:
+                inside = INSIDE if high is None else min(INSIDE, Fraction(high - low) / 2)
+                values[name] = Fraction(low) + (inside if low >= 0 else 0)
         if isinstance(value := self._value(item, values), Fraction):
             check(value, item.span)
 
