@@ -23,8 +23,6 @@ EACH, CHECKED = 8, 24
 """Of those that can be read, how many are checked for one message, and for all of a text."""
 WORDS = 2
 """Words and signs of a text up to which it stands for a piece of a statement."""
-STATEMENTS = ("line", "option")
-"""What a help calls a whole statement that is to be left out."""
 LONGEST = 50_000
 """Characters of a spec up to which edits are tried."""
 
@@ -97,7 +95,7 @@ def proposed(source: Source, diagnostic: Diagnostic) -> Iterator[Fix]:
         at = source.text.find(word, span.start, span.end) if word else -1
         if at >= 0:
             yield Fix(Span(at, at + len(word)), "")
-        if word in STATEMENTS:
+        if word == "option":  # the whole statement
             end = source.text.find("\n", span.end)
             yield Fix(Span(source.text.rfind("\n", 0, span.start) + 1, len(source.text) if end < 0 else end), "")
 
