@@ -26,7 +26,7 @@ TOKENS = {
     "functions": 15_000,
     "kernel": 117_000,
     "language": 28_000,
-    "model": 104_000,
+    "model": 104_600,
     "noise": 10_500,
     "problem": 80_000,
     "solvers": 77_000,

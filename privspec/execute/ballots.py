@@ -23,7 +23,7 @@ from privspec.execute import sources
 from privspec.execute.cells import clean_texts, id_text, ids
 from privspec.execute.data import SUFFIXES, located
 from privspec.execute.family import Roll
-from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
+from privspec.execute.keeper import STRICT_RULE, Keeper, refuse, slip_of_header
 from privspec.execute.reading import Coded
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
@@ -321,7 +321,9 @@ def _columns(form: Form, frame: pl.LazyFrame) -> pl.LazyFrame:
         refuse(
             "PS0804",
             f"the data for {form.name} have no column {first} or {form.name}",
-            help=f"the first line of a file names its columns: {first}, or {first},count",
+            help=slip_of_header((first,), list(stripped))
+            or slip_of_header((form.name,), list(stripped))
+            or f"the first line of a file names its columns: {first}, or {first},count",
         )
     column = stripped[title]
     chosen = [_text(pl.col(column), schema[column]).alias(BALLOT)]

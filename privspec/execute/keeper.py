@@ -57,6 +57,24 @@ def refuse_unreadable(name: str, what: str) -> NoReturn:
     refuse("PS0803", f"the data for {name} cannot be read as {what}")
 
 
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What files have between columns in place of commas."""
+
+
+def slip_of_header(wanted: Sequence[str], names: Sequence[str]) -> str | None:
+    """What to do about a header that lacks some of these columns and nearly names them: it is quoted nowhere."""
+    lacking = [name for name in wanted if name not in names]
+    there = {_folded(name) for name in names}
+    if lacking and all(_folded(name) in there for name in lacking):
+        named = ", ".join(lacking)
+        return f"the first line names {named} in other letters: write {named}, capitals and signs as in the spec"
+    for sign, called in SEPARATORS.items():
+        cells = {_folded(cell.strip(' "')) for name in names if sign in name for cell in name.split(sign)}
+        if all(_folded(name) in cells for name in wanted):
+            return f"the first line has {called} between its columns: save the file with commas, or with tabs as .tsv"
+    return None
+
+
 def given_for(name: str, data: Mapping[str, Any]) -> Any:
     """The data of one input.
 

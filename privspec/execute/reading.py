@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.execute.cells import id_text
-from privspec.execute.keeper import refuse, refuse_unreadable
+from privspec.execute.keeper import refuse, refuse_unreadable, slip_of_header
 from privspec.execute.sources import (
     AS_USUAL,
     CHUNK,
@@ -207,10 +207,12 @@ def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
             refuse(
                 "PS0804",
                 f"the header of the data for {declared.name} does not name the column {declared.name}",
-                help=f"write {declared.name} in the first line, or say --no-header if that line is data",
+                help=slip_of_header((declared.name,), lines.names)
+                or f"write {declared.name} in the first line, or say --no-header if that line is data",
             )
         return _matrix(declared, [[_cell(row, at)] for row in rows], 1).reshape(-1)
-    if width == declared.size:
+    slip = slip_of_header((declared.name,), lines.names) if lines.kind == "text" else None
+    if width == declared.size and (slip is None or len(rows) == 1):
         if len(rows) != 1:
             _wrong_size(declared, f"{len(rows)} x {width}", lines)
         _check_names(declared, lines)
@@ -221,7 +223,7 @@ def _vector(declared: Declared, lines: Lines) -> NDArray[np.float64]:
     return refuse(
         "PS0804",
         f"the data for {declared.name} have several columns, none of them named {declared.name}",
-        help=f"name the column {declared.name} in the first line, or give one column",
+        help=slip or f"name the column {declared.name} in the first line, or give one column",
     )
 
 
@@ -516,7 +518,8 @@ class Fields:
         return refuse(
             "PS0804",
             f"the data for {self.name} have no column {', '.join(self.columns[:4])}{', ...' if self.count > 4 else ''}",
-            help=f"the first line of a file names its columns: {','.join(self.columns[:4])}",
+            help=slip_of_header(self.columns, names)
+            or f"the first line of a file names its columns: {','.join(self.columns[:4])}",
         )
 
 

@@ -27,7 +27,7 @@ from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import dataclass
 from privspec.execute import sources
 from privspec.execute.fingerprint import COUNT, Seeds, Sketches
-from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable
+from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable, slip_of_header
 from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_file, groups_of_frame
 
 try:
@@ -111,7 +111,7 @@ class Records(ABC):
             "PS0804",
             f"the data for {self.name} have no column {', '.join(missing)}",
             *(f"they have a column {close[0]}: is that {name}?" for name, close in near if close),
-            help=f"{where}: {', '.join(names)}",
+            help=(None if self.public else slip_of_header(names, self.names)) or f"{where}: {', '.join(names)}",
         )
 
 

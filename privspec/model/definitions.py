@@ -289,6 +289,8 @@ def _check_outputs(spec: syntax.Spec, scope: Scope, found: Definitions, report: 
     places: list[syntax.Node] = [] if spec.loss is None else [spec.loss]
     places += [*spec.accuracy, *found.constraints]
     spoken = reached((n for place in places for n in names_used(place)), lambda n: found.dependencies.get(n, ()))
+    if any(name not in scope for name in spoken):
+        return  # one of them may be meant
     for name, declaration in scope.of("output").items():
         if name in found.of or name in found.targets or name in spoken:
             continue

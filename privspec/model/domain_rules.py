@@ -267,6 +267,13 @@ def as_far_as_readable(node: syntax.Domain, environment: Environment) -> domains
     What is wrong with the column is told where it stands; all others are there, so that no further line is complained
     about. None where it is no table, or where none of its columns can be read.
     """
+    if isinstance(node, syntax.Power):  # of so many records, where their number can be read
+        table = as_far_as_readable(node.base, environment)
+        try:
+            size = whole(node.exponents[0], environment, "the exponent of a domain")
+        except Failure:
+            return table
+        return None if table is None else replace(table, records=size)
     if not isinstance(node, syntax.Call) or node.function != "table":
         return None
     columns: list[syntax.Member] = []

@@ -244,6 +244,11 @@ class Resolver:
                 self._name(base, bound, "")
             case syntax.Member():
                 self.check(node.domain, bound, public)
+            case syntax.Interval(low=syntax.Name(id=low), high=syntax.Name(id=high)) if not (
+                {low, high} & {*self.scope.names, "inf"}
+            ):
+                hint = f"write {{{low}, {high}}}"
+                self.report.error("PS0220", node.span, "values that are listed stand in braces", help=hint)
             case syntax.RankingOf(alternatives=syntax.Name(id=name)) if name not in self.scope:
                 pass  # the reader of domains says what a set of alternatives is
             case _:
@@ -251,6 +256,10 @@ class Resolver:
                 for child in children(node):
                     self.check(child, bound, public)
                 self.averaging -= isinstance(node, syntax.Over)
+
+    def _table_of(self, column: str) -> str | None:
+        """The first table that has a column of this name."""
+        return next((table for table, columns in self.tables.items() if column in columns), None)
 
     def _of_table(self, table: str, item: syntax.Expr) -> bool:
         """Whether what stands where an index does is the name of a column."""
@@ -276,7 +285,7 @@ class Resolver:
             place, hint = Span(number.start(), number.end()), f"write 1{number[0]}"
             self.report.error("PS0121", place, "a number starts with a digit", label="read as a name", help=hint)
             return
-        known = (*self.scope.names, *bound, *(("real",) if domain else ()))
+        known = (*self.scope.names, *bound, *(("real", "id", "unknown") if domain else ()))
         from privspec.language import meanings as senses
 
         found = senses.NAMES.get(name) if not domain else None
@@ -285,8 +294,7 @@ class Resolver:
             hint = f"it is written {functions[name].signature}"
             self.report.error("PS0203", node.span, f"{name} is a function; it needs arguments", help=hint)
             return
-        table = next((table for table, columns in self.tables.items() if name in columns), None)
-        if table is not None:
+        if (table := self._table_of(name)) is not None:
             found = f"{name} is a column of {table}: write marginals({table}, {{{name}}}) to count its values"
         twin = next((other for other in known if fold(other) == fold(name)), None)
         if twin is not None:
@@ -294,7 +302,12 @@ class Resolver:
             found = f"write {twin}: the letter {odd} here is the {letter_name(odd)}"
         if text[: node.span.start].rstrip(" \t").endswith(("--", "//")):
             found = "a comment starts with #"
-        hint = found or "declare it under `variables:` or `parameters:`"
+        places = (
+            "the values of a column are {a, b}, 0..120 or [0, 1]"
+            if domain
+            else "declare it under `variables:` or `parameters:`"
+        )
+        hint = found or places
         self.report.error("PS0201", node.span, f"nothing is called {name}", help=hint)
 
     def _comprehension(self, node: syntax.Comprehension, bound: Mapping[str, Span], public: str) -> None:
@@ -368,6 +381,10 @@ class Resolver:
                 column = item.value if isinstance(item, syntax.String) and is_name(item.value) else spell(item)
                 message = f"{column} is a column of {owner}, and is named after it, with a point"
                 return message, f"write {owner}.{column}"
+            case "sum" | "mean" | "median" | "quantile" | "variance", syntax.Name(id=column) if (
+                column not in (*self.scope.names, *bound) and (home := self._table_of(column)) is not None
+            ):
+                return f"{column} is a column of {home}, and is named after it, with a point", f"write {home}.{column}"
             case "csv" | "npy" as function, syntax.Name() | syntax.Attribute() if argument is node.arguments[0]:
                 return f"{function} takes the name of a file in quotes", f'write {function}("{text(argument.span)}")'
             case "marginals", syntax.Name(id=column) if column not in (*self.scope.names, *bound):

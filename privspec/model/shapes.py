@@ -29,7 +29,7 @@ from privspec.model.domains import (
     Type,
 )
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
-from privspec.model.library import Argument, Arguments
+from privspec.model.library import Argument, Arguments, library
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.values import Value, joined_length, show
 
@@ -522,7 +522,9 @@ def _column(name: str, expr: syntax.Attribute, kind: Tables) -> Failure:
     if domain is None:
         near = nearest(expr.name, columns)
         message = f"the table {name} has no column {expr.name}; its columns are {listing(columns)}"
-        if near is not None:
+        if expr.name in library():
+            hint = f"write {expr.name}({name})"
+        elif near is not None:
             hint = f"did you mean {near}? Its values can be counted: write marginals({name}, {{{near}}})"
         else:
             hint = f"declare it in the table, with few values or in steps: {expr.name} in grid(0, 200000, 1000)"

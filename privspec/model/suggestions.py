@@ -141,8 +141,15 @@ def _texts(advice: str) -> Iterator[str]:
 
 
 def works(source: Source, found: Diagnostics, diagnostic: Diagnostic, fix: Fix, after: Diagnostics) -> bool:
-    """Whether an edit does away with a message, and no error is left in its line or came elsewhere."""
-    if any((one.code, one.message) == (diagnostic.code, diagnostic.message) for one in after):
+    """Whether an edit does away with a message, and no error is left in its line or came elsewhere.
+
+    The same slip once more, further on, is one of its own.
+    """
+    moved = fix.span.end - fix.span.start - len(fix.text)
+    place = max((label.span.end for label in diagnostic.labels if label.primary), default=0)
+    again = [one for one in after if (one.code, one.message) == (diagnostic.code, diagnostic.message)]
+    starts = [min((label.span.start for label in one.labels if label.primary), default=0) for one in again]
+    if any(start + moved < place for start in starts):
         return False
     before = {(one.code, one.message) for one in found}
     text = fix.applied(source.text)

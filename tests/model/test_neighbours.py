@@ -34,7 +34,9 @@ privacy:
 
 def sets(blocks, relation):
     """Every set of differences of some inputs under a relation."""
-    return [one for one, _ in sets_of(moved(blocks, relation), Layout.laid(blocks))]
+    layout = Layout.laid(blocks)
+    everything = np.eye(layout.width)
+    return [one for one, _ in sets_of(moved(blocks, relation), layout, everything)]
 
 
 def reach(parts, direction):

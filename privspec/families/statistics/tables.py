@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass, field
 from privspec.execute import sources
 from privspec.execute.cells import id_text, id_texts
-from privspec.execute.keeper import Fit, refuse
+from privspec.execute.keeper import Fit, refuse, slip_of_header
 from privspec.execute.reading import Fields, number
 from privspec.model.library import GRID_BITS, Steps
 
@@ -153,7 +153,8 @@ def layout_of(wanted: Wanted, names: Sequence[str]) -> Layout:
     if wanted.only is not None and key not in names:
         key = None
     if key is not None and key not in names:
-        refuse("PS0804", f"the data for {wanted.name} have no column {key}", help=f"each row names its {key}")
+        hint = slip_of_header((key,), names) or f"each row names its {key}"
+        refuse("PS0804", f"the data for {wanted.name} have no column {key}", help=hint)
     chosen = [name for name in names if name.startswith("x_")]
     fields = Fields(wanted.name, wanted.dimension)
     if not chosen or set(fields.columns) <= set(names):
