@@ -336,7 +336,16 @@ def test_a_column_that_is_missing_is_named_with_the_nearest(tmp_path: Path) -> N
     frame.write_parquet(tmp_path / "p.parquet")
     frame.write_csv(tmp_path / "p.csv")
     assert "no column pay | they have a column Pay: is that pay?" in refused(tmp_path / "p.parquet")
-    assert "Pay" not in refused(tmp_path / "p.csv")
+    of_text = refused(tmp_path / "p.csv")
+    assert "Pay" not in of_text
+    assert "the first line names pay in other letters" in of_text
+
+
+@pytest.mark.parametrize(("sign", "called"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_other_separators_are_named(tmp_path: Path, sign: str, called: str) -> None:
+    frame = pl.DataFrame({"sex": ["F"], "age": [1], "pay": [2.0], "hours": [1.0]})
+    frame.write_csv(tmp_path / "p.csv", separator=sign)
+    assert f"the first line has {called} between its columns" in refused(tmp_path / "p.csv")
 
 
 def test_folders_hold_parquet_and_nothing_else(tmp_path: Path) -> None:
