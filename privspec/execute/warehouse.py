@@ -29,6 +29,7 @@ from privspec.execute import sources
 from privspec.execute.fingerprint import COUNT, Seeds, Sketches
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable, slip_of_header
 from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_file, groups_of_frame
+from privspec.execute.views import UnknownViewError, Views
 
 try:
     import resource
@@ -380,7 +381,21 @@ class OfTable(Records):
     def kinds(self) -> Mapping[str, str]:
         with connection(self.name, self.table.path) as database:
             assert database is not None
-            return _kinds(self.name, database, self.table.quoted)
+            return _kinds(self.name, database, self._source)
+
+    @cached_property
+    def _source(self) -> str:
+        """What is asked: of a view it is what it is made of, which no row makes fail."""
+        with connection(self.name, self.table.path) as database:
+            assert database is not None
+            try:
+                return Views(database).total(self.table.schema, self.table.table) or self.table.quoted
+            except UnknownViewError:
+                return refuse(
+                    "PS0803",
+                    f"the view {self.table.table} for {self.name} is made of what may fail at one of its rows",
+                    help="make a table of it in the database:  CREATE TABLE ... AS SELECT * FROM ...",
+                )
 
     @property
     def names(self) -> list[str]:
@@ -388,7 +403,7 @@ class OfTable(Records):
 
     def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
         try:
-            query = select_of(asked, self.kinds, self.table.quoted)
+            query = select_of(asked, self.kinds, self._source)
         except RowsNeededError:
             for part in self.rows(asked.columns, asked.person):
                 yield from groups_of_frame(asked, part.lazy(), told)
@@ -400,16 +415,14 @@ class OfTable(Records):
     def sketches(self, seeds: Seeds) -> Iterator[Sketches]:
         with connection(self.name, self.table.path) as database:
             assert database is not None
-            query = "SELECT 1 FROM duckdb_views() WHERE database_name = 'data' AND schema_name = ? AND view_name = ?"
-            viewed = database.execute(query, [self.table.schema, self.table.table]).fetchall()
             own, rest = Sketches(seeds), list(self.kinds)
-            if not viewed:
+            if self._source == self.table.quoted:
                 # what a view is made of would be computed for every column anew
-                rest = _counted(self.name, database, self.table.quoted, self.kinds, own)
+                rest = _counted(self.name, database, self._source, self.kinds, own)
 
             def read(columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
                 cells = (f"{_whole_cell(one, self.kinds[one])} AS {_name(one)}" for one in columns)
-                found = _frames(self.name, database, f"SELECT {', '.join(cells)} FROM {self.table.quoted}")
+                found = _frames(self.name, database, f"SELECT {', '.join(cells)} FROM {self._source}")
                 return (part.to_dict() for part in found)
 
             own.join(_sketched(rest, read, seeds))
@@ -417,7 +430,7 @@ class OfTable(Records):
 
     def _rows(self, names: Sequence[str], person: str | None = None) -> str:
         cells = (_cell(one, self.kinds[one], whole=one == person) for one in names)
-        return f"SELECT {', '.join(cells)}\nFROM {self.table.quoted}"
+        return f"SELECT {', '.join(cells)}\nFROM {self._source}"
 
     def rows(self, names: Sequence[str], person: str | None = None) -> Iterator[pl.DataFrame]:
         """Its rows, some after others, in columns that polars holds; whose they are in text, whatever the kind."""
@@ -427,12 +440,12 @@ class OfTable(Records):
 
     def select(self, asked: Statistic) -> list[Select]:
         try:
-            return [Select.of(asked, self.kinds, self.table.quoted)]
+            return [Select.of(asked, self.kinds, self._source)]
         except RowsNeededError:
             why = "records are read person by person" if asked.person else "text stands where numbers are added up"
             rows = self._rows(asked.columns, asked.person)
             said = f"-- {why}: all rows are read\n{rows}"
-            return [Select(said, said, self.table.quoted)]
+            return [Select(said, said, self._source)]
 
 
 @contextmanager

@@ -621,8 +621,12 @@ SQL = {
 }
 VIEWS = (
     "SELECT * FROM t",
-    "SELECT * FROM (SELECT * FROM t WHERE 1 = 1)",
+    "SELECT {whole} FROM t",
+    "SELECT {whole} FROM (SELECT * FROM t) WHERE {first} IS NOT NULL",
+    "SELECT * FROM (SELECT {whole} FROM t) WHERE length(CAST({first} AS VARCHAR)) * CAST('1' AS INTEGER) < 100",
+    "WITH c AS (SELECT {whole} FROM t) SELECT * FROM c UNION ALL SELECT {whole} FROM t WHERE 1 = 0",
 )
+"""Of which casts of texts to numbers fail."""
 
 
 class Database(Format):
@@ -645,7 +649,11 @@ class Database(Format):
             rows = [tuple(record.values()) for record in records]
             if rows:
                 database.executemany(f"INSERT INTO t VALUES ({marks})", rows)
-            database.execute(f"CREATE VIEW v AS {VIEWS[len(rows) % len(VIEWS)]}")
+            numbers = [name for name, (good, _) in how.case.columns.items() if good[0].replace(".", "").isdigit()]
+            whole = [f'CAST("{n}" AS DOUBLE) AS "{n}"' if n in numbers else f'"{n}"' for n in how.case.columns]
+            view = VIEWS[how.draws.randrange(len(VIEWS))]
+            said = {"whole": ", ".join(whole), "first": f'"{next(iter(how.case.columns))}"'}
+            database.execute(f"CREATE VIEW v AS {view.format(**said)}")
         return f"{path}::{'v' if self.view else 't'}", TextFiles()
 
 

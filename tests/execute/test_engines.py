@@ -455,8 +455,8 @@ def test_a_database_is_one_data_set(tmp_path: Path) -> None:
     assert refusal(tmp_path / "folder", tmp_path)
 
 
-def test_columns_that_cannot_be_read_are_no_part_of_what_data_are_known_by(tmp_path: Path) -> None:
-    """Nor is a run refused for them, which may read others: a cast in a view fails where a cell is no number."""
+def test_a_column_without_cells_is_no_part_of_what_data_are_known_by(tmp_path: Path) -> None:
+    """A cast in a view gives nothing where a cell is no number."""
     path = tmp_path / "w.duckdb"
     with duckdb.connect(path) as database:
         database.execute("CREATE TABLE people AS SELECT i AS id, 'x' || i AS word FROM range(100, 180) t(i)")
@@ -713,3 +713,68 @@ def test_a_forged_plan_reads_no_row_and_leaves_no_trace(monkeypatch: pytest.Monk
     asked = ["run", str(tmp_path / "forged.plan.json"), "--input", f"people={tmp_path}/people.parquet"]
     assert run_command_line([*asked, "--new-ledger", "-o", str(tmp_path / "release.csv")]) == 7
     assert sorted(tmp_path.iterdir()) == before
+
+
+VIEWS = {
+    "SELECT CAST(w AS INTEGER) AS x FROM t": [1, 3, None],
+    "SELECT CAST(w AS INTEGER) + n AS x FROM t WHERE n < 4": [2, 6, None],
+    "SELECT a.n AS x FROM t a JOIN first b ON a.n = b.x": [1, 3],
+    "SELECT n AS x FROM t WHERE w = 3": [3],
+    "SELECT n AS x FROM t WHERE CAST(w AS INTEGER) = 3 OR n = 2": [2, 3],
+    "WITH c AS (SELECT strptime(w, '%Y') AS y FROM t) SELECT year(y) AS x FROM c": [1, 3, None],
+    "SELECT plus(w) AS x FROM t": [2, 4, None],
+    "SELECT CAST(sum(CAST(w AS INTEGER)) AS BIGINT) AS x FROM t GROUP BY n": [1, 3, None],
+    "SELECT CAST(max(w) AS INTEGER) AS x FROM t": [None],
+    "SELECT x FROM (SELECT 9223372036854775807 + (n - 1) AS x FROM t UNION ALL SELECT 0 FROM t)": [
+        *(0, 0, 0),
+        *(2**63 - 1, None, None),
+    ],
+    "SELECT n AS x FROM other.t": [7],
+    "WITH t AS (SELECT 5 AS z) SELECT x FROM first, t": [1, 3, None],
+}
+
+
+def view_of(path: Path, text: str, third: str) -> warehouse.Table:
+    with duckdb.connect(path) as database:
+        database.execute(f"CREATE TABLE t AS SELECT * FROM (VALUES ('1', 1), ('{third}', 2), ('3', 3)) v(w, n)")
+        database.execute("CREATE SCHEMA other")
+        database.execute("CREATE TABLE other.t AS SELECT 7 AS n")
+        database.execute("CREATE MACRO plus(z) AS CAST(z AS INTEGER) + 1")
+        database.execute("CREATE VIEW first AS SELECT CAST(w AS INTEGER) AS x FROM t")
+        database.execute(f'CREATE VIEW "the ""view" AS {text}')
+    found = located("people", f'{path}::the "view')
+    assert isinstance(found, warehouse.Table)
+    return found
+
+
+@pytest.mark.parametrize("text", VIEWS)
+def test_one_row_at_which_a_view_fails_is_a_row_without_that_cell(tmp_path: Path, text: str) -> None:
+    """And no more: nothing is refused, and all other rows are read as they are."""
+    found = view_of(tmp_path / "a.duckdb", text, "x").frame("people").collect()["x"].to_list()
+    assert sorted(found, key=lambda cell: (cell is None, cell)) == VIEWS[text]
+    assert view_of(tmp_path / "b.duckdb", text, "2").frame("people").collect().height >= len(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT CASE WHEN w = 'x' THEN error('no') ELSE n END AS x FROM t",
+        "SELECT n AS x FROM t JOIN (SELECT 1 AS w) one USING (w)",
+        "SELECT geomean(n) AS x FROM t",
+    ],
+)
+def test_a_view_that_one_row_can_make_fail_is_refused_whatever_it_holds(tmp_path: Path, text: str) -> None:
+    refused = []
+    for third in ("x", "2"):
+        with pytest.raises(DataError) as caught:
+            view_of(tmp_path / f"{third}.duckdb", text, third).frame("people")
+        refused.append([(one.code, one.message, one.help) for one in caught.value.diagnostics])
+    assert refused[0] == refused[1] and refused[0][0][0] == "PS0803"
+
+
+def test_a_view_that_cannot_fail_is_asked_as_it_is(tmp_path: Path) -> None:
+    text = "SELECT n FROM t WHERE (n > 1 AND w IS NOT NULL) OR w = 'x' OR n BETWEEN 0 AND 5"
+    table = view_of(tmp_path / "a.duckdb", text, "x")
+    with warehouse.connection("people", table.path) as database:
+        assert database is not None
+        assert warehouse.Views(database).total(table.schema, table.table) is None
