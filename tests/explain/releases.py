@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from privspec.execute import family
+from privspec.execute.keeper import Keeper
 from privspec.explain.auditor import auditor_page
 from privspec.explain.document import Accuracy, Paragraph, Points, Sentence
 from privspec.explain.facts import Facts, Judgement
@@ -45,7 +46,7 @@ from privspec.model.values import show
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from privspec.problem.designs import inside
-from privspec.problem.fitting import Done, clipped
+from privspec.problem.fitting import Done
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 RECORDS, PEOPLE, SEED = 400, 80, 20260
@@ -211,16 +212,13 @@ class _Input:
     def numeric(self, domain: Domain) -> bool:
         return not isinstance(domain, Unknown) and domain.bounds != (None, None)
 
-    def moved(self, domain: Domain) -> bool:
-        """Whether numbers outside it count as the nearest."""
-        ranges = clipped(self.case.document["problem"], self.case.model)
-        return any(name == self.block.name and one is domain for name, (_, one) in ranges)
-
     def spoilt(self, domain: Domain, value: Any) -> tuple[Any, Any]:
         """What the file says in place of a value, and what is true then."""
-        if self.done is Done.CLIPPED and self.moved(domain):
+        if self.done is Done.CLIPPED and self.numeric(domain):
             far = self.beyond(domain)
             return far, far
+        if isinstance(domain, Real):  # any number fits
+            return value, value
         if self.done is Done.LEFT_OUT:
             return ("" if self.numeric(domain) or isinstance(domain, Unknown) else "no such value"), value
         if self.done is Done.NOT_LISTED and not self.numeric(domain) and not isinstance(domain, Unknown):
@@ -280,7 +278,9 @@ class _Input:
     def entries(self) -> tuple[list[str], list[list[Any]], list[list[Any]]]:
         shape = self.block.type.shape
         index = self.block.index
-        width = shape[-1] if isinstance(self.domain, Ball) or (len(shape) > 1) else 1
+        form = self.case.document["problem"]["blocks"][0]["form"]
+        one_report = form in ("table", "points") and isinstance(self.block.domain, Power)
+        width = shape[-1] if isinstance(self.domain, Ball) or len(shape) > 1 or one_report else 1
         rows = prod(shape) // width if shape else 1
         names = [self.block.name] if width == 1 else [f"{self.block.name}_{j + 1}" for j in range(width)]
         given, true = [], []
@@ -329,6 +329,22 @@ def _places(domain: Domain, value: Any) -> Array:
 
 
 # --- releases -------------------------------------------------------------------------------------
+
+RULES = {"clip": Done.CLIPPED, "map": Done.NOT_LISTED, "drop": Done.LEFT_OUT}
+
+
+def treated(case: Case, data: Made) -> set[Done]:
+    """What is done with data as they are read, as their keeper is told: pages have no part in it."""
+    keeper = Keeper()
+    case.mechanism.read(data.files, family.Circumstances(case.model, keeper=keeper, randomness=SimulationRandomness(2)))
+    found = {Done.LEFT_OUT for said in keeper.remarks.values() if any("are cut" in one for one in said)}
+    rules = {one["name"]: RULES[one["rule"]] for one in case.document["problem"]["data"]}
+    for (name, _), fit in keeper.fits.items():
+        if fit.below or fit.above or fit.outside:
+            found.add(Done.CLIPPED)
+        if fit.missing or fit.unreadable or fit.unknown:
+            found.add(rules[name])
+    return found
 
 
 @cache
