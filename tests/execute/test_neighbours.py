@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from privspec.core.diagnostics import PrivspecError
+from privspec.execute.sketching import found_in
 from privspec.execute.sources import TextFiles
+from tests.execute.knowing import SEEDS
 
 from .neighbours import CASES, FORMATS, Case, Format, any_pair
 
@@ -19,7 +21,8 @@ EACH = -(-2_000 // len(FORMATS))
 
 
 def outcome(case: Case, source: Any, texts: TextFiles, size: int) -> tuple[str, Any]:
-    """What is read; or what is said, all but the folder that the files are in."""
+    """What is read; or what is said, all but the folder that the files are in. Data are known again."""
+    found_in("x", source, SEEDS)
     try:
         return "read", case.read(source, texts, size)
     except PrivspecError as error:
