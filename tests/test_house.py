@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 15_000,
     "kernel": 117_000,
     "language": 28_000,
-    "model": 104_600,
+    "model": 105_800,
     "noise": 10_500,
-    "problem": 80_000,
+    "problem": 80_300,
     "solvers": 77_000,
     "top": 26_000,
 }

@@ -400,7 +400,7 @@ def _kinds(section: str, seen: tuple[Token, ...], scope: Scope) -> tuple[str, ..
             return ("input",)
         return ("parameter", "choose")
     if section == "options":
-        return ("input", "intermediate", "output")
+        return ("input",) if "people" in values else ("input", "intermediate", "output")
     if section in ("parameters", "parties"):
         return ("parameter",)
     if section == "variables" and "=" not in values:

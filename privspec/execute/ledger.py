@@ -598,7 +598,8 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
 
     For each unit it takes the guarantees that hold for everything released (`Exposure.covers`); failing that,
     if there is a model, what everything released costs under the relation of the unit's first requirement; or those
-    of a line on more inputs, in which a unit that is replaced may stay as it is in all others.
+    of a line on more inputs, in which a unit that is replaced may stay as it is in all others. One person who may be in
+    several inputs pays besides for all of them, where the plan states a bound that no line does.
     Raises: UsageError (PS1006) if a unit has none, (PS1008) if an amount is missing.
     """
     exposure = exposure_of(plan)
@@ -624,7 +625,19 @@ def spends_of_plan(plan: Mapping[str, Any], model: Model | None = None) -> dict[
                 "the ledger counts what an observer of everything released could learn",
                 help=f"add a requirement for ({', '.join(sorted(exposure.outputs))}) together",
             )
-    return {unit: _strongest(found) for unit, found in whole.items()}
+    stated = {unit: _strongest(found) for unit, found in whole.items()}
+    return dict(_of_several_inputs(plan)) | stated
+
+
+def _of_several_inputs(plan: Mapping[str, Any]) -> Iterator[tuple[budget.Unit, budget.Spend]]:
+    """What one person pays who may be in several inputs, by the bound for whoever sees all that depends on these."""
+    views = plan.get("exposures", ())
+    for view in views:
+        unit, seen = budget.Unit.from_json(view), set(view["outputs"])
+        about = (one for one in (*plan["guarantees"], *views) if {*unit.wrt} & {*budget.names_of(one["wrt"])})
+        all_seen = seen.issuperset(name for one in about for name in budget.names_of(one["outputs"]))
+        if len(unit.wrt) > 1 and view["bound"] is not None and all_seen:
+            yield unit, budget.spend_of_guarantee({"achieved": view["bound"]})
 
 
 def _strongest(found: Sequence[budget.Spend]) -> budget.Spend:

@@ -286,9 +286,13 @@ def exposure_blocks(facts: Facts) -> tuple[Block, ...]:
         "is executed, for all that is seen together; they are computed on the noisy values themselves, not by adding "
         "guarantees."
     )
+    said = [proved(words, because, _EXPOSURE, _POST)]
+    if any(item.fact.claim.neighbours.endswith(" at once") for item in facts.exposures):
+        joint = "Of one person who may be in several inputs the bound is that of changing one input after the other."
+        said.append(proved(joint, because, _EXPOSURE, Note("composition")))
     return (
         *((Paragraph(tuple(bare), strong=True),) if bare else ()),
-        Points((proved(words, because, _EXPOSURE, _POST),)),
+        Points(tuple(said)),
         table("Bounds of what is executed, where no guarantee covers all that is seen", header, rows),
     )
 

@@ -42,7 +42,8 @@ class Relation:
 _PLURALS = {"entry": "entries", "person": "people"}
 _RELATION = re.compile(
     r"(?P<how>replacing|adding or removing) "
-    r"(?:(?P<all>everything)|one (?P<one>\w+)|up to (?P<k>\d+) (?P<many>\w+)(?:, (?:at least|exactly) \d+ apart)?"
+    r"(?:(?P<all>everything)|one (?P<one>\w+)(?: in .+ at once)?"
+    r"|up to (?P<k>\d+) (?P<many>\w+)(?:, (?:at least|exactly) \d+ apart)?"
     r"|one (?P<whose>\w+) with at most (?P<own>\d+) (?P<held>\w+)(?:, at most \d+ in one cell)?)"
 )
 

@@ -14,12 +14,12 @@ from math import ceil, expm1, floor, inf, lcm, log, prod
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.linear_privacy import image
 from privspec.kernel.core.numbers import ball, end, sqrt_down
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes_rules import MIXTURES
+from privspec.kernel.lengths import image
 from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.quality.tables import Executed as Drawn
 from privspec.kernel.rows import laid_out

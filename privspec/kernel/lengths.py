@@ -13,12 +13,13 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from flint import arb, arb_mat, ctx, fmpz_mat
+from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places, first_cells
-from privspec.kernel.core.numbers import end, fraction
+from privspec.kernel.core.numbers import end, fraction, rational, sqrt_up
+from privspec.kernel.core.problem import NOTHING
 from privspec.kernel.core.reading import Item
-from privspec.kernel.moves import GROUPS
+from privspec.kernel.moves import GROUPS, Piece, freely
 from privspec.kernel.participation import PERSON, Room, spaced
 from privspec.kernel.rows import chosen_rows
 
@@ -32,6 +33,56 @@ CLOSE = 1 + Fraction(1, 10**9)
 NONE = Fraction(0)
 LISTED = 4096
 """What a person may change is listed up to so many moves."""
+
+
+VERTICES = 16
+"""Boxes of at most so many numbers are enumerated."""
+
+
+def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
+    """The largest squared length of one unit, by the columns and the square of each.
+
+    With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
+    the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
+    vertices are bounded one by one; what moves as one moves no farther than if each number did by itself.
+    """
+    given = [piece.amount for piece in unit] if scaling.absent else [c.exact(0) for c in scaling.items(len(unit))]
+    kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
+    shapes = {piece.shape for piece, _ in kept}
+    persons = shapes & set(PERSON)
+    if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
+        return sum((sqrt_up(of_unit(columns, squares, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
+    if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons and all(p.along is None for p, _ in kept):
+        return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
+    exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
+    scales = [
+        (edge, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for edge in piece.edges
+    ]
+    if any(scale <= 0 for _, scale in scales):
+        raise ValueError("a scaling that is not positive")
+    rows = fmpq_mat([image(columns, edge, scale) for edge, scale in scales])
+    if shapes == {"swap"}:
+        return diameter(rows)
+    if persons:
+        return largest_form(rows, [piece.room for piece, _ in kept], min(persons))
+    sizes = [piece.amount / c for piece, c in kept]
+    alone = shapes == {"l2"} and rows.nrows() == len(sizes)
+    if not exact and not alone:
+        found = eigenvalue(rows) * sum((size**2 for size in sizes), Fraction(0))
+        larger = freely(unit)
+        return found if larger == unit else min(found, of_unit(columns, squares, larger, NOTHING))
+    whole, below = (rows * rows.transpose()).numer_denom()
+    gram = tuple(tuple(map(int, row)) for row in whole.tolist())
+    return (Fraction(vertex(gram)) if exact else of_vectors(gram, sizes)) / int(below)
+
+
+def image(columns: list[list[fmpq]], edge: list[tuple[int, Fraction]], scale: Fraction) -> list[fmpq]:
+    """What an edge moves of answers, by the columns of these."""
+    (first, share), *others = [(columns[i], rational(a * scale)) for i, a in edge]
+    found = [share * v for v in first]
+    for column, factor in others:
+        found = [v + factor * w for v, w in zip(found, column, strict=True)]
+    return found
 
 
 def vertex(gram: tuple[tuple[int, ...], ...]) -> int:

@@ -79,7 +79,7 @@ def _as_one(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
     return (*rest, Piece(at, "box", Fraction(1), along=tuple(a for piece in lines for a in piece.along or ())))
 
 
-def apart(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def freely(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
     """A larger unit, in which what moves as one moves each number by itself."""
     more = dict[int, Fraction]()
     for i, share in (edge for piece in unit if piece.along for edge in piece.edges[0]):

@@ -1,4 +1,7 @@
-"""How often one person takes part: which units may change at once, as their places; how many records are kept."""
+"""How often one person takes part: which units may change at once, as their places; how many records are kept.
+
+What one person lets through of several inputs, one after the other.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, prod
 
+from privspec.kernel.core.composition import pure_mu_up
+from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
 from privspec.kernel.core.reading import Item, Positive, Refused
 
 Ball = tuple[Fraction, int, int]
@@ -212,3 +217,31 @@ def of_kept(moved: list[tuple[dict[int, Fraction], Room, str]]) -> Fraction:
         for sign in (1, -1)
     )
     return max(up, down) if moved[0][2] == PERSON[1] else up + down
+
+
+# --- one person in several inputs ----------------------------------------------------------------------
+
+
+def in_turn(bounds: list[dict[str, Fraction] | None]) -> dict[str, Fraction] | None:
+    """What worlds let through that are as many steps apart, each of which lets through no more than its bound.
+
+    None where some step has no bound, or a delta beside a mu.
+    """
+    known = [one for one in bounds if one is not None]
+    if len(known) < len(bounds) or (any("mu" in one for one in known) and any(one.get("delta") for one in known)):
+        return None
+    if any("mu" in one for one in known):
+        return {"mu": sum((one["mu"] if "mu" in one else pure_mu_up(one["epsilon"]) for one in known), Fraction(0))}
+    epsilon, delta = Fraction(0), Fraction(0)
+    for one in known:
+        # P <= e^a (e^b R + d') + d, either way round
+        steps = ((epsilon, delta, one["delta"]), (one["epsilon"], one["delta"], delta))
+        delta, epsilon = max(_after(*step) for step in steps), epsilon + one["epsilon"]
+    return {"epsilon": epsilon, "delta": min(delta, Fraction(1))}
+
+
+def _after(epsilon: Fraction, delta: Fraction, then: Fraction) -> Fraction:
+    """The delta of two steps, at least."""
+    if not then:
+        return delta
+    return Fraction(1) if epsilon > LARGEST_LOG else delta + exp_up(epsilon) * then

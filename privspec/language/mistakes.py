@@ -458,7 +458,7 @@ _FORMS = {
     "target": "a line of accuracy reads: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",
     "requirement": "a requirement reads: O is (epsilon, delta)-DP wrt x, replacing one record",
     "fairness": "a line of fairness reads: O is independent of sex given income, up to 0.05",
-    "option": "the options are: trust curator, noise at x, noise family gaussian",
+    "option": "the options are: trust curator, noise at x, noise family gaussian, different people: x, y",
 }
 
 

@@ -452,7 +452,13 @@ class NoiseFamily(Node):
     names: tuple[Name, ...]
 
 
-Option: TypeAlias = Trust | NoiseAt | NoiseFamily
+class DifferentPeople(Node):
+    """`different people: NAME, NAME`: nobody is in two of these inputs."""
+
+    names: tuple[Name, ...]
+
+
+Option: TypeAlias = Trust | NoiseAt | NoiseFamily | DifferentPeople
 
 
 class Spec(Node):

@@ -41,7 +41,7 @@ from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
-from privspec.model.observers import warn_about_gaps, warn_about_whole_tables
+from privspec.model.observers import warn_about_gaps, warn_about_people, warn_about_whole_tables
 from privspec.model.option_rules import read_options
 from privspec.model.parameters import fit_constant, given_constants, read_parameters, walked
 from privspec.model.priors import read_laws, set_laws_apart
@@ -238,7 +238,8 @@ class _Builder:
         accuracy = tuple(losses.target(target, losses.target_bindings(target)) for target in spec.accuracy)
         self._check_known(nodes)
         cost = report.told(lambda: cost_of(self.costs, self.environment))
-        options = read_options(spec, scope, self.environment, self.domains, requirements, report, self.whole.components)
+        parts = self.whole.components
+        options = read_options(spec, scope, self.environment, self.domains, requirements, report, parts, blocks)
         report.raise_errors()
         components = tuple(self._runs(part, nodes) for part in self.whole.components)
         report.raise_errors()
@@ -272,6 +273,7 @@ class _Builder:
             noise_at_spans=options.noise_at_spans,
             families=options.families,
             family_spans=options.family_spans,
+            different=options.different,
             files=self.read_files,
             chosen=self.chosen,
             cost=cost or Fraction(0),
@@ -299,6 +301,7 @@ class _Builder:
         warn_of_unused((written, *links, *priced), scope, report, self.chosen)
         if model.requirements or model.fairness:  # without either, `check` says so in a line of its own
             warn_about_gaps(model, report)
+            warn_about_people(model, report)
             warn_about_whole_tables(model, report)
         return replace(model, warnings=report.warnings)
 

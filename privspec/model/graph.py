@@ -379,6 +379,14 @@ class Component:
         return self.times == 1 and self.only_if is None
 
 
+@dataclass(frozen=True, slots=True)
+class Different:
+    """Inputs of which nobody is in two, as a line says."""
+
+    names: tuple[str, ...]
+    span: Span
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A spec whose names, shapes, domains and units make sense; each is itself alone, whatever another may say.
@@ -416,6 +424,7 @@ class Model:
     noise_at_spans: tuple[Span, ...] = ()
     families: tuple[str, ...] = ()
     family_spans: tuple[Span, ...] = ()
+    different: tuple[Different, ...] = ()
     files: Mapping[str, Array] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
     computed: tuple[Computed, ...] = ()

@@ -9,6 +9,7 @@ What no line says: for each input and observer, outputs that no line names toget
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Protocol
 
 from privspec.core.records import dataclass
@@ -128,12 +129,69 @@ def units(model: Model, name: str) -> tuple[Unit, ...]:
     found: dict[tuple[tuple[str, ...], str], Unit] = {}
     for index, line in enumerate(model.requirements):
         if name in line.wrt:
-            joint = isinstance(line.neighbours, ReplacingVoter | ReplacingEverything) or line.neighbours.by_id
-            wrt = line.wrt if joint else (name,)
+            wrt = line.wrt if _is_joint(line) else (name,)
             own = line.neighbours
             relation = own.of(model.block(name)) if isinstance(own, ReplacingOneOf) else own
             found.setdefault((wrt, relation.describe()), Unit(wrt, relation, index))
     return tuple(found.values()) or (Unit((name,), _default(model, name)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Inputs that one person may be in, and an observer of outputs from several of them that no line joins.
+
+    `units`: what may move of that person, all at once: one unit for inputs that a line could name together.
+    """
+
+    observer: Observer
+    inputs: tuple[str, ...]
+    units: tuple[Unit, ...]
+    lines: tuple[int, ...]
+
+    @property
+    def neighbours(self) -> str:
+        """In the words of a line, or of several of them."""
+        if len(self.units) == 1:
+            return self.units[0].relation.describe()
+        verbs = dict.fromkeys("adding or removing" if one.relation.adding else "replacing" for one in self.units)
+        names = dict.fromkeys(one.relation.unit_name for one in self.units)
+        return f"{' or '.join(verbs)} one {' or '.join(names)} in {listing(self.inputs)} at once"
+
+
+def together(model: Model) -> tuple[Together, ...]:
+    """What one person may have in several inputs of people, wherever no line hides all of it from an observer.
+
+    Any two inputs may be of the same people unless a line says otherwise: people are told apart within one input only.
+    """
+    found = list[Together]()
+    of_people = {block.name: own for block in model.blocks if (own := _of_one_person(model, block.name)) is not None}
+    sets = {frozenset(of_people)}
+    for a, b in (pair for one in model.different for pair in combinations(one.names, 2)):
+        split = {one - {name} for one in sets for name in ((a, b) if {a, b} <= one else ("",))}
+        sets = {one for one in split if not any(one < other for other in split)}
+    for names in sorted([name for name in of_people if name in one] for one in sets):
+        for observer in observers(model):
+            behind = {name: inputs_behind(model, name) for name in observer.outputs}
+            inputs = tuple(name for name in names if any(name in some for some in behind.values()))
+            seen = tuple(name for name, some in behind.items() if some & {*inputs})
+            joint = (line for line in model.requirements if _is_joint(line) and {*inputs} <= {*line.wrt})
+            if len(inputs) > 1 and not any(names_all(model, line, seen) for line in joint):
+                units_of_inputs = [of_people[name] for name in inputs]
+                alike = dict.fromkeys(unit.relation for unit in units_of_inputs)
+                moved = tuple(Unit(tuple(n for n in inputs if of_people[n].relation == r), r) for r in alike)
+                found.append(Together(observer, inputs, moved, tuple(unit.requirement for unit in units_of_inputs)))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_joint(line: Requirement) -> bool:
+    """Whether all that one person has in the inputs of a line moves at once."""
+    return isinstance(line.neighbours, ReplacingVoter | ReplacingEverything) or line.neighbours.by_id
+
+
+def _of_one_person(model: Model, name: str) -> Unit | None:
+    """What one person has in an input, as the first line about people says; None where none does."""
+    some = (one for one in units(model, name) if one.requirement >= 0)
+    return next((one for one in some if isinstance(one.relation, ReplacingVoter) or one.relation.by_id), None)
 
 
 def unit_of(claim: HasRequirement, model: Model | None) -> Unit | None:
@@ -216,6 +274,20 @@ def warn_about_gaps(model: Model, report: Report) -> None:
             _unnamed(model, found, report)
         else:
             _not_joined(model, found, report)
+
+
+def warn_about_people(model: Model, report: Report) -> None:
+    """Somebody may be in several inputs, of which each line hides one."""
+    for one in together(model):
+        *others, last = dict.fromkeys(model.requirements[line].span for line in one.lines)
+        listed, sets = ", ".join(one.inputs), [model.block(name).index for name in one.inputs]
+        message = (
+            f"the same person may be in {listing(one.inputs)}, and no line hides all that {one.observer.name} may see"
+        )
+        hint = f"hide all of it by one line: ({', '.join(one.observer.outputs)}) wrt ({listed})"
+        if not any(own and own in sets[:k] for k, own in enumerate(sets)):
+            hint += f"; or, if nobody is in two, write `different people: {listed}` under options"
+        report.warn("PS0344", last, message, others=tuple((span, "hides one of them") for span in others), help=hint)
 
 
 def warn_about_whole_tables(model: Model, report: Report) -> None:

@@ -12,7 +12,8 @@ from privspec.language import syntax
 from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
 from privspec.model.evaluate import Environment, evaluate
-from privspec.model.graph import Component
+from privspec.model.graph import Component, Different
+from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.requirements import ChosenTrust, Curator, EachPart, Nobody, Requirement, SecureSum, Trust
 from privspec.model.scope import TRUST_WORDS, Scope
@@ -54,6 +55,7 @@ class Options:
     noise_at_spans: tuple[Span, ...] = ()
     families: tuple[str, ...] = ()
     family_spans: tuple[Span, ...] = ()
+    different: tuple[Different, ...] = ()
 
 
 def read_options(
@@ -64,8 +66,9 @@ def read_options(
     requirements: tuple[Requirement, ...],
     report: Report,
     parts: tuple[Component, ...] = (),
+    blocks: tuple[InputBlock, ...] = (),
 ) -> Options:
-    """The options, each kind at most once; local requirements imply that nobody is trusted.
+    """The options, each kind at most once, but for who are different people; local requirements: nobody is trusted.
 
     Args: parts, each of which may say by itself whom it trusts.
     """
@@ -74,7 +77,7 @@ def read_options(
     noise: syntax.NoiseAt | None = None
     family: syntax.NoiseFamily | None = None
     for option in spec.options:
-        before: syntax.Option | None
+        before: syntax.Option | None = None
         match option:
             case syntax.Trust():
                 before, trust_node = trust_node, trust_node or option
@@ -103,7 +106,29 @@ def read_options(
     trust = min(among, key=lambda one: one.name) if len(among) == 1 else EachPart(each)
     sites, site_spans = _sites(noise, scope, report)
     families, family_spans = _families(family, report)
-    return Options(trust, sites, site_spans, families, family_spans)
+    known = {block.name: block for block in blocks}
+    apart = tuple(_different(one, known, report) for one in spec.options if isinstance(one, syntax.DifferentPeople))
+    return Options(trust, sites, site_spans, families, family_spans, apart)
+
+
+def _different(option: syntax.DifferentPeople, blocks: Mapping[str, InputBlock], report: Report) -> Different:
+    """Inputs that hold no person twice: each says whose its data are, and no two of them by one index set."""
+    found = list[InputBlock]()
+    for name in option.names:
+        own, near = blocks.get(name.id), nearest(name.id, tuple(blocks))
+        same = next((one for one in found if own and (own is one or (own.index and own.index == one.index))), None)
+        if own is None:
+            report.error("PS0274", name.span, f"{name.id} is no input", help=f"did you mean {near}?" if near else None)
+        elif own.index is None and not own.ids:
+            hint = "a table with a column such as `person in id`, or an input of a party, says whose its data are"
+            report.error("PS0274", name.span, f"nothing says whose the data of {name.id} are", help=hint)
+        elif same:
+            report.error("PS0274", name.span, f"{name.id} holds the same people as {same.name}")
+        else:
+            found.append(own)
+    if len(option.names) < 2:
+        report.error("PS0274", option.span, "people differ between two inputs or more", help="name both of them")
+    return Different(tuple(one.name for one in found), option.span)
 
 
 def _trust(

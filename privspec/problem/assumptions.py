@@ -55,7 +55,8 @@ def assumptions(model: Model, plan: Mapping[str, Any]) -> list[Assumption]:
     Raises: KeyError, TypeError if the mechanism is not of the form of its family.
     """
     own = OF_FORM[family_of(model).form](model, plan)
-    return [_trust(model), *_parts(model), *own, *_correlations(model), *_units(model), *_cut(model)]
+    units = (*_units(model), *_different(model))
+    return [_trust(model), *_parts(model), *own, *_correlations(model), *units, *_cut(model)]
 
 
 def _said(text: str, status: str, **because: Any) -> Assumption:
@@ -92,6 +93,13 @@ def _parts(model: Model) -> Iterator[Assumption]:
         for own in part.by_name:
             text = f"The {own} of {part.name} is taken to be {part.links[own]}: nothing else was passed."
             yield _said(text, "assumed", line=_line(model, part.span.start))
+
+
+def _different(model: Model) -> Iterator[Assumption]:
+    """Inputs that are said to be of different people: whoever is in several of them is protected less."""
+    for one in model.different:
+        text = f"Nobody is in two of {listing(one.names)}: whoever is, is protected less."
+        yield _said(text, "asserted by the user", line=_line(model, one.span.start))
 
 
 def _units(model: Model) -> Iterator[Assumption]:

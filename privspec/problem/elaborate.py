@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from privspec.model.neighbours import (
     ReplacingVoter,
     Spaced,
 )
-from privspec.model.observers import looks, units
+from privspec.model.observers import Observer, Together, looks, together, units
+from privspec.model.observers import Unit as Change
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -82,23 +83,50 @@ def views_of(model: Model) -> tuple[View, ...]:
         named = [set(model.exposed(line)) for line in model.requirements if look.input in line.wrt]
         if not seen or any(set(seen) <= outputs for outputs in named):
             continue
-        for unit in units(model, look.input):
-            span, words = model.block(unit.wrt[0]).span, unit.relation.describe()
-            moved = Requirement(seen, unit.wrt, unit.relation, PureDP(Fraction(1)), (look.observer.name,), span, 0, "")
-            found.append(
-                View(
-                    input=look.input,
-                    observer=look.observer.name,
-                    outputs=seen,
-                    unnamed=look.unnamed,
-                    lines=look.joined if look.outputs else (),
-                    wrt=unit.wrt,
-                    neighbours=words,
-                    units=units_of(unit.relation, unit.wrt),
-                    difference=family_of(model).difference(model, moved),
-                )
+        found.extend(
+            View(
+                input=look.input,
+                observer=look.observer.name,
+                outputs=seen,
+                unnamed=look.unnamed,
+                lines=look.joined if look.outputs else (),
+                wrt=unit.wrt,
+                neighbours=unit.relation.describe(),
+                units=units_of(unit.relation, unit.wrt),
+                difference=_moved(model, unit, seen, look.observer),
             )
-    return tuple(found)
+            for unit in units(model, look.input)
+        )
+    # a line may move all of a person already
+    stated = [(one.observer, {*one.wrt}, one.neighbours) for one in found]
+    people = (one for one in together(model) if (one.observer.name, {*one.inputs}, one.neighbours) not in stated)
+    return (*found, *(_view_of_people(model, one) for one in people))
+
+
+def _moved(model: Model, unit: Change, seen: tuple[str, ...], who: Observer) -> Any:
+    """What a unit changes in what somebody sees."""
+    span = model.block(unit.wrt[0]).span
+    line = Requirement(seen, unit.wrt, unit.relation, PureDP(Fraction(1)), (who.name,), span, 0, "")
+    return family_of(model).difference(model, line)
+
+
+def _view_of_people(model: Model, one: Together) -> View:
+    """What one person may have in several inputs, all at once."""
+    seen = tuple(name for name in one.observer.outputs if name in model.nodes)
+    first, *others = (_moved(model, unit, seen, one.observer) for unit in one.units)
+    moved: Any = (first, *others) if others else first
+    return View(
+        input=one.inputs[0],
+        observer=one.observer.name,
+        outputs=seen,
+        unnamed=(),
+        lines=(),
+        wrt=one.inputs,
+        neighbours=one.neighbours,
+        units=tuple(found for unit in one.units for found in units_of(unit.relation, unit.wrt)),
+        difference=moved,
+        together=True if others else None,
+    )
 
 
 def block_of(model: Model) -> Block:

@@ -9,7 +9,8 @@ to `count` of a table) or "everything"; with `adding` units come and go, else th
 distance of changed entries of a stream, `exactly` where it is fixed. The rule of `Data` maps cells that do not fit. In
 a `View`, `unnamed` are the outputs seen that depend on the input and that no line names for it, `lines` the obligations
 that name all of those that depend on it (noise may tell more than they say); its `difference` is what one unit of `wrt`
-changes in the numbers of the block, None where it has no limit.
+changes in the numbers of the block, None where it has no limit; with `together` there is one for each of its units, all
+of which move at once: of one person who may be in several inputs.
 
 Dataclasses become plain JSON exactly and in one way: fractions are texts "p/q" or "p"; a class with a `FORM` is tagged
 with it under "form"; a field that has a default is left out at it, as the kernel reads it; integer arrays are lists

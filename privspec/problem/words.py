@@ -32,7 +32,7 @@ def words(problem: Problem) -> Iterator[str]:
         yield "No line asks for privacy: what is released may reveal the data."
     for view in problem.views:
         yield (
-            f"No line names all that {view.observer} sees ({' and '.join(view.outputs)}) of {view.input}, "
+            f"No line names all that {view.observer} sees ({' and '.join(view.outputs)}) of {' and '.join(view.wrt)}, "
             f"{view.neighbours}: what that tells is bounded by the noise alone."
         )
     for block in problem.blocks:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from privspec.execute.ledger import spends_of_plan
 from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve
 from privspec.explain.document import Note, SpecLine, Status
 from privspec.explain.quantities import Rounding
+from tests.plans import solved_text
 
-from .plans import facts, gaussian_mu, plan
+from .plans import explain, facts, gaussian_mu, model_of, plan
 
 
 def test_error_is_the_root_of_the_mean_variance() -> None:
@@ -74,6 +76,33 @@ def test_nothing_is_composed_that_the_plan_does_not_state() -> None:
     document = plan("two_observers")
     del document["guarantees"][1]
     assert facts(document).claims[0].everything is None
+
+
+TABLES = """variables:
+  input visits in table(person in id, district in {north, south})
+  input patients in table(person in id, ill in {no, yes})
+  output V
+  output P
+loss: E[ ||V - histogram(visits)||^2 ] + E[ ||P - histogram(patients)||^2 ]
+privacy:
+  V is 0.5-DP wrt visits, adding or removing one person with at most 2 records
+  P is 0.5-DP wrt patients, adding or removing one person with at most 1 record
+"""
+
+
+def test_pages_and_ledger_say_what_both_lines_let_through_of_one_person() -> None:
+    """Somebody in both tables has epsilon 1: a guesser accuses 26.9 of 100 at least, not 37.7."""
+    document = solved_text(TABLES)
+    for reader in ("public", "auditor"):
+        text = explain(document, reader)
+        assert "at least 26 of 100 people who did not take part" in text, reader
+    assert "37 of 100" not in explain(document)
+    spends = {unit.wrt: spend.pure for unit, spend in spends_of_plan(document, model_of(document)).items()}
+    assert spends == {("patients",): Fraction(1, 2), ("visits",): Fraction(1, 2), ("patients", "visits"): 1}
+    apart = solved_text(f"{TABLES}options: different people: visits, patients\n")
+    assert "at least 37 of 100 people who did not take part" in explain(apart)
+    assert "Nobody is in two of visits and patients" in explain(apart, "auditor")
+    assert len(spends_of_plan(apart, model_of(apart))) == 2
 
 
 def test_calibrations_side_by_side() -> None:

@@ -164,3 +164,87 @@ def test_columns_of_a_table_that_look_alike_are_one(line, expected):
             if Fraction(entry["bound"][change]):
                 text = changed(document, lambda plan, i=i: _lower(plan["exposures"][i]))
                 assert [claim.name for claim in judge(text).failed] == ["exposure"]
+
+
+# --- one person in several inputs ---------------------------------------------------------------------
+
+PEOPLE = """variables:
+  input visits in table(person in id, district in {north, south})
+  input patients in table(person in id, ill in {no, yes})
+  output V
+  output P
+loss: {loss}
+privacy:
+  V is 0.5-{measure} wrt visits, adding or removing one person with at most 2 records
+  P is 0.5-{measure} wrt patients, adding or removing one person with at most 1 record
+"""
+APART = "E[ ||V - histogram(visits)||^2 ] + E[ ||P - histogram(patients)||^2 ]"
+MEDIAN = "E[ ||V - histogram(visits)||^2 ] + worst[ rank_error(P, median(patients.age)) ]"
+DIFFERENT = "options: different people: visits, patients\n"
+
+
+@cache
+def _of_people(measure, loss=APART, more=""):
+    text = PEOPLE.replace("{loss}", loss).replace("{measure}", measure) + more
+    text = text if loss is not MEDIAN else text.replace("ill in {no, yes}", "age in 0..9")
+    return json.dumps(dict(Problem(text).solve().document))
+
+
+def of_people(*given):
+    return json.loads(_of_people(*given))
+
+
+@pytest.mark.parametrize(
+    ("measure", "loss", "bound"),
+    [
+        ("DP", APART, {"epsilon": 1, "delta": 0}),
+        ("DP", MEDIAN, {"epsilon": 1, "delta": 0}),
+        ("GDP", APART, {"mu": 0.5**0.5}),
+    ],
+    ids=["pure", "parts", "squares"],
+)
+def test_somebody_who_is_in_both_tables_is_let_through_by_both_lines(measure, loss, bound):
+    """Two lines of 0.5-DP: epsilon 1, not 0.5. Squared lengths of different answers add up."""
+    document = of_people(measure, loss)
+    assert judge(json.dumps(document)).ok
+    *_, joint = document["exposures"]
+    assert joint["wrt"] == ["visits", "patients"]
+    assert {key: float(value) for key, value in joint["bound"].items()} == pytest.approx(bound, rel=1e-6)
+    lowered = judge(changed(document, lambda plan: _lower(plan["exposures"][-1])))
+    assert {claim.name for claim in lowered.failed} == {"exposure"}
+
+
+def test_lengths_in_one_answer_add_up():
+    """One answer of both tables: a person moves it in both, the same way."""
+    text = PEOPLE.replace("  output P\n", "").replace("P is", "V is").replace("{measure}", "GDP")
+    document = dict(Problem(text.replace("{loss}", "E[ (V - count(visits) - count(patients))^2 ]")).solve().document)
+    assert judge(json.dumps(document)).ok
+    (joint,) = document["exposures"]
+    # two records and one, where two alone reach 0.5
+    assert float(joint["bound"]["mu"]) == pytest.approx(0.75, rel=1e-6)
+
+
+def test_people_who_differ_are_not_joined_and_the_plan_says_that_this_is_assumed():
+    document = of_people("DP", APART, DIFFERENT)
+    assert judge(json.dumps(document)).ok
+    assert all(len(entry["wrt"]) == 1 for entry in document["exposures"])
+    (said,) = (one for one in document["assumptions"] if "Nobody is in two of visits and patients" in one["text"])
+    assert said["status"] == "asserted by the user"
+
+
+def test_a_plan_says_of_people_what_its_spec_means():
+    def unsaid(plan):
+        del plan["problem"]["views"][-1], plan["exposures"][-1]
+
+    def of_one_table(plan):
+        for some in (plan["problem"]["views"][-1]["units"], plan["problem"]["views"][-1]["difference"]):
+            del some[-1]
+
+    for change in (unsaid, of_one_table):
+        report = Plan(json.loads(changed(of_people("DP"), change))).verify()
+        assert [claim.name for claim in report.failed] == ["problem"]
+
+    def one_by_one(plan):
+        plan["problem"]["views"][-1].update(together=False)
+
+    assert [claim.name for claim in judge(changed(of_people("DP"), one_by_one)).failed] == ["reading"]

@@ -5,6 +5,7 @@ import pytest
 from privspec.core.spans import Source
 from privspec.core.suggest import alike, disguised, fold
 from privspec.model.build import load_model
+from privspec.model.observers import together
 
 SPEC = """variables:
   input x in [0, 1]^64
@@ -120,3 +121,68 @@ def test_a_parameter_that_nothing_uses() -> None:
     assert "nothing uses the parameter epsilon" in found["PS0233"]
     assert not of("epsilon-DP")
     assert not of("(2 * epsilon, 1e-6)-DP")
+
+
+PEOPLE = """parties: voter in 1..9
+variables:
+  input visits in table(person in id, district in {north, south})
+  input patients in table(patient in id, ill in {no, yes})
+  input vote[voter] in [0, 1]
+  input age[voter] in [0, 1]
+  output V
+  output P
+  output W
+loss: E[ ||V - histogram(visits)||^2 ] + E[ ||P - histogram(patients)||^2 ] + E[ (W - sum(vote) - sum(age))^2 ]
+privacy:
+  V is 0.5-GDP wrt visits, adding or removing one person with at most 2 records
+  P is 0.5-GDP wrt patients, adding or removing one patient with at most 2 records
+  W is 0.5-GDP wrt vote, replacing one voter
+  W is 0.5-GDP wrt age, replacing one voter
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "sets"),
+    [
+        ((), ["visits patients vote age"]),
+        (("visits, patients",), ["patients vote age", "visits vote age"]),
+        (("visits, vote", "visits, age"), ["patients vote age", "visits patients"]),
+        (("visits, patients, vote", "age, visits", "age, patients"), ["vote age"]),
+    ],
+)
+def test_the_same_person_may_be_in_several_inputs(lines: tuple[str, ...], sets: list[str]) -> None:
+    """In all that are not said to be of different people; parties of one index set are the same in all inputs."""
+    options = "".join(f"\n  different people: {line}" for line in lines)
+    model = load_model(Source("t.priv", PEOPLE + (f"options:{options}\n" if lines else "")))
+    assert sorted(" ".join(one.inputs) for one in together(model)) == sets
+    found = [one for one in model.warnings if one.code == "PS0344"]
+    assert len(found) == len(sets)
+    # whoever is a voter is one by both inputs: no line can say otherwise
+    offers = ["different people" in (one.help or "") for one in found]
+    assert sorted(offers) == sorted(not {"vote", "age"} <= {*one.split()} for one in sets)
+
+
+JOINED = """variables:
+  input visits in table(person in id, district in {north, south})
+  input patients in table(person in id, ill in {no, yes})
+  output V
+  output P
+loss: E[ ||V - histogram(visits)||^2 ] + E[ ||P - histogram(patients)||^2 ]
+privacy: NAMES 0.5-GDP wrt (visits, patients), adding or removing one person with at most 2 records
+"""
+
+
+def test_a_line_for_all_that_a_person_has_joins_inputs() -> None:
+    assert "PS0344" not in warnings(JOINED.replace("NAMES", "all outputs are"))
+    assert "PS0344" in warnings(JOINED.replace("NAMES", "V is"))
+
+
+def test_many_inputs_of_different_people_are_told_apart_at_once() -> None:
+    names = [f"t{i}" for i in range(24)]
+    lines = [f"  input {name} in table(person in id, d in {{a, b}})" for name in names]
+    lines += [f"  output O{name}" for name in names]
+    loss = " + ".join(f"E[ ||O{name} - histogram({name})||^2 ]" for name in names)
+    private = [f"  O{n} is 1-GDP wrt {n}, adding or removing one person with at most 1 record" for n in names]
+    text = "\n".join(["variables:", *lines, f"loss: {loss}", "privacy:", *private, ""])
+    assert "PS0344" in warnings(text)
+    assert "PS0344" not in warnings(f"{text}options: different people: {', '.join(names)}\n")

@@ -23,11 +23,11 @@ from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
-from privspec.kernel.core.linear_privacy import VERTICES, bounds
+from privspec.kernel.core.linear_privacy import bounds
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import crowded
+from privspec.kernel.lengths import VERTICES, crowded
 from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.personal import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together

@@ -18,12 +18,9 @@ from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Release, re
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.moves import Moves, Piece, Unit, apart, pieces
-from privspec.kernel.participation import PERSON, notes_of
+from privspec.kernel.moves import Moves, Unit, pieces
+from privspec.kernel.participation import PERSON, in_turn, notes_of
 from privspec.kernel.rows import chosen_rows, dot, products
-
-VERTICES = 16
-"""Boxes of at most so many numbers are enumerated."""
 
 
 def _largest(found: list[Fraction], units: list[Unit], count: int) -> Fraction:
@@ -43,54 +40,8 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
     (listed, count), turned = moves, strategy.transpose()
     given, columns = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed)), turned.tolist()
     squares = products(turned, turned)
-    found = [_unit(columns, squares, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
+    found = [lengths.of_unit(columns, squares, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
     return max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
-
-
-def _unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piece, ...], scaling: Item) -> Fraction:
-    """The largest squared length of one unit, by the columns and the square of each.
-
-    With y = d / c, c positive and one number for each piece, |B d|^2 <= lambda |y|^2 <= lambda sum (amount / c)^2 for
-    the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
-    vertices are bounded one by one; what moves as one moves no farther than if each number did by itself.
-    """
-    given = [piece.amount for piece in unit] if scaling.absent else [c.exact(0) for c in scaling.items(len(unit))]
-    kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
-    shapes = {piece.shape for piece, _ in kept}
-    persons = shapes & set(PERSON)
-    if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
-        return sum((sqrt_up(_unit(columns, squares, (piece,), NOTHING)) for piece, _ in kept), Fraction(0)) ** 2
-    if len(kept) < 2 and not shapes & {"l2", "swap"} and not persons and all(p.along is None for p, _ in kept):
-        return max((squares[i] * p.amount**2 for p, _ in kept for i in p.at), default=Fraction(0))
-    exact = shapes == {"swap"} or (shapes == {"box"} and len(kept) <= VERTICES)
-    scales = [
-        (edge, piece.amount if exact else Fraction(1) if persons else c) for piece, c in kept for edge in piece.edges
-    ]
-    if any(scale <= 0 for _, scale in scales):
-        raise ValueError("a scaling that is not positive")
-    rows = fmpq_mat([image(columns, edge, scale) for edge, scale in scales])
-    if shapes == {"swap"}:
-        return lengths.diameter(rows)
-    if persons:
-        return lengths.largest_form(rows, [piece.room for piece, _ in kept], min(persons))
-    sizes = [piece.amount / c for piece, c in kept]
-    alone = shapes == {"l2"} and rows.nrows() == len(sizes)
-    if not exact and not alone:
-        found = lengths.eigenvalue(rows) * sum((size**2 for size in sizes), Fraction(0))
-        freely = apart(unit)
-        return found if freely == unit else min(found, _unit(columns, squares, freely, NOTHING))
-    whole, below = (rows * rows.transpose()).numer_denom()
-    gram = tuple(tuple(map(int, row)) for row in whole.tolist())
-    return (Fraction(lengths.vertex(gram)) if exact else lengths.of_vectors(gram, sizes)) / int(below)
-
-
-def image(columns: list[list[fmpq]], edge: list[tuple[int, Fraction]], scale: Fraction) -> list[fmpq]:
-    """What an edge moves of answers, by the columns of these."""
-    (first, share), *others = [(columns[i], rational(a * scale)) for i, a in edge]
-    found = [share * v for v in first]
-    for column, factor in others:
-        found = [v + factor * w for v, w in zip(found, column, strict=True)]
-    return found
 
 
 def largest_cost(
@@ -122,7 +73,7 @@ def largest_cost(
                 total += sum(sums, Fraction(0)) * piece.amount / int(below)
                 continue
             ends = [columns[i] for i in piece.at]
-            if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
+            if piece.shape == "swap" and max(2 ** len(scales), lengths.VERTICES**2) <= len(ends):
                 total += (length((lengths.widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
                 continue
             moved = lengths.moved_and_rounded(ends, list(piece.at), shared or {}, swap=piece.shape == "swap")
@@ -260,5 +211,31 @@ def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ..
         return None
     differences = release.problem.moved(view.difference, case.frame, view)
     _, found = bound(release, case.frame, outputs, differences, witness)
+    return _figures(release, found)
+
+
+def let_through_together(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    """The same of several units at once: lengths add up in answers that several move, and squares in others."""
+    known, alone = list[tuple[set[int], Fraction]](), list[Bound]()
+    for one in view.each():
+        alone.append(let_through(case, release, one, outputs, witness))
+        if alone[-1] is None or not release.noise.gaussian:
+            continue
+        differences = release.problem.moved(one.difference, case.frame, one)
+        seen, found = bound(release, case.frame, outputs, differences, witness)
+        answers = chosen_rows(release.strategy, seen.used) if seen.mixture is None else seen.mixture
+        places = [release.problem.places[held.start] for held in release.problem.held if held.name in one.wrt]
+        at = [i for start, alike in places for i in range(start, start + len(alike.numbers))]
+        rows, length = {r for r, row in enumerate(answers.tolist()) if any(row[i] for i in at)}, sqrt_up(found)
+        for own, other in [pair for pair in known if pair[0] & rows]:
+            known.remove((own, other))
+            rows, length = rows | own, length + other
+        known.append((rows, length))
+    if None in alone or not release.noise.gaussian:
+        return in_turn(alone)
+    return _figures(release, sum((length**2 for _, length in known), Fraction(0)))
+
+
+def _figures(release: Release, found: Fraction) -> Bound:
     least = release.noise.figures(found)
     return least if "mu" in least else {"delta": Fraction(0), **least}

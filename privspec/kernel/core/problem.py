@@ -7,7 +7,7 @@ rules of a block say what its law of some outputs lets through, for each differe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from flint import arb, ctx
@@ -15,7 +15,7 @@ from flint import arb, ctx
 from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
-from privspec.kernel.participation import Kept
+from privspec.kernel.participation import Kept, in_turn
 from privspec.kernel.report import Claim
 from privspec.kernel.trust import Asserted, Trust
 
@@ -118,7 +118,10 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What an observer sees together, where no line that names the input names all of it; `units` may move."""
+    """What an observer sees together, where no line that names the input names all of it; `units` may move.
+
+    `together`: all of them at once, of one person who may be in several inputs, each by a difference of its own.
+    """
 
     input: str
     observer: str
@@ -129,10 +132,21 @@ class View:
     neighbours: str
     units: tuple[Unit, ...]
     difference: Item
+    together: bool | None = None
 
     def __post_init__(self) -> None:
         if not set(self.unnamed) <= set(self.outputs) or self.input not in self.wrt:
             raise Refused("names outputs that are not seen, or an input that does not move")
+
+    def each(self) -> list[View]:
+        """What moves at once, one by one: the same view for every unit by itself."""
+        if not self.together:
+            return [self]
+        moved = zip(self.units, self.difference.items(len(self.units)), strict=True)
+        return [
+            replace(self, input=unit.inputs[0], wrt=unit.inputs, units=(unit,), difference=own, together=None)
+            for unit, own in moved
+        ]
 
     def head(self) -> dict[str, object]:
         """What the plan has to repeat of it."""
@@ -282,12 +296,16 @@ class Rules:
         witness.same(None)
         return None
 
+    def together(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        """The same of all units of a view that move at once: at most what one after the other lets through."""
+        return in_turn([self.reach(case, executed, one, outputs, witness) for one in view.each()])
+
     def exposed(self, case: Case, executed: object, view: View, witness: Item) -> tuple[Bound, list[str]]:
         """The bound on all that is seen, and the outputs that no line names and that are not protected."""
         whole, *single = witness.items(1 + len(view.unnamed))
         each = zip(view.unnamed, single, strict=True)
-        bare = [name for name, own in each if hides_nothing(self.reach(case, executed, view, (name,), own))]
-        return self.reach(case, executed, view, view.outputs, whole), bare
+        bare = [name for name, own in each if hides_nothing(self.together(case, executed, view, (name,), own))]
+        return self.together(case, executed, view, view.outputs, whole), bare
 
     def judge_exposures(self, case: Case, executed: object) -> None:
         """One entry for each view, in order, with a bound at or above the one derived."""
@@ -305,5 +323,5 @@ class Rules:
                 stated = ", ".join(f"{float(amount):.8g}" for amount in amounts)
                 text += "" if holds else f", more than the plan states ({stated})"
             tail = f"; not protected: {', '.join(bare)}" if bare else ""
-            who = f"{view.observer} sees {', '.join(view.outputs)} of {view.input}, {view.neighbours}"
+            who = f"{view.observer} sees {', '.join(view.outputs)} of {', '.join(view.wrt)}, {view.neighbours}"
             case.says("exposure", holds, f"{who}: {text}{tail}")

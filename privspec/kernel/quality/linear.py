@@ -23,7 +23,7 @@ from flint import fmpq
 from privspec.kernel import rows as matrices
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
 from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
-from privspec.kernel.core.linear_privacy import judge, let_through
+from privspec.kernel.core.linear_privacy import judge, let_through, let_through_together
 from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
@@ -119,6 +119,10 @@ class LinearRules(Rules):
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         assert isinstance(executed, Release)
         return let_through(case, executed, view, outputs, witness)
+
+    def together(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        assert isinstance(executed, Release)
+        return let_through_together(case, executed, view, outputs, witness)
 
 
 def offsets(case: Case, release: Release, found: Figures) -> None:
