@@ -17,6 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
+from privspec.core.files import STANDARD
 from privspec.core.threads import start_with_one
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ FAILED = 7
 INTERRUPTED = 130
 MOST_FITS = 0.5
 """At a terminal the keeper is asked before a run if less of the data fits than this share."""
-STANDARD = "-"
-"""Standard input, or output, in place of a file."""
 READERS = ("public", "auditor", "engineer", "register")
 Command = TypeVar("Command", bound=Callable[..., object])
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -119,6 +118,9 @@ mode_option: Decorator = click.option(
     show_default=True,
     help="Permissions of the release: who may read it.",
 )
+
+
+force_option: Decorator = click.option("--force", is_flag=True, help="Replace a release that was paid for.")
 
 
 def _to_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
@@ -676,6 +678,7 @@ def audit(plan: Path, draws: int | None, seconds: float | None, seed: int | None
 )
 @output_option
 @mode_option
+@force_option
 @click.option("--strict", is_flag=True, help="Refuse data that do not fit instead of clipping them.")
 @click.option(
     "--check-fit",
@@ -712,6 +715,7 @@ def run(
     other_people: str | None,
     output: Path | None,
     mode: str,
+    force: bool,
     strict: bool,
     check_fit: float | None,
     no_header: bool,
@@ -744,7 +748,7 @@ def run(
             release = found.run(
                 paths,
                 ledger,
-                output,
+                output or Path(STANDARD),
                 new_ledger=new_ledger,
                 strict=strict,
                 seed=seed,
@@ -755,6 +759,7 @@ def run(
                 joint_draw=joint_draw,
                 participation=participation,
                 mode=int(mode, 8),
+                force=force,
                 header=not no_header,
                 quoted_newlines=quoted_newlines,
                 keeper=keeper,
@@ -809,16 +814,15 @@ def _tell_keeper(keeper: Keeper, plan: Path, inputs: Sequence[str], quiet: bool)
 
 
 def _tell_release(release: Release, output: Path | None, quiet: bool) -> None:
-    if output is None:
-        print(json.dumps(release.to_json(), indent=1))
-    else:
-        from privspec.execute.release import places
+    if output is None:  # it stands on standard output
+        return
+    from privspec.execute.release import places
 
-        each = places(output, release.observers)
-        named = [f"{each[who]} ({', '.join(names)})" for who, names in release.observers.items()] or [str(output)]
-        seeded = not release.private and release.ledger is None
-        why = "simulation: not private" if seeded else release.notice
-        _note(f"released to {', '.join(named)}" + ("" if why is None else f" ({why})"), quiet)
+    each = places(output, release.observers)
+    named = [f"{each[who]} ({', '.join(names)})" for who, names in release.observers.items()] or [str(output)]
+    seeded = not release.private and release.ledger is None
+    why = "simulation: not private" if seeded else release.notice
+    _note(f"released to {', '.join(named)}" + ("" if why is None else f" ({why})"), quiet)
 
 
 @app.command(
@@ -926,6 +930,7 @@ def verify_draw(
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation and of the bootstrap.")
 @output_option
 @mode_option
+@force_option
 @json_option
 @quiet_option
 def aggregate(
@@ -936,6 +941,7 @@ def aggregate(
     seed: int,
     output: Path | None,
     mode: str,
+    force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -948,7 +954,8 @@ def aggregate(
 
     found = _plan(plan)
     if found.by_messages:
-        _tell_release(found.combine(reports, output, mode=int(mode, 8)), output, quiet)
+        made = found.combine(reports, output or Path(STANDARD), mode=int(mode, 8), force=force)
+        _tell_release(made, output, quiet)
         return
     if output is not None:
         check_suffix(output)

@@ -430,6 +430,7 @@ class Plan:
         joint_draw: Path | str | None = None,
         participation: Path | str | None = None,
         mode: int = PRIVATE,
+        force: bool = False,
         header: bool = True,
         quoted_newlines: bool = False,
         keeper: Keeper | None = None,
@@ -456,7 +457,8 @@ class Plan:
             (`privspec keys`); joint_draw, where to write the transcript of a joint draw by all voters and two mixers
             (random dictatorship with a public number of voters; needs PyNaCl); participation, the file that counts in
             how many rounds each voter took part, where rounds share a budget; mode, the permissions of the release's
-            files (only their owner reads them, unless told otherwise); header, whether the first line of a text file
+            files (only their owner reads them, unless told otherwise); force, to replace a file that is a release and
+            was paid for; header, whether the first line of a text file
             names its columns; quoted_newlines, whether quoted cells of a .csv file may hold line feeds (else every
             line is a row); keeper, told how the data fit, for their keeper alone; constants, the public values that
             the plan leaves open; check_fit, the share of the data that has to fit the spec, else nothing is drawn or
@@ -497,6 +499,7 @@ class Plan:
             joint_draw=board,
             participation=counted,
             mode=mode,
+            force=force,
             header=header,
             quoted_newlines=quoted_newlines,
             keeper=keeper,
@@ -512,7 +515,9 @@ class Plan:
 
         return mechanism_of(self.document).by_messages
 
-    def combine(self, messages: Sequence[Any], output: Path | str | None = None, *, mode: int = PRIVATE) -> Release:
+    def combine(
+        self, messages: Sequence[Any], output: Path | str | None = None, *, mode: int = PRIVATE, force: bool = False
+    ) -> Release:
         """The release, from the messages that all parties made with `run(..., party=...)`; it costs nothing more.
 
         Args: messages, releases or the JSON files that they were written to.
@@ -523,7 +528,7 @@ class Plan:
         plan, out = self.verified(), None if output is None else Path(output)
         if out is not None:
             refuse_overwriting([out], {"the plan": self.path})
-        return _combine(plan.document, messages, out, plan.model(), mode)
+        return _combine(plan.document, messages, out, plan.model(), mode, force=force)
 
     def aggregate(
         self,

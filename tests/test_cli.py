@@ -26,6 +26,7 @@ import numpy as np
 import polars
 import pytest
 
+import privspec
 from privspec.cli import run_command_line
 from privspec.core.catalogue import entries
 from privspec.execute.drawing import base_of
@@ -831,6 +832,48 @@ def test_runs_of_parquet_say_no_more_than_they_release(tmp_path: Path) -> None:
     assert bad.returncode == 1 and bad.stderr.startswith("error[PS0803]") and "Traceback" not in bad.stderr
     good = process([*words, "people=people.parquet"], tmp_path)
     assert good.returncode == 0 and "leaked" not in good.stderr
+
+
+RUN = ["run", "prefix_sums.plan.json", "--input", "x=x.csv", "--new-ledger"]
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Path:
+    """A folder with a plan and its data."""
+    (tmp_path / "prefix_sums.plan.json").write_text(privspec.load("prefix_sums").solve(n=4).to_json())
+    (tmp_path / "x.csv").write_text("x\n0.5\n0.25\n1\n0\n")
+    return tmp_path
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_standard_output_that_takes_nothing_costs_nothing(four: Path) -> None:
+    """A full device, a pipe that nobody reads, a file that has no room, and none at all."""
+    nobody, end = os.pipe()
+    os.close(nobody)
+    least = "import resource, signal; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
+    with Path("/dev/full").open("w") as full, os.fdopen(end, "w") as pipe, (four / "out.json").open("w") as small:
+        for out, before in ((full, ""), (pipe, ""), (small, least), (None, "import sys; sys.stdout = None; ")):
+            words = [sys.executable, "-c", before + COMMAND[2], *RUN]
+            done = subprocess.run(
+                words, cwd=four, stdout=out or subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False
+            )
+            assert done.returncode == 2 and "the standard output cannot be written" in done.stderr, done.stderr
+            assert "nothing was spent" in done.stderr
+    assert sorted(one.name for one in four.iterdir()) == ["out.json", "prefix_sums.plan.json", "x.csv"]
+    assert (four / "out.json").read_text() == ""
+
+
+@pytest.mark.parametrize("way", ["w", "a"])
+def test_a_release_on_standard_output_takes_the_place_it_needs(four: Path, way: str) -> None:
+    with (four / "out.json").open(way) as file:
+        file.write("before\n")
+        file.flush()
+        done = subprocess.run([*COMMAND, *RUN], cwd=four, stdout=file, stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        os.write(file.fileno(), b"after")
+    text = (four / "out.json").read_text()
+    assert text.startswith("before\n") and text.endswith("}\nafter")
+    assert len(json.loads(text[len("before\n") : -len("after")])["outputs"]["O"]["values"]) == 4
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

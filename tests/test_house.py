@@ -18,9 +18,9 @@ import pytest
 TOP = Path(__file__).parents[1]
 TOKENS = {
     "audit": 12_000,
-    "core": 13_500,
+    "core": 14_500,
     "editor": 7_000,
-    "execute": 72_000,
+    "execute": 73_000,
     "explain": 84_000,
     "families": 204_000,
     "functions": 15_000,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 343
+FILES = 344
 ENTERED = 130
 LAYOUT = {
     tokenize.COMMENT,

@@ -35,8 +35,11 @@ class Column:
 
     @classmethod
     def of(cls, values: Any) -> Column:
-        """The column of a vector; a column as it is."""
-        return values if isinstance(values, Column) else cls((Piece(np.asarray(values), len(values)),))
+        """The column of a vector, of which one that was spread out is held once; a column as it is."""
+        if isinstance(values, Column):
+            return values
+        found = np.asarray(values)
+        return cls((Piece(found if any(found.strides) else found[:1], len(found)),))
 
     @classmethod
     def same(cls, value: Any, size: int) -> Column:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import secrets
+import select
+import stat
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from privspec.core.diagnostics import UsageError
+from privspec.core.memory import size_words
 
 try:
     import fcntl
@@ -21,7 +26,11 @@ except ImportError:  # no POSIX: files are written the same way, leftovers stay
 
 PRIVATE = 0o600
 """The mode of a file that only its owner reads."""
+STANDARD = "-"
+"""What names the standard input, or output, in place of a file."""
 ENDING = ".privspec-tmp"
+ZEROS = 2**20
+"""Bytes that are written at once where a disk cannot reserve them otherwise."""
 _LEFTOVER = re.compile(r"\.[0-9a-f]{16}" + re.escape(ENDING))
 
 
@@ -51,6 +60,18 @@ class AtomicFile:
             raise _unwritable(self.path, error) from None
         return self
 
+    def reserve(self, size: int) -> None:
+        """Take so much of the disk for what will be written; what is not needed is given back by `write`.
+
+        On disks that write nothing in its place (of copies, or compressed) this is what they have now, and no more.
+        Raises: UsageError PS0713 if there is not so much.
+        """
+        assert self._file is not None
+        try:
+            allocate(self._file.fileno(), 0, size)
+        except OSError as error:
+            raise _too_small(str(self.path), size, error) from None
+
     def write(self, content: bytes | Iterable[bytes]) -> None:
         """Write (what comes in pieces, piece by piece) and force to disk, still under the temporary name.
 
@@ -59,6 +80,7 @@ class AtomicFile:
         assert self._file is not None
         try:
             self._file.writelines((content,) if isinstance(content, bytes) else content)
+            self._file.truncate()
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -93,6 +115,85 @@ class AtomicFile:
             self._temporary.unlink(missing_ok=True)
         if self._file is not None:
             self._file.close()
+
+
+class StandardOutput(AtomicFile):
+    """The standard output, as much of a file as it can be: what was written to it cannot be taken back.
+
+    Room is reserved in a file behind it (only looked for, where lines are appended to it); a pipe that nobody reads and
+    a device that takes nothing are refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Path(STANDARD))
+        self._whole: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def reserve(self, size: int) -> None:
+        try:
+            if sys.stdout is None:
+                raise OSError(errno.EBADF, "it is closed")
+            sys.stdout.flush()
+            with contextlib.suppress(io.UnsupportedOperation):  # something in memory stands in its place
+                self._reserve(sys.stdout.fileno(), size)
+        except OSError as error:
+            raise _too_small("the standard output", size, error) from None
+
+    def _reserve(self, place: int, size: int) -> None:
+        state = os.fstat(place)
+        if stat.S_ISREG(state.st_mode):
+            at, self._whole = os.lseek(place, 0, os.SEEK_CUR), state.st_size
+            appends = fcntl is not None and fcntl.fcntl(place, fcntl.F_GETFL) & os.O_APPEND
+            try:
+                allocate(place, state.st_size if appends else at, size)
+            except OSError:
+                os.ftruncate(place, self._whole)
+                raise
+            if appends:
+                os.ftruncate(place, self._whole)
+        elif stat.S_ISCHR(state.st_mode):
+            if not os.isatty(place):
+                os.write(place, b"\n")
+        elif hasattr(select, "poll"):
+            pipe = select.poll()
+            pipe.register(place, 0)
+            if pipe.poll(0):
+                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    def write(self, content: bytes | Iterable[bytes]) -> None:
+        for piece in (content,) if isinstance(content, bytes) else content:
+            sys.stdout.write(piece.decode())
+        sys.stdout.flush()
+
+    def place(self) -> None:
+        """It has its name."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._whole is not None:
+            place = sys.stdout.fileno()
+            os.ftruncate(place, max(self._whole, os.lseek(place, 0, os.SEEK_CUR)))
+
+
+def allocate(file: int, start: int, size: int) -> None:
+    """Take so much of the disk for an open file from a place on, and force that to disk; the file stays where it is.
+
+    Raises: OSError if there is not so much.
+    """
+    try:
+        os.posix_fallocate(file, start, size)
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        now, left = os.lseek(file, 0, os.SEEK_CUR), size
+        os.lseek(file, start, os.SEEK_SET)
+        while left:
+            left -= os.write(file, bytes(min(left, ZEROS)))
+        os.lseek(file, now, os.SEEK_SET)
+    os.fsync(file)
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
@@ -177,7 +278,7 @@ def refuse_overwriting(outputs: Iterable[Path], kept: Mapping[str, object]) -> N
 
     Raises: UsageError PS0832.
     """
-    for output in outputs:
+    for output in (one for one in outputs if str(one) != STANDARD):
         for what, other in kept.items():
             if not isinstance(other, str | Path):
                 continue
@@ -186,6 +287,15 @@ def refuse_overwriting(outputs: Iterable[Path], kept: Mapping[str, object]) -> N
                 message = f"{output} would {'stand among' if among else 'take the place of'} {what}"
                 hint = "choose another place with -o"
                 raise UsageError.of("PS0832", message, "nothing was drawn and nothing was spent", help=hint)
+
+
+def _too_small(what: str, size: int, error: OSError) -> UsageError:
+    return UsageError.of(
+        "PS0713",
+        f"{what} cannot be written: {error.strerror or 'it takes nothing'}",
+        f"up to {size_words(size)} are needed for it; nothing was drawn and nothing was spent",
+        help="choose another place with -o",
+    )
 
 
 def _unwritable(path: Path, error: OSError) -> UsageError:

@@ -42,6 +42,8 @@ def silent(what: str, done: int, total: int | None) -> None:
     """Progress that nobody watches."""
 
 
+EXACT_BYTES = 600
+"""Bytes of memory of a number that is exact until it is released, with all whole numbers on the way."""
 EXACT_LIMIT = 2_000_000
 """`simulate` without `approximate` refuses to draw more noise numbers than this (about 12 microseconds
 each)."""
@@ -133,6 +135,18 @@ class Secret(ABC):
     @abstractmethod
     def draw(self, randomness: Randomness) -> Drawn:
         """One release."""
+
+    def longest(self) -> Mapping[str, NDArray[Any]]:
+        """Of outputs that hold other values than numbers of their declared shape: some as long as any that are drawn.
+
+        None where how many there are is secret, as of partitions that are selected.
+        """
+        return {}
+
+    @property
+    def each(self) -> int:
+        """Bytes of memory that a number takes while it is drawn, at most, as far as is known."""
+        return EXACT_BYTES
 
     def deviations(self) -> Mapping[str, Cells]:
         """The standard deviation of the noise in each number, by output, where the plan alone fixes it.

@@ -332,6 +332,8 @@ def _round_of(event: Event, number: str) -> int:
 
 _ROW = re.compile("(?P<event>[1-9][0-9]{0,15}):(?P<head>[0-9a-f]{32})")
 _WHOLE = re.compile("[0-9a-f]{64}")
+_UNREADABLE = (OSError, ValueError, TypeError, LookupError, csv.Error, RecursionError)
+"""Errors of readers, those of pyarrow among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,25 +345,44 @@ class Named:
     identity: str | None = None
 
 
+Paid = frozenset[frozenset[Named]]
+"""What rows name: one entry, or for those that are made of messages, one of the ledger of each party."""
+
+
 def check_release(identity: str, events: Sequence[Event], path: Path) -> None:
-    """Whether each entry that a release names is a paid one of the ledger with these events.
+    """Whether each entry that a release names, or one of those that paid for it together, is a paid one of the ledger.
 
     Raises: UsageError PS0710, VerificationError PS1015.
     """
-    for named in _named(path):
-        if named.identity not in (None, identity):
-            _mismatch(path, "it was paid for in another ledger")
-        last = len(events)
-        if named.event > last:
-            _mismatch(path, f"it names event {named.event}, the ledger ends with event {last}: its end was cut off")
-        event = events[named.event - 1]
-        if not event.digest.startswith(named.head):
-            _mismatch(path, f"event {named.event} of the ledger is not the one that it names")
-        if event.body["kind"] not in ("debit", "round"):
-            _mismatch(path, f"event {named.event} of the ledger paid for nothing")
+    for together in _named(path):
+        flaws = [_flaw(identity, events, named) for named in sorted(together, key=str)]
+        if all(flaws):
+            _mismatch(path, flaws[0] if len(flaws) == 1 else "none of those that paid for it did so from this ledger")
 
 
-def _named(path: Path) -> frozenset[Named]:
+def _flaw(identity: str, events: Sequence[Event], named: Named) -> str:
+    """Why an entry is none that paid in the ledger with these events; nothing where it is."""
+    if named.identity not in (None, identity):
+        return "it was paid for in another ledger"
+    last = len(events)
+    if named.event > last:
+        return f"it names event {named.event}, the ledger ends with event {last}: its end was cut off"
+    event = events[named.event - 1]
+    if not event.digest.startswith(named.head):
+        return f"event {named.event} of the ledger is not the one that it names"
+    return "" if event.body["kind"] in ("debit", "round") else f"event {named.event} of the ledger paid for nothing"
+
+
+def is_paid(path: Path) -> bool:
+    """Whether a file is a release that a ledger paid for: unlike one of messages, it cannot be had for nothing."""
+    reader = _READERS.get(path.suffix.lower())
+    try:
+        return reader is not None and path.is_file() and any(len(together) == 1 for together in reader(path))
+    except _UNREADABLE:
+        return False
+
+
+def _named(path: Path) -> Paid:
     reader = _READERS.get(path.suffix.lower())
     if not path.is_file():
         raise UsageError.of("PS0710", f"the file {path} does not exist")
@@ -369,34 +390,40 @@ def _named(path: Path) -> frozenset[Named]:
         raise UsageError.of("PS0831", f"{path} is no release", help=f"releases are {', '.join(_READERS)}")
     try:
         found = reader(path)
-    except (OSError, ValueError, TypeError, KeyError, LookupError, csv.Error, RecursionError):
-        # pyarrow's errors are of these kinds
+    except _UNREADABLE:
         _mismatch(path, "it cannot be read as a release")
     if not found:
         _mismatch(path, "it names no ledger, as a simulation does")
     return found
 
 
-def _of_document(document: Any) -> frozenset[Named]:
-    found = document["ledger"]
-    if found is None:
-        return frozenset()
+def _of_document(document: Any) -> Paid:
+    found = document.get("ledgers", ()) if document["ledger"] is None else [document["ledger"]]
+    return frozenset({frozenset(map(entry_of, found))} if found else ())
+
+
+def entry_of(found: Any) -> Named:
+    """The entry that a receipt names.
+
+    Raises: KeyError, TypeError, ValueError if it is none.
+    """
     event, head, identity = found["event"], found["head"], found["identity"]
     if set(found) != {"event", "head", "identity"} or type(event) is not int or event < 1:
         raise ValueError("no receipt")
     if _WHOLE.fullmatch(head) is None or not isinstance(identity, str):
         raise ValueError("no receipt")
-    return frozenset({Named(event, head, identity)})
+    return Named(event, head, identity)
 
 
-def _of_rows(cells: Iterable[Any]) -> frozenset[Named]:
+def _of_rows(cells: Iterable[Any]) -> Paid:
     """Of the marks of rows; a row that names nothing makes it a file that names nothing."""
     found = set()
     for cell in set(cells):
-        match = _ROW.fullmatch(cell or "")
-        if match is None:
+        matches = [_ROW.fullmatch(word) for word in (cell or "").split(" ")]
+        named = [Named(int(match["event"]), match["head"]) for match in matches if match is not None]
+        if len(named) < len(matches):
             return frozenset()
-        found.add(Named(int(match["event"]), match["head"]))
+        found.add(frozenset(named))
     return frozenset(found)
 
 
@@ -407,18 +434,18 @@ def _place(columns: Sequence[str]) -> int:
     return len(columns) - 2
 
 
-def _json(path: Path) -> frozenset[Named]:
+def _json(path: Path) -> Paid:
     return _of_document(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _csv(path: Path) -> frozenset[Named]:
+def _csv(path: Path) -> Paid:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.reader(file)
         place = _place(next(rows, []))
         return _of_rows(row[place] for row in rows)
 
 
-def _parquet(path: Path) -> frozenset[Named]:
+def _parquet(path: Path) -> Paid:
     import pyarrow.parquet as pq  # type: ignore[import-untyped, unused-ignore]
 
     table = pq.read_table(path)
@@ -427,13 +454,13 @@ def _parquet(path: Path) -> frozenset[Named]:
     return whole | rows if whole and rows else frozenset()
 
 
-def _npy(path: Path) -> frozenset[Named]:
+def _npy(path: Path) -> Paid:
     table = np.load(path, allow_pickle=False)
     names = list(table.dtype.names or ())
     return _of_rows(str(cell) for cell in table[names[_place(names)]].reshape(-1).tolist())
 
 
-_READERS: Mapping[str, Callable[[Path], frozenset[Named]]] = {
+_READERS: Mapping[str, Callable[[Path], Paid]] = {
     ".json": _json,
     ".csv": _csv,
     ".parquet": _parquet,

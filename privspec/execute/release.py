@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from privspec.core.columns import Cells, Column
 from privspec.core.diagnostics import Diagnostic, UsageError
-from privspec.core.files import PRIVATE, AtomicFile
+from privspec.core.files import PRIVATE, STANDARD, AtomicFile, StandardOutput
 from privspec.core.records import dataclass, field, replace
 from privspec.execute.budget import names_of
 from privspec.execute.reading import number
+from privspec.execute.receipts import is_paid
 from privspec.model.targets import Labels, column, numbered
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Release:
     `reports`: every row of the outputs is one person's, and `columns` names the columns of an output with several
     values. `observers`: who is given which outputs, where not everybody is given all of them. `warnings` are
     diagnostics of the run; they say nothing about the data. `round`, where several share a budget: "3 of 20". `ledger`:
-    the debit that paid for it (none for a simulation, nor for what parties' messages, each paid for by itself, add up
-    to). `skipped`: outputs that were not drawn, because the released value that they depend on is 0.
+    the debit that paid for it (none for a simulation, nor for what parties' messages add up to: these have
+    `ledgers`). `skipped`: outputs that were not drawn, because the released value that they depend on is 0.
     """
 
     plan_sha256: str
@@ -67,6 +68,8 @@ class Release:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     round: str | None = None
     ledger: Receipt | None = None
+    ledgers: tuple[Receipt, ...] = ()
+    """What each party paid for its message, of a release that is made of these."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     deviations: Mapping[str, Cells] = field(default_factory=dict)
     reports: bool = False
@@ -138,7 +141,7 @@ class Release:
         """The same, laid out as they are asked for."""
         body = self._reports() if self.reports else self._numbers()
         length = max(map(len, body.values()), default=0)
-        mark = None if self.ledger is None else self.ledger.mark
+        mark = " ".join(one.mark for one in ((self.ledger,) if self.ledger else self.ledgers)) or None
         marks = (self._private(length), Column.same(mark, length), Column.same(self.plan_sha256[:DIGITS], length))
         return {**body, **dict(zip(mark_names(body), marks, strict=True))}
 
@@ -166,7 +169,7 @@ class Release:
         for title in names:
             parts = [labels[name].get(title, Column.same(None, size)) for name, size in sizes.items()]
             table[_free(title, (*_TITLES, *table, *MARKS), "{}_label")] = Column.joined(parts)
-        table["value"] = Column.joined(Column.of(_plain_numbers(values.reshape(-1))) for values in self.values.values())
+        table["value"] = Column.joined(_plain_numbers(Column.of(one.reshape(-1))) for one in self.values.values())
         table["standard_deviation"] = Column.joined(
             self._deviations(name) or Column.same(None, size) for name, size in sizes.items()
         )
@@ -236,6 +239,7 @@ class Release:
             "plan_sha256": self.plan_sha256,
             "private": self.private and not self.unprotected,
             "ledger": None if self.ledger is None else self.ledger.to_json(),
+            **({} if not self.ledgers else {"ledgers": [one.to_json() for one in self.ledgers]}),
             "guarantees": [dict(g) for g in self.guarantees],
             **({} if self.grid is None else {"grid": self.grid}),
             "data_rules": list(self.data_rules),
@@ -273,9 +277,11 @@ def _free(name: str, taken: tuple[str, ...], form: str) -> str:
     return name
 
 
-def _plain_numbers(values: NDArray[Any]) -> NDArray[Any]:
+def _plain_numbers(values: Column) -> Column:
     """Values of one kind: numbers where no word is among them."""
-    return column(values.tolist()) if values.dtype == object else values
+    pieces = values.pieces if values.dtype == object else ()
+    plain = (replace(piece, values=column(piece.values.tolist())) for piece in pieces)
+    return Column(tuple(plain)) if pieces else values
 
 
 def _concerns(guarantee: Mapping[str, Any], observer: str, names: tuple[str, ...]) -> bool:
@@ -551,11 +557,69 @@ def _npy_head(kind: np.dtype[Any], length: int) -> bytes:
     return described + shape + rest[: 3 - len(shape)] + b"\n"
 
 
-_WRITERS: Mapping[str, Callable[[Release], Iterator[bytes]]] = {
-    ".json": _json,
-    ".csv": _csv,
-    ".parquet": _parquet,
-    ".npy": _npy,
+LONGEST = float.fromhex("-0x1.0p-1022")
+"""A double that takes as many signs as any, and where the room for a file is reckoned, all of them."""
+_HEAD, _GROUP = 2**16, 2**10
+"""Bytes beside the cells and the statement of a file at most; and of a column, or of its part in some lines."""
+
+
+def _signs(column: Column) -> int:
+    """Signs that its cells take at most, in quotes and with what stands in place of some."""
+    found = 0
+    for piece in column.pieces:
+        values = piece.values
+        if values.dtype == object:
+            each = max((len(json.dumps(str(one))) for one in set(values.tolist()) if one is not None), default=0)
+        else:
+            ends = [values.min(), values.max()] if len(values) and values.dtype.kind in "iu" else [LONGEST]
+            each = max(len(str(one)) for one in ends)
+        found += piece.size * each
+    return found
+
+
+def _text_room(release: Release) -> int:
+    return sum(_signs(one) + len(one) + _GROUP for one in release.in_columns().values())
+
+
+def _parquet_room(release: Release) -> int:
+    """Few different values stand once in a dictionary of some lines, with two bytes a cell."""
+    found = 0
+    for one in release.in_columns().values():
+        different = Column(tuple(replace(piece, size=len(piece.values)) for piece in one.pieces))
+        groups, listed = 1 + len(one) // LINES, _signs(different)
+        few = len(different) <= 2**12 and listed < 2**19
+        found += (
+            groups * (2 * _GROUP + listed) + 4 * len(one) if few else _signs(one) + 9 * len(one) + 2 * groups * _GROUP
+        )
+    return found
+
+
+def _json_room(release: Release) -> int:
+    """Each cell stands in a line of its own: five blanks, it, a comma; or `null`."""
+    columns: list[Column] = list(release.in_columns().values()) if release.reports else []
+    if not columns:
+        release.to_json(columns.append)
+    return sum(_signs(one) + len("     null,\n") * len(one) for one in columns)
+
+
+def _npy_room(release: Release) -> int:
+    table = release.in_columns()
+    return sum(_plain_kind(title, one).itemsize * len(one) for title, one in table.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """How a release is written, and the bytes that its cells take at most."""
+
+    write: Callable[[Release], Iterator[bytes]]
+    room: Callable[[Release], int]
+
+
+_WRITERS: Mapping[str, _Writer] = {
+    ".json": _Writer(_json, _json_room),
+    ".csv": _Writer(_csv, _text_room),
+    ".parquet": _Writer(_parquet, _parquet_room),
+    ".npy": _Writer(_npy, _npy_room),
 }
 
 
@@ -563,21 +627,32 @@ class ReleaseFiles:
     """The file of a release or, where not everybody is given all of it, one for each observer.
 
     Every file says by itself, in every row, whether it is private. All are written and forced to disk before the first
-    gets its name. Use as a context: entering checks the suffix and that the folder can be written to.
-    Args: mode, the permissions of the files.
-    Raises: UsageError (PS0713, PS0831).
+    gets its name. Use as a context: entering checks the suffix and that the folder can be written to. `-` is the
+    standard output: all of the release, as JSON.
+    Args: mode, the permissions of the files; force, whether a release that was paid for may be replaced.
+    Raises: UsageError (PS0713, PS0831, PS0833).
     """
 
-    def __init__(self, path: Path, observers: Iterable[str] = (), mode: int = PRIVATE) -> None:
-        writer = _WRITERS.get(path.suffix.lower())
+    def __init__(self, path: Path, observers: Iterable[str] = (), mode: int = PRIVATE, *, force: bool = False) -> None:
+        printed = str(path) == STANDARD
+        writer = _WRITERS.get(".json" if printed else path.suffix.lower())
         if writer is None:
             raise UsageError.of("PS0831", f"no writer for {path.name}", help=f"use {', '.join(_WRITERS)}")
-        self._write = writer
-        self._single = AtomicFile(path, mode)
-        self._each = {who: AtomicFile(place, mode) for who, place in places(path, observers).items()}
+        self._writer, self._force = writer, force
+        self._single = StandardOutput() if printed else AtomicFile(path, mode)
+        apart = {} if printed else places(path, observers)
+        self._each = {who: AtomicFile(place, mode) for who, place in apart.items()}
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
+        for file in () if self._force else self._files:
+            if is_paid(file.path):
+                raise UsageError.of(
+                    "PS0833",
+                    f"{file.path} is a release that was paid for, and would be replaced",
+                    "nothing was drawn and nothing was spent",
+                    help="write to another file with -o, or replace it with --force (force=True in Python)",
+                )
         with ExitStack() as stack:
             for file in self._files:
                 stack.enter_context(file)
@@ -592,15 +667,28 @@ class ReleaseFiles:
     def paths(self) -> list[Path]:
         return [file.path for file in self._files]
 
+    def _parts(self, release: Release) -> Iterator[tuple[AtomicFile, Release]]:
+        """Each file with what it holds of a release."""
+        yield from ((file, release.seen_by(who)) for who, file in self._each.items())
+        if not self._each:
+            yield self._single, release
+
+    def reserve(self, release: Release) -> None:
+        """Take room on disk for a release with values as long as these, or longer than any.
+
+        Raises: UsageError PS0713 if there is not so much.
+        """
+        for file, part in self._parts(release):
+            statement = len(json.dumps(part.statement(), indent=1))
+            file.reserve(_HEAD + 2 * statement + self._writer.room(part))
+
     def commit(self, release: Release) -> None:
         """Write the release, each observer's part of it where there are several.
 
         Raises: UsageError PS0713.
         """
-        for who, file in self._each.items():
-            file.write(self._write(release.seen_by(who)))
-        if not self._each:
-            self._single.write(self._write(release))
+        for file, part in self._parts(release):
+            file.write(self._writer.write(part))
         for file in self._files:
             _remove_statement(file.path)
             file.place()
@@ -619,10 +707,11 @@ def _remove_statement(path: Path) -> None:
             beside.unlink()
 
 
-def write_release(release: Release, path: Path, mode: int = PRIVATE) -> None:
-    """Write a release to its file or files, by the suffix: .json, .csv, .parquet or .npy.
+def write_release(release: Release, path: Path, mode: int = PRIVATE, *, force: bool = False) -> None:
+    """Write a release to its file or files, by the suffix: .json, .csv, .parquet or .npy; `-` is standard output.
 
-    Raises: UsageError (PS0713, PS0831).
+    Args: mode, force, as for `ReleaseFiles`.
+    Raises: UsageError (PS0713, PS0831, PS0833).
     """
-    with ReleaseFiles(path, release.observers, mode) as files:
+    with ReleaseFiles(path, release.observers, mode, force=force) as files:
         files.commit(release)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,15 @@ import numpy as np
 
 from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
+from privspec.core.memory import free_memory, refuse_without_memory
 from privspec.execute import family
 from privspec.execute.budget import names_of
 from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
 from privspec.execute.ledger import Receipt, debit, look, names_in, place_of, stated
-from privspec.execute.receipts import Participation, adds
+from privspec.execute.receipts import Participation, adds, entry_of
 from privspec.execute.receipts import participation as participation_file
 from privspec.execute.registry import registration
-from privspec.execute.release import MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
+from privspec.execute.release import LONGEST, MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.sources import TextFiles, outputs_of, place_on_disk
 from privspec.model.targets import environment_of_computed, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
@@ -33,6 +34,9 @@ from privspec.registry import block_of
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
+
+
+NOTHING_SPENT = "nothing was drawn and nothing was spent"
 
 
 def check_digest(plan: Mapping[str, Any]) -> str:
@@ -66,6 +70,7 @@ def _run(
     joint_draw: Path | None = None,
     participation: Path | None = None,
     mode: int = PRIVATE,
+    force: bool = False,
     header: bool = True,
     quoted_newlines: bool = False,
     keeper: Keeper | None = None,
@@ -82,7 +87,8 @@ def _run(
         private, and debits nothing; progress, told how many records are done; party, the one whose message is made
         from its own data (the ledger is its own, too); keys, what masks it in a secure
         sum; participation, the file that counts in how many rounds each
-        voter took part, where rounds share a budget; mode, the permissions of the release's files; header,
+        voter took part, where rounds share a budget; mode, the permissions of the release's files; force, whether a
+        release that was paid for may be replaced; header,
         whether the first line of a text file is one; quoted_newlines, whether quoted cells of a .csv file may hold
         line feeds; keeper, told how the data fit, for their keeper alone;
         constants, the public values that the plan leaves open; consent, given how the data fit before anything is
@@ -108,6 +114,7 @@ def _run(
         keeper = keeper or Keeper()
         texts = TextFiles(header, quoted_newlines, keeper.remark)
         circumstances = family.Circumstances(model, strict, progress, roll, texts, keeper, public, source)
+        free = free_memory()  # before data are read: what is refused does not depend on them
         secret = mechanism.read(inputs, circumstances)
         if consent is not None:
             consent(keeper)
@@ -120,9 +127,12 @@ def _run(
         data = {f"the data for {name}": place for name, place in files.items()}
         kept = {**data, "the ledger": path, "the participation file": participation}
         refuse_overwriting([*written, *([] if joint_draw is None else [joint_draw])], kept)
-        written_to = None
+        reckoned, written_to = _as_long(release, secret, model), None
+        numbers = sum(values.size for values in reckoned.values.values())
+        refuse_without_memory(numbers * secret.each, free, f"{numbers:,} numbers", NOTHING_SPENT)
         if output is not None:
-            written_to = stack.enter_context(ReleaseFiles(output, release.observers, mode))
+            written_to = stack.enter_context(ReleaseFiles(output, release.observers, mode, force=force))
+            written_to.reserve(reckoned)
         receipt = None
         if path is not None:
             # on disk in this order, before noise is drawn: who was counted, the debit, what the registry knows of it
@@ -228,6 +238,14 @@ def _prepared(release: Release, secret: family.Secret, data: Mapping[str, Any], 
     )
 
 
+def _as_long(release: Release, secret: family.Secret, model: Model | None) -> Release:
+    """In place of the release that will be drawn, one that takes as much room or more."""
+    shapes = {} if model is None else {name: model.nodes[name].type.shape for name in release.labels}
+    shapes |= {} if model is None else {one.name: one.type.shape for one in model.computed}
+    values = {name: np.broadcast_to(LONGEST, shape) for name, shape in shapes.items()} | dict(secret.longest())
+    return replace(release, values=values, ledger=Receipt("0" * 32, 10**15, "0" * 64))
+
+
 def _drawn(release: Release, secret: family.Secret, randomness: Randomness) -> Release:
     """The release with what was drawn; of a simulation, without guarantees."""
     drawn = secret.draw(randomness)
@@ -277,10 +295,12 @@ def _combine(
     output: Path | None = None,
     model: Model | None = None,
     mode: int = PRIVATE,
+    *,
+    force: bool = False,
 ) -> Release:
     """The release of a plan from the messages of all its parties: nothing is drawn, and nothing debited once more.
 
-    Args: messages, what `run` with a `party` gave, or the files it wrote; output, model and mode as for `run`.
+    Args: messages, what `run` with a `party` gave, or the files it wrote; output, model, mode and force as for `run`.
     Raises: UsageError PS0844, DataError (PS0811, PS0842, PS0843), VerificationError.
     """
     digest = check_digest(plan)
@@ -294,6 +314,9 @@ def _combine(
     # one message whose noise came from a seed, and its party is not protected
     private = all(message.get("private") is True for message in opened)
     bare = _undrawn(plan, digest, mechanism.outputs, model)
+    with suppress(KeyError, TypeError, ValueError):  # what is no receipt names nothing
+        entries = [entry_of(message["ledger"]) for message in opened]
+        bare = replace(bare, ledgers=tuple(Receipt(one.identity or "", one.event, one.head) for one in entries))
     release = replace(
         bare,
         values=drawn.outputs,
@@ -307,7 +330,7 @@ def _combine(
     if model is not None:
         release = with_computed(release, model, mechanism)
     if output is not None:
-        write_release(release, output, mode)
+        write_release(release, output, mode, force=force)
     return release
 
 

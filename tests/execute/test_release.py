@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
+import resource
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,10 +18,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privspec.core.diagnostics import UsageError
+from privspec.api import Problem, load
+from privspec.core import files
+from privspec.core.diagnostics import SolveError, UsageError
 from privspec.core.files import AtomicFile
 from privspec.core.spans import Source
 from privspec.execute import ledger
+from privspec.execute import release as release_files
 from privspec.execute.ledger import Receipt
 from privspec.execute.release import Release, observers_of, places, write_release
 from privspec.model.build import load_model
@@ -305,7 +310,7 @@ def test_what_the_first_format_put_beside_a_release_goes(tmp_path: Path) -> None
     beside = tmp_path / "o.csv.guarantee.json"
     for content, stays in (('{"format": "privspec-release/1.0", "private": true}', False), ('{"mine": 1}', True)):
         beside.write_text(content)
-        write_release(release({"O": [1.0]}), tmp_path / "o.csv")
+        write_release(release({"O": [1.0]}), tmp_path / "o.csv", force=True)
         assert beside.exists() is stays
 
 
@@ -477,3 +482,106 @@ def test_the_library_is_that_of_any_input(make_plan: Callable[..., dict[str, Any
     plan = make_plan(np.eye(2), np.eye(2), inputs=inputs)
     result = execute_plan(plan, {"x": tmp_path / "x.csv", "y": pl.Series([0.5])})
     assert isinstance(result["O"], pl.Series)
+
+
+# --- room for a release, before it is paid for -----------------------------------------------------
+
+SPEC = """
+spec wide
+variables:
+  input t in table(a in 0..59, b in {"=x, y", "é\U0001d11e"}, c in 0..19)
+  output O
+loss: E[ ||O - marginals(t, {a, b}, {b, c}, {a, c})||^2 ]
+privacy: O is 1-GDP wrt t, adding or removing one record
+"""
+SUFFIXES = ("json", "csv", "parquet", "npy")
+
+
+@pytest.fixture(scope="module")
+def wide() -> tuple[dict[str, Any], Any]:
+    plan = json.loads(Problem(SPEC).solve().to_json())
+    return plan, load_model(Source("wide.priv", SPEC))
+
+
+RECORDS = {"t": pl.DataFrame({"a": [3, 4], "b": ["=x, y"] * 2, "c": [0, 1]})}
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """What a full disk does to a process, for this one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_full_disk_costs_nothing(suffix: str, tmp_path: Path, wide: tuple[dict[str, Any], Any]) -> None:
+    plan, model = wide
+    out, ledger_file = tmp_path / f"o.{suffix}", tmp_path / "t.ledger.db"
+    with (
+        files_of_at_most(60_000),
+        pytest.raises(UsageError, match=rf"PS0713.*o\.{suffix} cannot be") as error,
+    ):
+        run(plan, RECORDS, ledger_file, out, model=model)
+    assert "nothing was spent" in str(error.value.diagnostics[0].notes)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_room_that_is_reserved_is_enough(
+    suffix: str, tmp_path: Path, wide: tuple[dict[str, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for a description of half a megabyte, names of many bytes, and without a byte of what was too much."""
+    plan, model = wide
+    sizes: list[int] = []
+    monkeypatch.setattr(files, "allocate", lambda _file, _start, size: sizes.append(size))
+    monkeypatch.setattr(release_files, "_HEAD", 0)
+    run(plan, RECORDS, tmp_path / "t.ledger.db", tmp_path / f"o.{suffix}", model=model)
+    taken = (tmp_path / f"o.{suffix}").stat().st_size
+    assert taken <= sizes[0] <= 10 * taken + 30_000, (taken, sizes)
+
+
+def test_the_room_for_reports_and_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(files, "allocate", lambda _file, _start, size: sizes.append(size))
+    monkeypatch.setattr(release_files, "_HEAD", 0)
+    plan = load("frequency_survey").solve()
+    values = sorted(plan.model().nodes)[:1]
+    names = [one["name"] for one in plan.document["problem"]["data"]]
+    assert values and len(names) == 1
+    for suffix in SUFFIXES:
+        out = tmp_path / f"o.{suffix}"
+        plan.run({names[0]: pl.DataFrame({names[0]: ["a"] * 4000})}, output=out, seed=1)
+        assert out.stat().st_size <= sizes[-1] <= 10 * out.stat().st_size + 120_000, suffix
+
+
+def test_memory_is_reckoned_before_anything_is_spent(
+    tmp_path: Path, wide: tuple[dict[str, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, model = wide
+    monkeypatch.setattr("privspec.execute.run.free_memory", lambda: 1e5, raising=False)
+    with pytest.raises(SolveError, match=r"numbers take some .* and 100 kB are free"):
+        run(plan, RECORDS, tmp_path / "t.ledger.db", tmp_path / "o.csv", model=model)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_release_that_was_paid_for_is_not_replaced(
+    suffix: str, tmp_path: Path, identity_plan: dict[str, Any]
+) -> None:
+    out, ledger_file = tmp_path / f"o.{suffix}", tmp_path / "x.ledger.db"
+    data = {"x": [0.5] * 4}
+    for _ in range(2):  # simulations are for nothing
+        run(identity_plan, data, output=out, randomness=SimulationRandomness(1))
+    ledger.create(ledger_file, ["mu=20"])
+    run(identity_plan, data, ledger_file, out)
+    paid, spent = out.read_bytes(), ledger.look(ledger_file).debits
+    for how in ({"randomness": SimulationRandomness(2)}, {"ledger": ledger_file}):
+        with pytest.raises(UsageError, match="PS0833"):
+            run(identity_plan, data, output=out, **how)
+        assert out.read_bytes() == paid and ledger.look(ledger_file).debits == spent
+    run(identity_plan, data, ledger_file, out, force=True)
+    assert out.read_bytes() != paid and ledger.look(ledger_file).debits == spent + 1

@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     return tmp_path
 
 
-RUN = ["run", "drones.plan.json", "--input", "vote=round_1.csv", "-o", "winner.json"]
+RUN = ["run", "drones.plan.json", "--input", "vote=round_1.csv", "-o", "winner.json", "--force"]
 
 
 def test_rounds_until_the_budget_is_used_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

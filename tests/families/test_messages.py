@@ -11,7 +11,9 @@ import pytest
 
 from privspec.api import Problem
 from privspec.cli import run_command_line
-from privspec.core.diagnostics import DataError, UsageError
+from privspec.core.diagnostics import DataError, UsageError, VerificationError
+from privspec.execute.ledger import create
+from privspec.execute.ledger import verify as verify_ledger
 from privspec.families.linear.execution import LinearMechanism
 from privspec.families.linear.masks import Pair, Roster, added, read_key, stream, write_key
 from privspec.families.linear.messages import Parts
@@ -154,8 +156,16 @@ def test_messages_add_up(trust: str, privacy: str, tmp_path: Path) -> None:
     plan = Problem(spec(trust, privacy=privacy)).solve()
     data = [np.array([[0.25, 0.5]]), np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]])]
     sent = made(plan, data, "x", tmp_path, masked="secure" in trust)
-    release = plan.combine(sent)
+    release = plan.combine(sent, tmp_path / "sum.csv")
     assert release.private
+    loss = plan.document["loss"]["value"]
+    assert (np.asarray(release.deviations["O"]) ** 2).sum() == pytest.approx(loss, rel=1e-3)
+    # every row names what each party paid, and each finds its own entry in its ledger
+    for number in range(1, 4):
+        verify_ledger(tmp_path / f"{number}.db", [tmp_path / "sum.csv"])
+    create(tmp_path / "other.db", ["mu=1"])
+    with pytest.raises(VerificationError, match="PS1015"):
+        verify_ledger(tmp_path / "other.db", [tmp_path / "sum.csv"])
     np.testing.assert_allclose(release.outputs["O"], [0.25 + 1.5, 0.5 + 2 + 1.5], atol=1.0)
     # what a single message says, apart from its masks, is its party's alone
     first = json.loads(sent[0].read_text("utf-8"))["outputs"]["message"]["values"]
@@ -463,6 +473,25 @@ def test_a_key_masks_each_part_of_a_message_once(tmp_path: Path) -> None:
         take("1", keys, "one")
     with pytest.raises(UsageError, match="masked a message already"):
         take("1", Keys(tmp_path / "1.key", ()), "one")
+
+
+def test_a_copy_of_a_key_masks_nothing_more(tmp_path: Path) -> None:
+    """Whichever of the two is used first, and before anything is read or spent for the other."""
+    from privspec.execute.family import Keys
+    from privspec.families.linear.masks import take
+
+    write_key("1", tmp_path / "1.key")
+    (tmp_path / "copy.key").write_bytes((tmp_path / "1.key").read_bytes())
+    kept = (tmp_path / "1.key").read_bytes()
+    take("1", Keys(tmp_path / "copy.key", ()), "one")
+    for again in (tmp_path / "1.key", tmp_path / "copy.key"):
+        with pytest.raises(UsageError, match="masked a message already"):
+            read_key("1", again)
+        with pytest.raises(UsageError, match="masked a message already"):
+            take("1", Keys(again, ()), "one")
+    (tmp_path / "copy.key").write_bytes(kept)
+    with pytest.raises(UsageError, match="from another copy"):
+        read_key("1", tmp_path / "copy.key")
 
 
 def test_parts_that_a_keeper_makes_have_no_messages(system: Plan, tmp_path: Path) -> None:

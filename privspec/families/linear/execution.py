@@ -278,6 +278,12 @@ def output_deviations(executed: Executed) -> Array | None:
     return np.array([float(f"{deviation:.6g}") for deviation in deviations.tolist()])
 
 
+def deviations_of(executed: Executed) -> Mapping[str, Array]:
+    """The same by output, of all numbers; none where the map is too large."""
+    found = output_deviations(executed)
+    return {} if found is None else executed.split(np.repeat(found, executed.vectors))
+
+
 def _to_float(steps: Integers, grid: Fraction) -> Array:
     return np.array([s * grid.numerator / grid.denominator for s in steps], dtype=np.float64)
 
@@ -386,7 +392,8 @@ class LinearMechanism(FamilyMechanism):
         """
         executed = self.executed.given({})
         noisy = _to_float(combined(self, messages), executed.release.grid)
-        return Drawn(executed.split(np.asarray(post_process(executed, noisy[None, :])[0])), self.grid)
+        values = executed.split(np.asarray(post_process(executed, noisy[None, :])[0]))
+        return Drawn(values, self.grid, deviations=deviations_of(executed))
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -446,9 +453,7 @@ class _BaseVector(Secret):
         return Drawn(executed.split(draw(executed, self.base, randomness)), self.mechanism.grid)
 
     def deviations(self) -> Mapping[str, Array]:
-        executed = self.mechanism.executed
-        found = output_deviations(executed)
-        return {} if found is None else executed.split(np.repeat(found, executed.vectors))
+        return deviations_of(self.mechanism.executed)
 
 
 class LinearExposure(Exposure):

@@ -17,6 +17,7 @@ from privspec.core.diagnostics import UsageError
 from privspec.core.files import PRIVATE, write_atomically
 from privspec.core.records import dataclass
 from privspec.execute.family import Keys
+from privspec.execute.registry import registry_path
 
 KEY = 32
 """Bytes of a key."""
@@ -185,11 +186,44 @@ def read_key(party: str, path: Path) -> Pair:
     pair = Pair.of(_bytes(document["secret"], path))
     if pair.public.hex() != document.get("public"):
         _refuse(f"{path} is damaged")
+    if _record(pair).exists():
+        _refuse_copy(path)
     return pair
 
 
-def use_up(path: Path) -> None:
-    """Forget the secret key in a file: it masks one message, which is about to be made."""
+def _record(pair: Pair) -> Path:
+    """What stands beside the user's registry once a key has masked a message: a copy of its file is known by that.
+
+    A copy that another user has, or another machine, cannot be.
+    """
+    return (
+        registry_path().parent
+        / "used-keys"
+        / blake2b(pair.public, digest_size=KEY, person=b"privspec used").hexdigest()
+    )
+
+
+def _refuse_copy(path: Path) -> NoReturn:
+    _refuse(
+        f"the key in {path} has masked a message already, from another copy of this file",
+        "a key is for one message: two under the same masks show how they differ; make another, and a roster",
+    )
+
+
+def use_up(path: Path, pair: Pair) -> None:
+    """Forget the secret key in a file, and in all its copies here: it masks one message, which is about to be made."""
+    record = _record(pair)
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        with record.open("xb") as file:
+            os.fsync(file.fileno())
+    except FileExistsError:
+        _refuse_copy(path)
+    except OSError as error:
+        _refuse(
+            f"{record} cannot be written: {error.strerror}",
+            "that the key is used up is kept there: let it be written to",
+        )
     document = {**_object(path), "secret": ""}
     write_atomically(path, (json.dumps(document, indent=1) + "\n").encode(), PRIVATE)
 
@@ -203,7 +237,7 @@ def take(party: str, keys: Keys, part: str) -> Pair:
         _refuse(f"the key in {keys.key} has masked this part of a message already")
     pair: Pair = keys.taken[next(iter(keys.taken))] if keys.taken else read_key(keys.called + party, keys.key)
     if not keys.taken:
-        use_up(keys.key)
+        use_up(keys.key, pair)
     keys.taken[part] = pair
     return pair
 

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from privspec.core.columns import Column, Piece
 from privspec.core.matrices import ExactVector, integers
 from privspec.execute.data import Grid, count_tables, data_rules, located
-from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation, refuse_unknown
+from privspec.execute.family import (
+    EXACT_BYTES,
+    BlockMechanism,
+    BlockSecret,
+    Circumstances,
+    Drawn,
+    Simulation,
+    refuse_unknown,
+)
 from privspec.execute.keeper import given_for
 from privspec.families.marginals.ordered import along, floats, times, variances
 from privspec.kernel.core.linear import Held
@@ -161,6 +169,12 @@ class TableSecret(BlockSecret[TableMechanism, Counts]):
     def approximate(self, asked: Simulation) -> Array:
         generator = np.random.default_rng(asked.seed)
         return np.stack([self.noisy(generator) for _ in range(asked.repetitions)])
+
+    @property
+    def each(self) -> int:
+        """Of counts, parts and released numbers; of those exact ones that are drawn together."""
+        numbers: int = sum(self.executed.block.numbers)
+        return 64 + EXACT_BYTES * min(PART, numbers) // numbers
 
     @property
     def step(self) -> Fraction:

@@ -279,6 +279,12 @@ class _Secrets(family.Secret):
         outputs = {name: found[name] for name in kept}
         return replace(_beside(released), outputs=outputs, columns=columns, skipped=tuple(skipped))
 
+    def longest(self) -> Mapping[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {}
+        for part, (times, _) in zip(self.parts, self.runs, strict=True):
+            found |= {name: _stacked([values] * times) for name, values in part.longest().items()}
+        return found
+
     def deviations(self) -> Mapping[str, Cells]:
         found: dict[str, Cells] = {}
         for part, (times, _) in zip(self.parts, self.runs, strict=True):

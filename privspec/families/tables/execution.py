@@ -223,6 +223,7 @@ RULE = (
     "by itself: a number moves to the nearest value of its domain (halfway, to the larger), a missing or "
     "unreadable number to the value nearest to zero; a word that is missing or not in its set becomes the set's first"
 )
+REPORT_BYTES = 100
 REPORT_RULE = f"each record {RULE}"
 
 
@@ -239,6 +240,15 @@ class Reports(family.Secret):
         """What was done with values outside their domains."""
         return (STRICT_RULE,) if self.circumstances.strict else (REPORT_RULE,)
 
+    def longest(self) -> Mapping[str, NDArray[Any]]:
+        values = self.law.columns.values().items()
+        return {name: np.broadcast_to(_longest(found), (len(self.chosen), *found.shape[1:])) for name, found in values}
+
+    @property
+    def each(self) -> int:
+        """A place among the outputs, and the value that stands there."""
+        return REPORT_BYTES
+
     def draw(self, randomness: Randomness) -> family.Drawn:
         """One report for each record, in order."""
         drawn = self.law.draw(self.chosen, randomness, self.circumstances.progress)
@@ -246,6 +256,11 @@ class Reports(family.Secret):
         return family.Drawn(
             {name: values[drawn] for name, values in self.law.columns.values().items()}, None, columns, reports=True
         )
+
+
+def _longest(values: NDArray[Any]) -> NDArray[Any]:
+    """The value that takes most signs to write down."""
+    return np.array(max(values.reshape(-1).tolist(), key=lambda one: len(str(one))), dtype=values.dtype)
 
 
 def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: family.Circumstances) -> Reports:
@@ -371,6 +386,11 @@ class OneRow(family.Secret):
     def rules(self) -> tuple[str, ...]:
         """What was done with values outside their domains."""
         return (STRICT_RULE,) if self.strict else self.applied
+
+    def longest(self) -> Mapping[str, NDArray[Any]]:
+        return {
+            name: np.broadcast_to(_longest(found), found.shape[1:]) for name, found in self.law.columns.values().items()
+        }
 
     def draw(self, randomness: Randomness) -> family.Drawn:
         drawn = self.law.laws[self.row].draw(randomness)

@@ -1,0 +1,78 @@
+"""How much memory a process can still have, and a refusal of what needs more: before work begins, not in its midst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from privspec.core.diagnostics import SolveError
+
+try:
+    import resource
+except ImportError:  # no POSIX: nothing is known of limits
+    resource = None  # type: ignore[assignment]
+
+_PROCESS, _MACHINE, _GROUPS = Path("/proc/self"), Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+
+
+def free_memory() -> float:
+    """Bytes that this process can still have: of the machine, its own limits, its control group; infinite if unknown.
+
+    Memory that the machine would free first, such as copies of files, counts as free.
+    """
+    return min(_left(), default=float("inf"))
+
+
+def refuse_without_memory(needed: float, free: float, what: str, *notes: str) -> None:
+    """Raises: SolveError PS0705 if more is needed than is free."""
+    if needed > free:
+        raise SolveError.of("PS0705", f"{what} take some {size_words(needed)}, and {size_words(free)} are free", *notes)
+
+
+def size_words(size: float) -> str:
+    """As in "1.5 GB"."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:.3g} {name}"
+    return f"{max(size, 0) / 1e3:.3g} kB"
+
+
+def _left() -> Iterator[float]:
+    said = _figures(_MACHINE)
+    if "MemAvailable:" in said:
+        yield 1024.0 * (said["MemAvailable:"] + said.get("SwapFree:", 0))
+    if resource is not None:
+        limit, used = resource.getrlimit(resource.RLIMIT_AS)[0], _figures(_PROCESS / "status")
+        if limit != resource.RLIM_INFINITY and "VmSize:" in used:
+            yield limit - 1024.0 * used["VmSize:"]
+    for group, most, now in _groups():
+        allowed, taken = (_figures(group / name).get("") for name in (most, now))
+        if allowed is not None and taken is not None:
+            yield allowed - taken + _figures(group / "memory.stat").get("inactive_file", 0.0)
+
+
+def _groups() -> Iterator[tuple[Path, str, str]]:
+    """The control groups that a process is in, with all above them: their files of what is allowed, and is used."""
+    for line in _text(_PROCESS / "cgroup").splitlines():
+        _, kinds, own = line.split(":", 2)
+        places = [Path(own.strip("/")), *Path(own.strip("/")).parents]
+        if not kinds:
+            yield from ((_GROUPS / place, "memory.max", "memory.current") for place in places)
+        elif "memory" in kinds.split(","):
+            yield from (
+                (_GROUPS / "memory" / place, "memory.limit_in_bytes", "memory.usage_in_bytes") for place in places
+            )
+
+
+def _figures(path: Path) -> dict[str, float]:
+    """What a file of the kernel says: figures by the word before them, one that stands alone by none."""
+    lines = (line.split() for line in _text(path).splitlines())
+    pairs = (["", *words] if len(words) == 1 else words for words in lines if words)
+    return {word: float(figure) for word, figure, *_ in pairs if figure.isdigit()}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
