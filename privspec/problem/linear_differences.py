@@ -54,13 +54,17 @@ class VectorDifferences:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PairDifferences:
-    """The differences scale (e_i - e_j), i != j: records that move between cells, `moved` of them."""
+    """The differences scale (e_i - e_j), i != j: records that move between cells, `moved` of them.
+
+    `runs`: the cells are those of so many parties, one after another, whose records no question tells apart.
+    """
 
     coordinates: Indices
     scale: Fraction = Fraction(1)
     exact: bool = True
     moved: int = 1
     alike: tuple[Indices, ...] = ()
+    runs: int = 1
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -164,11 +168,14 @@ def sets_of(moved: Iterable[Difference], layout: Layout, target: Array) -> Itera
         start, many = layout.kernel_places[part.start][0], difference.count
         cells = np.arange(start, start + part.stop - part.start, dtype=np.intp)
         if part.shape == "swap":
-            runs = cells.reshape(-1, part.length)
-            # parties whose records count alike move as one of them does
-            some = {target[:, own].tobytes(): own for own in runs[::-1]} if len(runs) > 1 else {b"": cells}
-            for run in some.values():
-                yield PairDifferences(run, amount * many, moved=int(amount) * many), 1.0
+            # a record that moves to a cell of another party is seen as one that stays with its own, where all their
+            # records count alike: such parties are one set, and noise of every cell hides what any of them does
+            alike: dict[bytes, list[Indices]] = {}
+            for run in cells.reshape(-1, part.length):
+                alike.setdefault(target[:, run].tobytes(), []).append(run)
+            for runs in alike.values():
+                found = np.concatenate(runs)
+                yield PairDifferences(found, amount * many, moved=int(amount) * many, runs=len(runs)), 1.0
         else:
             yield VectorDifferences(cells, _fractions([amount] * len(cells)), moved=int(amount)), 1.0
 

@@ -270,6 +270,19 @@ def bound_witness(
     }
 
 
+def _within_runs(pairs: sparse.csc_array, among: PairDifferences) -> sparse.csc_array:
+    """Pairs of cells as columns (n, K), the second moved to the run of the first: a question sees the same of both."""
+    if among.runs == 1 or np.any(np.diff(pairs.indptr) != 2):
+        return pairs
+    places = np.zeros(pairs.shape[0], dtype=np.intp)
+    places[among.coordinates] = np.arange(len(among.coordinates))
+    length = len(among.coordinates) // among.runs
+    first, second = places[pairs.indices.reshape(-1, 2)].T
+    moved = among.coordinates[first // length * length + second % length]
+    cells = np.column_stack([among.coordinates[first], moved])
+    return sparse.csc_array((pairs.data, cells.ravel(), pairs.indptr), shape=pairs.shape)
+
+
 def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
     """Differences with their weights, those of one requirement together."""
     pure = mechanism.release.noise.amount == "epsilon"
@@ -281,7 +294,10 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         visible[slice(None) if view.rows is None or dual.scope == "messages" else view.rows] = True
         measure = view.requirement.measure
         mu = None if pure or not isinstance(measure, EpsilonDelta | LDP) else mu_up(measure, budget)
-        cells = view.exact.coordinates if isinstance(view.exact, PairDifferences) else None
+        cells = None
+        if isinstance(view.exact, PairDifferences):
+            part = _within_runs(sparse.csc_array(part), view.exact)
+            cells = view.exact.coordinates if view.exact.runs == 1 else None
         own = Seen(
             view.index,
             mu,
