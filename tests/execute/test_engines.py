@@ -630,6 +630,7 @@ def test_spark_agrees_to_the_last_digit(monkeypatch: pytest.MonkeyPatch, tmp_pat
             assert (refusal(same, tmp_path) or "").startswith(f"give --ledger {tmp_path / 'held.ledger.db'}")
         assert refusal(wide, tmp_path) is None
         plan = Problem(HOURS).solve()
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "of nobody yet"))
         first = plan.run({"people": held}, tmp_path / "l.db", new_ledger=True)
         assert first.private
         with pytest.raises(BudgetError):
