@@ -130,7 +130,7 @@ def test_no_kill_of_a_first_run_makes_a_second_one_free(plan: dict[str, Any], tm
         data.write_text(f"x\n0.{i + 100}\n0.5\n0.5\n0.5\n")
 
         def first(data: Path = data, out: Path = out) -> None:
-            run(plan, {"x": data}, output=out, new_ledger=True)
+            run(plan, {"x": data}, output=out, new_ledger=True, force=True)
 
         began = time.monotonic()
         child = forked(first)

@@ -311,7 +311,7 @@ def test_a_run_is_paid_for_once(tmp_path: Path) -> None:
         else:
             assert content.startswith(text)
         with pytest.raises(BudgetError):
-            run(plan, {"vote": votes}, book, tmp_path / name)
+            run(plan, {"vote": votes}, book, tmp_path / name, force=True)
     with pytest.raises(UsageError, match="PS0831"):
         run(plan, {"vote": VOTES}, tmp_path / "c.db", tmp_path / "c.npz")
     # what cannot be read costs nothing
