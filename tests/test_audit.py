@@ -155,7 +155,7 @@ def test_what_a_test_could_have_seen_is_seen_as_often_as_is_said(promise: Promis
     assert promise.visible(5, trials, alarm) is None, "five guesses show nothing, even if all are right"
 
 
-SHOW = {"count": (COUNT, 3000, 0.6), "sums": (SUM, 1500, 0.4), "report": (REPORT, 3000, 1.5)}
+SHOW = {"count": (COUNT, 3000, 0.6), "sums": (SUM, 3000, 0.4), "report": (REPORT, 3000, 1.5)}
 SHOW |= {"median": (MEDIAN, 10_000, 0.3), "metric": (PLACE, 3000, 0.3), "keys": (KEYS, 2000, 0.3)}
 
 

@@ -143,7 +143,7 @@ def test_no_cell_shows_in_what_a_run_says_or_writes(
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / str(number)))
         cell = odd if "," not in rows[0] else f"{odd},F"
         file = written(tmp_path / "data.csv", head, [cell, *rows[1:]])
-        out, book = tmp_path / "out.json", tmp_path / f"{number}.db"
+        out, book = tmp_path / f"{number}.json", tmp_path / f"{number}.db"
         arguments = ["run", str(folder / f"{name}.plan.json"), "--input", f"{variable}={file}", "-o", str(out)]
         # a cell over two lines is one where its keeper says so; else it would be one more row
         arguments += ["--quoted-newlines"] if "\n" in odd else []
