@@ -173,19 +173,20 @@ def _program(
     return Solved(chances, float(found.x[-1]) if point else 0.0, float(found.fun), tuple(enumerate(prices)))
 
 
-def stairs(epsilon: float, cells: int, power: int, *, spread: bool = False) -> tuple[int, float]:
+def stairs(epsilon: float, cells: int, power: int, *, spread: bool = False, halfway: bool = False) -> tuple[int, float]:
     """How many cells around no error have the largest chance, for the staircase of least error to a power of 1 or 2.
 
     Over all periods i of weights e^(-epsilon i): sums of i^n are those of a geometric law (notes/staircase.md).
-    Args: spread, whether errors are spread over their cells.
-    Returns: that, and the error in sensitivities.
+    Args: spread, whether errors are spread over their cells; halfway, whether there is none at no error: all are
+        half a cell farther.
+    Returns: that, of one side where there is none at no error, and the error in sensitivities.
     """
-    b, k = exp(-epsilon), np.arange(cells)
+    b, k = exp(-epsilon), np.arange(cells) + halfway / 2
     once, first, second = 1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3
     errors = k * once + cells * first if power == 1 else k**2 * once + 2 * k * cells * first + cells**2 * second
     upper = np.cumsum(np.stack([np.full(cells, once), errors]), axis=1)
     whole, error = 2 * (upper + b * (upper[:, -1:] - upper))
-    found = error / (whole - 1)
+    found = error / (whole - (not halfway))
     if spread:
         found += 1 / 12 if power == 2 else 1 / 4 / (whole - 1)
     best = int(np.argmin(found))

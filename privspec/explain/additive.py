@@ -141,7 +141,11 @@ class AdditiveNoise(AddedNoise):
 
     def drawn(self, facts: Facts) -> str:
         joint = [site for site in self.sites if site.correlated]
-        words = [_site(site) for site in self.sites if not site.correlated]
+        asked = () if facts.model is None else facts.model.families
+        apart = [site for site in self.sites if not site.correlated]
+        if asked == ("geometric",):
+            apart = [replace(site, law="geometric noise") for site in apart]
+        words = list(map(_site, apart))
         if joint:
             together = "drawn together, correlated across all" if len(joint) > 1 else "correlated across the"
             answers = count(sum(int(site.coordinates.value) for site in joint))
@@ -413,8 +417,9 @@ def _site_fact(site: Site, spread: Mapping[str, Array], run: Executed) -> SiteFa
     elif site.variance is not None:
         law, known = "Gaussian", np.sqrt(np.array(site.variance, dtype=float))
     elif site.scale is not None:
-        law = "Laplace"
-        known = np.sqrt(discrete_laplace_variance(np.array(site.scale, dtype=float), lattice(run)))
+        law, stated, own = "Laplace", np.array(site.scale, dtype=float), np.array(run.noise.scale, dtype=float)
+        # where answers are counted in whole numbers of something, so is the lattice at the place that is named
+        known = stated * np.sqrt(discrete_laplace_variance(own, lattice(run))) / own
     else:
         law = SHAPES.get(site.shape, site.shape or site.kind)
         known = spread.get(site.at, known) if site.shape else known

@@ -46,7 +46,8 @@ def status_words(facts: Facts) -> str:
         return f"{head}feasible: the {best}; {_bound_words(facts)}"
     gap = facts.loss.gap if facts.loss else None
     tail = f", gap {gap}{' (certified)' if facts.bound_certified else ''}" if gap is not None else ""
-    return f"{head}{facts.status}{tail}"
+    among = facts.loss.among if facts.loss else ""
+    return f"{head}{facts.status}{f' among {among}' if 'noise of any law' in among else ''}{tail}"
 
 
 def _bound_words(facts: Facts) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, expm1, prod, sqrt
+from math import comb, exp, expm1, prod, sqrt
+from typing import TypeVar
 
 from flint import ctx, fmpq, fmpq_mat
 
@@ -22,13 +23,15 @@ from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.participation import PERSON
 from privspec.kernel.rows import laid_out
-from privspec.kernel.trust import Meaning
+from privspec.kernel.shares import Owner, owners
 
 SCOPE = "shifts"
 ADDITIVE = "additive noise of any law"
+ALONE = "additive noise of any law that each party draws alone"
 EVERY = "all mechanisms of any kind, for data of any size"
 OF_PURE = {
     ADDITIVE: "additive noise of any law of the same pure epsilon",
+    ALONE: "additive noise of any law of the same pure epsilon that each party draws alone",
     EVERY: "all mechanisms of the same pure epsilon, for data of any size",
 }
 """Of lines that have a delta, which such mechanisms do not use."""
@@ -37,14 +40,19 @@ BITS = 128
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
 NONE = Fraction(0)
+MULTIPLIED = ("cells", "shifts", "start", "multipliers")
+Number = TypeVar("Number", Fraction, float)
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far neighbours of a line move the answer, whether by every part of it, and what a bound on it is about."""
+    """How far neighbours of a line move the answer, by which parts of it, and what a bound on it is about.
+
+    `parts`: of so many equal parts by every whole number, as what moves in steps; None: by any part.
+    """
 
     sensitivity: Fraction
-    divided: bool
+    parts: int | None
     among: str
     epsilon: Fraction
     delta: Fraction
@@ -56,22 +64,42 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     Raises: Refused where there are several, or its line is of another measure or of other neighbours.
     """
     asked, amounts = frame.obligations[line], frame.obligations[line].measure.figures({})
-    if block.size > 1 or asked.measure.each or asked.measure.name not in ("epsilon-DP", "(epsilon, delta)-DP"):
+    if block.size > 1 or asked.measure.each or asked.measure.name.replace("LDP", "DP") not in SAME_EPSILON:
         raise Refused("is about more than one number, or a measure without a bound of shifts")
-    row, found = [fraction(value) for value in block.target.tolist()[0]], list[tuple[Fraction, bool]]()
+    found = list[tuple[Fraction, Fraction | None]]()
     for difference in block.surely(line):
-        units, count = pieces(difference, block.places)
-        real = _divided(frame, block, asked, difference)
-        each = [(sum((_moved(row, piece) for piece in unit), NONE), copies) for unit, copies in units]
-        furthest, left = NONE, count if real else 1
-        for size, copies in sorted(each, reverse=True):
-            furthest, left = furthest + size * min(copies, left), left - min(copies, left)
-        found.append((furthest, real or furthest == _by_parts(block, difference, row)))
-    sensitivity, divided = max(found, default=(NONE, False))
+        units, left = pieces(difference, block.places)
+        each = [(_furthest(block, unit), copies, unit) for unit, copies in units]
+        furthest, used = NONE, tuple[Piece, ...]()
+        for size, copies, unit in sorted(each, key=lambda one: one[:2], reverse=True):
+            if size and left:
+                furthest, left, used = furthest + size * min(copies, left), left - min(copies, left), (*used, *unit)
+        found.append((furthest, _step(frame, block, asked, difference, used)))
+    sensitivity, step = max(found, key=_best, default=(NONE, None))
     if not sensitivity:
         raise Refused("has neighbours that do not move the answer")
     words = EVERY if _of_any_size(block, asked) else ADDITIVE
-    return Reach(sensitivity, divided, words, amounts["epsilon"], amounts.get("delta", NONE))
+    parts = None if step is None else int(sensitivity / step)
+    return Reach(sensitivity, parts, words, amounts["epsilon"], amounts.get("delta", NONE))
+
+
+def _best(found: tuple[Fraction, Fraction | None]) -> tuple[Fraction, bool, Fraction]:
+    """By how far something moves the answer, and then in how small steps."""
+    return found[0], found[1] is None, -(found[1] or NONE)
+
+
+def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, int | None, int]]:
+    """The same of what each party holds, where each adds noise alone: how far, by which parts, and how many do so."""
+    held = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
+    asked, owner, best = frame.obligations[line], owners(frame, held), dict[Owner, tuple[Fraction, Fraction | None]]()
+    for difference in block.surely(line):
+        for unit, _ in pieces(difference, block.places)[0]:
+            for who in {owner[piece.at[0]] for piece in unit}:
+                own = tuple(piece for piece in unit if owner[piece.at[0]] == who)
+                found = _furthest(block, own), _step(frame, block, asked, difference, own)
+                best[who] = max(best.get(who, found), found, key=_best)
+    moving = ((size, step, count) for (_, count), (size, step) in best.items() if size)
+    return [(size, None if step is None else int(size / step), count) for size, step, count in moving]
 
 
 def of_any_law(
@@ -87,16 +115,18 @@ def of_any_law(
     asked = [frame.obligations[line] for line in lines]
     kinds = {(one.measure.name, one.measure.distance, one.measure.each) for one in asked}
     plain = witness["prices"].absent and not block.errors.sizes and not release.noise.gaussian
-    if not plain or not kinds <= {(name, None, ()) for name in SAME_EPSILON} or means != Meaning():
+    if not plain or not kinds <= {(name, None, ()) for name in SAME_EPSILON} or means.shared:
         return value, words
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
     every = not people and all(_of_any_size(block, one) for one in asked)
-    classes = EVERY if every else ADDITIVE
+    classes = ALONE if means.alone else EVERY if every else ADDITIVE
     return 2 * value, (classes if all(one.measure.name == SAME_EPSILON[0] for one in asked) else OF_PURE[classes],)
 
 
 def _of_any_size(block: Linear, asked: Obligation) -> bool:
     """Whether there may be any number of records of each kind: in cells, or numbers that all count alike."""
+    if asked.measure.name not in SAME_EPSILON:
+        return False  # parties that report are as many as there are
     adding = all(unit.adding for unit in asked.units)
     rows = block.target.tolist()
     for held in block.held:
@@ -107,25 +137,46 @@ def _of_any_size(block: Linear, asked: Obligation) -> bool:
     return True
 
 
-def _divided(frame: Frame, block: Linear, asked: Obligation, difference: Difference) -> bool:
-    """Whether units move numbers of an interval, which can move by any part of what they can at most, and not records.
+def _step(
+    frame: Frame, block: Linear, asked: Obligation, difference: Difference, used: tuple[Piece, ...]
+) -> Fraction | None:
+    """What pieces move the answer by every multiple of, up to the most: that itself, or None where by any part of it.
 
-    A record that comes or goes moves a sum by what it holds: any part of the most, if it may hold 0.
+    Numbers of an interval move by any part, those in steps by steps, records by what they count. A record that comes
+    or goes moves a sum by what it holds: any part of the most, if it may hold 0.
     Raises: Refused where they move something else.
     """
+    row, most = [fraction(value) for value in block.target.tolist()[0]], _furthest(block, used)
     if any(part.shape in PERSON for part in difference.parts):
         raise Refused("has neighbours whose records lie in several tables, or in cells that hold only so many")
     if all(part.shape in COUNTED for part in difference.parts):
-        return False
-    ends = {(part.start, part.stop) for part in difference.parts}
+        return None if most == _by_parts(block, difference, row) else _by_steps(row, used) or most
+    ends, found = {(part.start, part.stop) for part in difference.parts}, set[Fraction | None]()
     for held, data in zip(block.held, frame.data, strict=True):
         if (held.start, held.stop) in ends:
-            low, high = held.lower, held.upper
-            if not data.domain.startswith("[") or low is None or high is None or held.cells:
-                raise Refused("has neighbours that do not move numbers of an interval")
-            if any(unit.adding for unit in asked.units) and not low <= 0 <= high:
+            low, high, adding = held.lower, held.upper, any(unit.adding for unit in asked.units)
+            real = data.domain.startswith("[")
+            if not (real or held.step) or low is None or high is None or held.cells:
+                raise Refused("has neighbours that do not move numbers of an interval, or in steps")
+            if adding and not low <= 0 <= high:
                 raise Refused("has records that move the answer by no less than some amount")
-    return True
+            at, own = block.places[held.start]
+            moving = (i for piece in used for i in piece.at if at <= i < at + len(own.numbers) and row[i])
+            step = NONE if held.step is None or held.gaps or (adding and low % held.step) else held.step
+            found |= {None if real else abs(row[i]) * step or most for i in moving}
+    return found.pop() if len(found) == 1 else most
+
+
+def _by_steps(row: list[Fraction], used: tuple[Piece, ...]) -> Fraction:
+    """What records move the answer by every multiple of, up to what one moves it by at most; 0 if there is no such."""
+    if len(used) != 1:
+        return NONE
+    swap, ends = used[0].shape == "swap", [row[i] for i in used[0].at]
+    least = min(ends) if swap else NONE
+    values = sorted({abs(value - least) for value in ends} - {NONE})
+    # of two cells any two: differences of values that are evenly far apart
+    even = all(value == k * values[0] for k, value in enumerate(values, 1))
+    return values[0] if values and even else NONE
 
 
 def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fraction:
@@ -146,10 +197,13 @@ def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fra
     return best * part.amount
 
 
-def _moved(row: list[Fraction], piece: Piece) -> Fraction:
-    """How far a piece moves the answer at most."""
-    ends = [sum((row[i] * share for i, share in edge), NONE) for edge in piece.edges]
-    return piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
+def _furthest(block: Linear, unit: tuple[Piece, ...]) -> Fraction:
+    """How far the pieces of a unit move the answer together at most."""
+    total, row = NONE, [fraction(value) for value in block.target.tolist()[0]]
+    for piece in unit:
+        ends = [sum((row[i] * share for i, share in edge), NONE) for edge in piece.edges]
+        total += piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
+    return total
 
 
 def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
@@ -164,18 +218,32 @@ def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple
 
 
 def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str, ...]]:
-    """The same; nothing that is executed matters."""
-    _, number, fine, some, *given = item.fields("scope", "requirement", "cells", "shifts", "start", "multipliers")
-    found = reach(frame, block, number.integer(0, len(frame.obligations) - 1))
+    """The same; nothing that is executed matters. Of pure epsilon it is a closed form, which takes no multipliers.
+
+    The variances of what parties draw alone add up, and each is what its party needs for what it holds.
+    """
+    _, number, *rest = item.fields("scope", "requirement", optional=MULTIPLIED)
+    line = number.integer(0, len(frame.obligations) - 1)
+    found, alone = reach(frame, block, line), frame.trust.means.alone and not block.errors.sizes
+    movers = _of_parties(frame, block, line) if alone else [(found.sensitivity, found.parts, 1)]
+    words = (ALONE if alone else found.among,)
+    if all(one.absent for one in rest):
+        costs = (count * _by_law(block, found, size, parts).at(found.epsilon) for size, parts, count in movers)
+        return sum(costs, NONE), words
+    fine, some, *given = rest
     cells = fine.integer(1, LARGEST)
     shifts = [one.integer(1, cells) for one in some.items()]
     if any(a >= b for a, b in zip([0, *shifts], shifts, strict=False)) or not shifts:
         raise some.wrong("are not shifts in order")
-    if shifts != [cells] and not found.divided:
-        raise some.wrong("divide what neighbours move as a whole")
     own, paid = combined(found, shifts, *given)
-    weight, power = _priced(block, found.sensitivity / cells)
-    return weight * (least(own, power) - paid), (found.among,)
+    value = NONE
+    for size, parts, count in movers:
+        if parts is None or not any(shift * parts % cells for shift in shifts):
+            weight, power = _priced(block, size / cells)
+            value += count * weight * (least(own, power) - paid)
+        elif not alone:
+            raise some.wrong("divide what neighbours move as a whole")
+    return value, words
 
 
 def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
@@ -190,36 +258,70 @@ def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
 class ByLaw:
     """What no law of pure epsilon is below (note, "Pure epsilon"): `weight` is the cost of an error of what one moves.
 
-    `divided`: neighbours move the answer by any part of that, so that the staircase is the best law of all.
+    `parts`: neighbours move the answer by every whole number of so many parts of that; None: by any part of it.
     """
 
     weight: Fraction
     power: int
-    divided: bool
+    parts: int | None
 
     def at(self, epsilon: Fraction) -> Fraction:
         """At most the loss."""
         if not epsilon:
             return NONE
+        if self.parts is not None:
+            return self.weight * in_steps(exp_up(epsilon), self.parts, self.power)
         with ctx.workprec(BITS):
             grown = ball(exp_up(epsilon))
             if self.power == 1:
-                found = grown.sqrt() / (grown - 1) if self.divided else 2 * grown / (grown**2 - 1)
-            elif self.divided:
-                found = ((grown * (grown + 1) / 2) ** 2).root(3) + grown
-                found /= (grown - 1) ** 2
+                found = grown.sqrt() / (grown - 1)
             else:
-                found = 2 * grown / (grown - 1) ** 2
+                found = (((grown * (grown + 1) / 2) ** 2).root(3) + grown) / (grown - 1) ** 2
             return self.weight * max(end(found.lower()), NONE)
 
     def near(self, epsilon: float) -> float:
         """About the loss, in doubles."""
         grown, more = exp(epsilon), expm1(epsilon)
-        if self.power == 1:
-            found = sqrt(grown) / more if self.divided else 2 * grown / (more * (grown + 1))
+        if self.parts is not None:
+            found = in_steps(grown, self.parts, self.power)
+        elif self.power == 1:
+            found = sqrt(grown) / more
         else:
-            found = ((grown * (grown + 1) / 2) ** (2 / 3) + grown if self.divided else 2 * grown) / more**2
+            found = ((grown * (grown + 1) / 2) ** (2 / 3) + grown) / more**2
         return float(self.weight) * found
+
+
+def in_steps(grown: Number, parts: int, power: int) -> Number:
+    """The least loss of a law, in what neighbours move: they do so by steps, so many at most (note, "In steps").
+
+    Its most likely errors are `wide` points of a lattice around 0, and each time that chances fall, to 1 / grown of
+    what they were, there are `parts` more points on either side: so many points cost what those nearest to 0 do.
+    """
+    ratio, step = 1 / grown, 2 * parts
+    rest = 1 - ratio
+    falls = [1 / rest, ratio / rest**2, ratio * (1 + ratio) / rest**3, ratio * (1 + 4 * ratio + ratio**2) / rest**4]
+
+    def paid(wide: int) -> tuple[Number, Number]:
+        """What all points cost, and how much of a law they are, in chances of the most likely."""
+        many, squares, cubes = (
+            sum((comb(n, i) * wide ** (n - i) * step**i * falls[i] for i in range(1, n + 1)), wide**n * falls[0])
+            for n in (1, 2, 3)
+        )
+        return ((cubes - many) / 12 if power == 2 else (squares - wide % 2 * falls[0]) / 4), many
+
+    def rises(wide: int) -> bool:
+        """Whether one point more costs more: if so, any more do."""
+        (cost, many), (after, more) = paid(wide), paid(wide + 1)
+        return after * many >= cost * more
+
+    low, high = 0, 1
+    while not rises(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if rises(middle) else (middle, high)
+    cost, many = paid(high)
+    return cost / many / parts**power
 
 
 def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:
@@ -228,9 +330,13 @@ def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:
     Raises: Refused where it is no such line.
     """
     found = reach(frame, block, line)
+    return _by_law(block, found, found.sensitivity, found.parts)
+
+
+def _by_law(block: Linear, found: Reach, size: Fraction, parts: int | None) -> ByLaw:
     if found.delta:
         raise Refused("has a delta, under which other laws are better")
-    return ByLaw(*_priced(block, found.sensitivity), found.divided)
+    return ByLaw(*_priced(block, size), parts)
 
 
 def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) -> tuple[list[fmpq], Fraction]:

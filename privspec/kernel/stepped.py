@@ -9,7 +9,7 @@ more than its chance (noise/notes/stepped.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 
@@ -38,6 +38,11 @@ class Stepped:
             raise Refused("has cells of an even width, a weight below 0, or a period of more cells than weights")
         if self.ratio >= 1 or not any(self.weights) or len(self.weights) > LARGEST:
             raise Refused("has tails that do not fall, no weight that is not 0, or too many")
+
+    def spread(self, times: int) -> Stepped:
+        """The same with cells of one step so many steps apart, and none between them."""
+        weights = tuple(weight for own in self.weights for weight in (own, *(0,) * (times - 1)))
+        return self if times == 1 else replace(self, period=self.period * times, weights=weights)
 
     def tail(self, power: int) -> list[Fraction]:
         """Sums of ratio^i i^n over i = 1, 2, .. for n up to `power` (Eulerian numbers), at most 4."""

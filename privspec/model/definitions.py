@@ -17,7 +17,7 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk
-from privspec.model.domains import Power, Real
+from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, lay_out
 from privspec.model.library import library
@@ -360,7 +360,7 @@ def _through(model: Model, name: str, claims: list[AssertedSensitivity]) -> Mode
         raise refused("a function that is asserted is computed by one keeper", "write `trust curator`")
     domain = node.domain if node.domain is not None else Power(Real(), node.type.shape) if node.type.shape else Real()
     nodes = dict(model.nodes)
-    nodes[name] = replace(source, type=node.type, domain=domain, index=None)
+    nodes[name] = replace(source, type=node.type, domain=_anywhere(domain), index=None)
     nodes[node.name] = replace(node, definition=syntax.Name(name, span=node.span), secret=True)
     lines = tuple(_line(model, line, name, claims) if name in line.wrt else line for line in model.requirements)
     return replace(
@@ -371,6 +371,13 @@ def _through(model: Model, name: str, claims: list[AssertedSensitivity]) -> Mode
         requirements=lines,
         through={**model.through, name: node.name},
     )
+
+
+def _anywhere(domain: Domain) -> Domain:
+    """With all numbers between the ends: what is asserted is about values as they are, between steps too."""
+    if isinstance(domain, Power):
+        return replace(domain, base=_anywhere(domain.base))
+    return domain if domain.spacing is None else Interval(*domain.bounds)
 
 
 def _line(model: Model, line: Requirement, name: str, claims: list[AssertedSensitivity]) -> Requirement:

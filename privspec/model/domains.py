@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from privspec.core.matrices import common
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import show
 
@@ -179,6 +180,11 @@ class Domain(ABC):
         return None, None
 
     @property
+    def spacing(self) -> Fraction | None:
+        """What its numbers are whole multiples of, beyond the least of them; None where some lie anywhere."""
+        return None
+
+    @property
     def bounded(self) -> bool:
         """Whether every entry has two ends."""
         low, high = self.bounds
@@ -283,6 +289,10 @@ class Grid(Domain):
     def bounds(self) -> tuple[Bound, Bound]:
         return Fraction(self.low), Fraction(self.high)
 
+    @property
+    def spacing(self) -> Fraction | None:
+        return self.step if (self.high - self.low) % self.step == 0 else None
+
     def contains(self, value: Any) -> bool:
         number = _number(value)
         inside = number is not None and self.low <= number <= self.high
@@ -309,6 +319,10 @@ class IntegerRange(Domain):
     @property
     def bounds(self) -> tuple[Bound, Bound]:
         return Fraction(self.low), Fraction(self.high)
+
+    @property
+    def spacing(self) -> Fraction | None:
+        return Fraction(1)
 
     def contains(self, value: Any) -> bool:
         number = _number(value)
@@ -417,6 +431,12 @@ class FiniteSet(Domain):
     def bounds(self) -> tuple[Bound, Bound]:
         numbers = [item for item in self.items if isinstance(item, Fraction)]
         return (min(numbers), max(numbers)) if self.numeric else (None, None)
+
+    @property
+    def spacing(self) -> Fraction | None:
+        low = self.bounds[0]
+        apart = () if low is None else (item - low for item in self.items if isinstance(item, Fraction))
+        return common(one for one in apart if one) or None
 
     def contains(self, value: Any) -> bool:
         number = _number(value)

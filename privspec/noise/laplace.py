@@ -18,7 +18,7 @@ from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.core.records import dataclass
 from privspec.kernel.lengths import widest
 from privspec.noise.inverse import laplace_steps
-from privspec.noise.law import Array, Indices, Moves, NoiseLaw, on_lattice
+from privspec.noise.law import Array, Indices, Moves, NoiseLaw, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import (
     BoxDifferences,
@@ -33,7 +33,7 @@ from privspec.problem.linear_differences import (
 class LaplaceNoise(NoiseLaw):
     """The answers rounded to the lattice, plus discrete Laplace noise of `scales` (one, or one for each answer).
 
-    On a lattice of step 1 over counts this is the geometric mechanism. Notes: laplace, discrete-laplace.
+    On the lattice that answers move on this is the geometric mechanism. Notes: laplace, discrete-laplace.
     """
 
     scales: tuple[Fraction, ...]
@@ -60,9 +60,10 @@ class LaplaceNoise(NoiseLaw):
         """Epsilon, exactly: the l1 sensitivity in units of the scales.
 
         Each answer is rounded to the lattice before noise, which adds one step wherever a row moves, unless all
-        answers are lattice points: whole multiples of the step when inputs are counts.
+        answers are lattice points: whole multiples of the step.
         """
-        on_points = moves.counts and (strategy.unit / grid).denominator == 1
+        points = lattice_of(strategy, moves.points)
+        on_points = points is not None and (points / grid).denominator == 1
         return scaled_l1_sensitivity(strategy, self.scales, moves.exact, Fraction(0) if on_points else grid)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
-from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
+from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, common
 from privspec.noise.samplers import Randomness
 from privspec.problem.linear_differences import Differences
 
@@ -25,8 +25,12 @@ Array: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.intp]
 
 
+Points: TypeAlias = tuple[tuple[slice, Fraction, Fraction], ...]
+"""Of each input its coordinates, what their values are whole multiples of, and what these are beyond."""
+
+
 class Moves(Protocol):
-    """What one unit changes: as the model states it and in doubles; `counts`: every input is a table's counts."""
+    """What one unit changes: as the model states it and in doubles; `points`, where all values of all inputs lie."""
 
     @property
     def exact(self) -> Differences: ...
@@ -35,7 +39,7 @@ class Moves(Protocol):
     def differences(self) -> programs.Differences: ...
 
     @property
-    def counts(self) -> bool: ...
+    def points(self) -> Points | None: ...
 
 
 class NoiseLaw(ABC):
@@ -106,6 +110,21 @@ def l2_sensitivity_up(strategy: DyadicMatrix, differences: programs.Differences)
     B = np.ldexp(integers.astype(np.float64), -strategy.exponent)
     margin = 1 + 1e-12 + 8 * (len(B) + 8) * float(np.finfo(float).eps)
     return Fraction(sqrt(programs.largest_norm(B, differences)) * margin)
+
+
+def lattice_of(strategy: DyadicMatrix, points: Points | None, *, moves: bool = False) -> Fraction | None:
+    """What all answers are whole multiples of, or all that neighbours move them by; None where they lie anywhere."""
+    if points is None:
+        return None
+    parts = ((at, {step} if moves or not low else {step, low}) for at, step, low in points)
+    return strategy.unit * common(
+        _divisor(strategy.integers[:, at]) * abs(point) for at, values in parts for point in values
+    )
+
+
+def _divisor(integers: NDArray[Any]) -> int:
+    """The greatest common divisor."""
+    return int(np.gcd.reduce(np.abs(integers), axis=None, initial=0))
 
 
 def on_lattice(answers: ExactVector, grid: Fraction) -> Integers:

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate
-from math import gcd
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
 from privspec.kernel.stepped import Stepped
 from privspec.noise.laplace import scaled_l1_sensitivity
-from privspec.noise.law import Array, Moves, NoiseLaw, on_lattice
+from privspec.noise.law import Array, Moves, NoiseLaw, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness, bernoulli_fraction
 from privspec.problem.form import Numbers
 
@@ -56,9 +55,10 @@ class SteppedNoise(NoiseLaw):
 
     def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
         """Delta at the epsilon of the law."""
-        on_points = moves.counts and (strategy.unit / grid).denominator == 1
+        points, moved = (lattice_of(strategy, moves.points, moves=own) for own in (False, True))
+        on_points = points is not None and (points / grid).denominator == 1
         cost = scaled_l1_sensitivity(strategy, (grid,), moves.exact, Fraction(0) if on_points else grid)
-        together = gcd(*map(int, strategy.integers.ravel())) * int(strategy.unit / grid) if on_points else 1
+        together = int(moved / grid) if on_points and moved else 1
         return self.law.delta_up(cost.numerator // cost.denominator, together)
 
     def release(self, answers: ExactVector, grid: Fraction, randomness: Randomness) -> Integers:

@@ -110,7 +110,7 @@ def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) 
     """
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     distinct, inverse = np.unique(flat, return_inverse=True)
-    below = _denominator(distinct.tolist())
+    below = short_denominator(distinct.tolist())
     if below:
         whole = [round(Fraction(value) * below) for value in distinct.tolist()]
         return Numbers(shape, Fraction(1, below), tuple(np.array(whole, dtype=object)[inverse].tolist()))
@@ -122,7 +122,7 @@ def numbers_of(values: Any, shape: tuple[int, ...], least: float | None = None) 
     return Numbers(shape, Fraction(2) ** -shift, tuple(whole_numbers(flat, shift).tolist()))
 
 
-def _denominator(values: list[float]) -> int | None:
+def short_denominator(values: list[float]) -> int | None:
     """A common denominator of the short fractions that these doubles stand for; None if they are not short."""
     below = 1
     for value in values:
@@ -199,7 +199,8 @@ class Held:
     `layout`: "entries" (row-major, `shape` of the whole) or "cells" (of `columns`, the last fastest; `records` in all
     where that is public). Entries are clipped to `lower` and `upper` where they have ends, vectors drawn into `ball`.
     A number between ends is placed on shares of their distance, a vector of a ball on shares of its radius. `units`: of
-    an input whose units are added up.
+    an input whose units are added up; `step`: what all entries are whole multiples of, beyond the lower end; `gaps`:
+    not all of these are values.
     """
 
     name: str
@@ -213,6 +214,8 @@ class Held:
     columns: tuple[Column, ...]
     records: int | None
     units: Classes | None
+    step: Fraction | None = None
+    gaps: bool | None = None
 
 
 # --- what is wanted -----------------------------------------------------------------------------------
@@ -396,7 +399,7 @@ def _held_words(held: Held) -> str:
         norm = "Euclidean length" if held.ball.norm == 2 else "sum of absolute values"
         what += f", every {held.ball.dimension} a vector of {norm} at most {held.ball.radius}"
     elif held.lower is not None and held.upper is not None:
-        what += f" from {held.lower} to {held.upper}"
+        what += f" from {held.lower} to {held.upper}" + (f" in steps of {held.step}" if held.step else "")
     return f"{held.name} is {what}; what lies outside is moved to the nearest value inside."
 
 
@@ -480,7 +483,29 @@ def held_of(block: InputBlock, each: int = 1) -> Held:
     ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
     columns, shape = _columns(block), tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
-    return Held(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
+    found = Held(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
+    step = None if cells else spacing_of(block)
+    if step is None or lower is None or upper is None:
+        return found
+    return replace(found, step=step, gaps=block.base_domain.size != (upper - lower) / step + 1 or None)
+
+
+FINEST = 2**52
+"""Most steps from one end of a domain to the other: doubles say which one a value is."""
+
+
+def spacing_of(block: InputBlock) -> Fraction | None:
+    """What the entries of an input are whole multiples of, beyond the lower end; None where some lie anywhere."""
+    (low, high), step = block.domain.bounds, block.base_domain.spacing
+    return step if step and low is not None and high is not None and 0 < high - low <= FINEST * step else None
+
+
+def grid_of(block: InputBlock, bits: int) -> Fraction:
+    """The grid of an input, as a share of its width: that of its values, of so many bits where they lie anywhere."""
+    (low, high), step = block.domain.bounds, spacing_of(block)
+    if step is None or low is None or high is None:
+        return Fraction(1) if block.whole else Fraction(1, 2**bits)
+    return step / (high - low)
 
 
 def cells_alike(block: InputBlock) -> list[list[int]]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from math import sqrt
+from math import exp, sqrt
 
 import numpy as np
 import pytest
 from privspec.solvers.stepped import solve, stairs
 
+from privspec.api import Problem
+from privspec.execute.family import simulate
 from privspec.families.linear.stepped import law_of
 from privspec.kernel import judge
-from privspec.kernel.shifts import ADDITIVE, EVERY
+from privspec.kernel.shifts import ADDITIVE, ALONE, EVERY
 from privspec.kernel.stepped import Stepped
 from privspec.noise.samplers import SimulationRandomness
 from privspec.noise.stepped import SteppedNoise, stepped
 from tests.kernel.test_shifts import NUMBER, SIZE, SQUARE, plan_text
-from tests.plans import solved_text
+from tests.plans import mutate, solved_text
 
 PAIRS = [("0.5", "1e-5"), ("1", "0.05"), pytest.param("3", "1e-3", marks=pytest.mark.slow)]
 
@@ -56,10 +58,16 @@ def test_staircases_are_the_best_of_all_on_their_grid(power: int) -> None:
 
 
 def test_the_program_finds_the_staircase() -> None:
-    solved = solve(1.0, 0.0, 12, range(1, 13), np.square)
-    assert solved is not None
-    law, _ = law_of(Fraction(1), Fraction(0), 2, 12)
-    assert solved.loss == pytest.approx(float(law.square) / 144, rel=1e-4)
+    """On the points of a lattice, or halfway between them: then with none at no error."""
+    for moved in (12, 13):
+        losses = []
+        for cells in (moved, 2 * moved):
+            solved = solve(1.0, 0.0, cells, range(cells // moved, cells + 1, cells // moved), np.square)
+            assert solved is not None
+            losses.append(solved.loss)
+        law, steps = law_of(Fraction(1), Fraction(0), 2, moved)
+        assert min(losses) == pytest.approx(float(law.square) / steps**2, rel=1e-4)
+        assert (steps == 2 * moved) == (losses[1] < losses[0] * (1 - 1e-5))
 
 
 LAWS = [
@@ -149,6 +157,122 @@ def test_approximate_noise_has_the_same_figures() -> None:
     noise = SteppedNoise(law, Fraction(1, 10)).approximate(2, 200_000, np.random.default_rng(5))
     assert noise.shape == (200_000, 2)
     assert float((noise**2).mean()) == pytest.approx(float(law.square) / 100, rel=0.02)
+
+
+WHOLE = [
+    ("{0, 1}^10", "1", SQUARE, 2 * exp(1) / (exp(1) - 1) ** 2),
+    ("{0, 1}^10", "3", SQUARE, 2 * exp(3) / (exp(3) - 1) ** 2),
+    ("{0, 1}^10", "1", SIZE, 2 * exp(1) / (exp(2) - 1)),
+    ("{0, 1}^10", "3", SIZE, 2 * exp(3) / (exp(6) - 1)),
+    ("{-1, 2}^10", "1", SQUARE, 18 * exp(1) / (exp(1) - 1) ** 2),
+    ("grid(1, 3, 1/2)^10", "1", SQUARE, None),
+    ("(0..20)^10", "1", SQUARE, None),
+    ("(0..20)^10", "2", SIZE, None),
+]
+
+
+@pytest.mark.parametrize(("domain", "epsilon", "loss", "value"), WHOLE)
+def test_whole_numbers_are_counts(domain: str, epsilon: str, loss: str, value: float | None) -> None:
+    """Their sums have noise on the lattice that they move on, and no additive noise of any law is better."""
+    plan = solved_text(NUMBER.format(domain=domain, loss=loss, amount=epsilon, neighbours="replacing one record"))
+    assert judge(plan_text(plan)).ok
+    assert (plan["status"], plan["loss"]["among"]) == ("optimal", ADDITIVE)
+    if value is not None:
+        assert plan["loss"]["value"] == pytest.approx(value, rel=1e-6)
+
+
+SUM = """
+parties: person in 1..10
+variables:
+  input x[person] in {domain}
+  output O
+loss: {loss}
+privacy: O is {amount} wrt x{neighbours}
+options: trust {trust}
+"""
+SQUARED, SIZED = "E[(O - sum(x[person] for person))^2]", "E[|O - sum(x[person] for person)|]"
+
+
+@pytest.mark.parametrize(
+    ("trust", "loss", "amount", "value", "among"),
+    [
+        ("nobody", SQUARED, "1-LDP", 18.413472, ALONE),
+        ("secure_sum", SQUARED, "1-DP", 1.8413472, ADDITIVE),
+        ("secure_sum(colluding = 2)", SQUARED, "1-DP", 1.8413472 * 10 / 8, f"shares of {ADDITIVE}"),
+        ("nobody", SIZED, "1-LDP", None, ADDITIVE),
+    ],
+)
+def test_whole_numbers_of_parties_are_counts(
+    trust: str, loss: str, amount: str, value: float | None, among: str
+) -> None:
+    neighbours = "" if "LDP" in amount else ", replacing one person"
+    plan = solved_text(SUM.format(trust=trust, loss=loss, amount=amount, neighbours=neighbours, domain="{0, 1}"))
+    assert judge(plan_text(plan)).ok
+    assert plan["loss"]["among"] == among
+    assert (plan["status"] == "optimal") == (value is not None)
+    if value is not None:
+        assert plan["loss"]["value"] == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize(("values", "epsilon"), [((0, 1, 10), 3), ((0, 1, 5), 3), ((0, 5, 6), 3), ((0, 1, 10), 1)])
+def test_no_bound_is_about_values_that_are_not_there(values: tuple[int, ...], epsilon: int) -> None:
+    """Values with gaps stand on a lattice, but do not move by every step of it: no law for their own moves is below."""
+    domain = f"{{{', '.join(map(str, values))}}}^10"
+    plan = solved_text(NUMBER.format(domain=domain, loss=SQUARE, amount=epsilon, neighbours="replacing one record"))
+    assert judge(plan_text(plan)).ok
+    apart = sorted({2 * (b - a) for a in values for b in values if b > a})
+    best = solve(float(epsilon), 0.0, apart[-1], apart, np.square)
+    assert best is not None
+    assert plan["loss"]["lower_bound"] <= best.loss * values[-1] ** 2 * (1 + 1e-9)
+
+
+def test_sums_of_whole_numbers_are_released_whole() -> None:
+    """By the geometric law: seven counts within six deviations, a false alarm below 1e-6."""
+    text = NUMBER.format(domain="{0, 1}^10", loss=SQUARE, amount="1", neighbours="replacing one record")
+    draws = 4000
+    found = simulate(solved_text(text), draws, 11, base={"x": [1, 0] * 5})[:, 0] - 5
+    assert np.array_equal(found, np.rint(found))
+    counts = Counter(found.astype(int).tolist())
+    fall = exp(-1)
+    for k in range(-3, 4):
+        chance = (1 - fall) / (1 + fall) * fall ** abs(k)
+        assert abs(counts[k] - draws * chance) <= 6 * sqrt(draws * chance * (1 - chance))
+
+
+EXECUTED = ("mechanism", "executed")
+GEOMETRIC = NUMBER + "options: noise family geometric\n"
+
+
+@pytest.mark.parametrize(
+    ("domain", "loss"),
+    [
+        ("{0, 1}^10", SQUARE),
+        ("{0, 1}^10", SIZE),
+        ("{0, 1}^10", "E[(O - mean(x))^2]"),
+        ("(0..5)^4", "E[||O - prefix_sums(x)||^2]"),
+        ("table(age in 0..3)", "E[||O - histogram(x)||^2]"),
+    ],
+)
+def test_geometric_noise_is_on_points_that_answers_are(domain: str, loss: str) -> None:
+    text = GEOMETRIC.format(domain=domain, loss=loss, amount="1", neighbours="replacing one record")
+    plan = solved_text(text)
+    assert judge(plan_text(plan)).ok
+    executed = plan["mechanism"]["executed"]
+    assert executed["noise"]["shape"] == "laplace"
+    assert executed["grid"] == "2^0"
+    assert all(Fraction(one["grid"]) >= Fraction(1, 5) for one in executed["inputs"])
+    assert "is not geometric" in " ".join(
+        claim.text for claim in judge(plan_text(mutate(plan, (*EXECUTED, "grid"), "2"))).claims if not claim.holds
+    )
+
+
+@pytest.mark.parametrize("domain", ["[0, 1]^10", "table(pay in [0, 9])"])
+def test_geometric_noise_is_not_for_answers_between_points(domain: str) -> None:
+    value = "sum(x)" if domain.startswith("[") else "sum(x.pay)"
+    loss = f"E[(O - {value})^2]"
+    plan = Problem(GEOMETRIC.format(domain=domain, loss=loss, amount="1", neighbours="replacing one record")).solve()
+    assert plan.status == "infeasible"
+    assert "lie between its points" in str(plan.document)
 
 
 def test_counts_keep_whole_noise() -> None:

@@ -7,8 +7,9 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from privspec.solvers.stepped import stairs
+from privspec.solvers.stepped import solve, stairs
 
 from privspec.kernel import judge
 from privspec.kernel.core.linear import read_linear
@@ -276,8 +277,14 @@ def test_forged_weights_are_refused() -> None:
     [("cells", 1), ("cells", 100), ("shifts", [1]), ("shifts", []), ("start", 5), ("start", -1), ("requirement", 1)],
 )
 def test_forged_bounds_are_refused(key: str, value: object) -> None:
-    plan = plan_of("1")
+    plan = plan_of("(2, 0.05)")
     refused(mutate(plan, ("claims", "bound", key), value))
+
+
+@pytest.mark.parametrize(("amount", "bound"), [("1", {"cells": 3}), ("1", {"requirement": 1}), ("(2, 0.05)", {})])
+def test_closed_forms_are_of_pure_epsilon_alone(amount: str, bound: dict[str, Any]) -> None:
+    plan = plan_of(amount)
+    refused(mutate(plan, ("claims", "bound"), {"scope": "shifts", "requirement": 0} | bound))
 
 
 def test_a_bound_is_not_stated_higher_than_derived() -> None:
@@ -309,13 +316,61 @@ def test_laws_out_of_proportion_are_refused() -> None:
 @pytest.mark.parametrize("power", [1, 2])
 def test_no_law_of_pure_epsilon_is_below_the_closed_form(epsilon: float, power: int) -> None:
     """Staircases on ever finer grids come down to it and not below; geometric laws have that of whole moves."""
-    found = float(ByLaw(Fraction(1), power, True).at(Fraction(epsilon)))
+    found = float(ByLaw(Fraction(1), power, None).at(Fraction(epsilon)))
     losses = [stairs(epsilon, cells, power, spread=True)[1] for cells in (1, 7, 50, 400, 4000)]
     assert min(losses) >= found * (1 - 1e-9)
     assert losses[-1] == pytest.approx(found, rel=2e-3)
-    whole = float(ByLaw(Fraction(1), power, False).at(Fraction(epsilon)))
+    whole = float(ByLaw(Fraction(1), power, 1).at(Fraction(epsilon)))
     assert whole == pytest.approx(stairs(epsilon, 1, power)[1], rel=1e-9)
-    assert ByLaw(Fraction(1), power, True).at(Fraction(0)) == 0
+    assert ByLaw(Fraction(1), power, None).at(Fraction(0)) == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("parts", [1, 2, 3, 6])
+def test_no_law_of_moves_in_steps_is_below_the_closed_form(epsilon: float, power: int, parts: int) -> None:
+    """It is what the program finds on points and between them, and what the best staircase of the two has."""
+    found = float(ByLaw(Fraction(1), power, parts).at(Fraction(epsilon)))
+    assert found == pytest.approx(ByLaw(Fraction(1), power, parts).near(epsilon), rel=1e-9)
+    on, between = (stairs(epsilon, parts, power, halfway=own)[1] for own in (False, True))
+    assert found == pytest.approx(min(on, between), rel=1e-9)
+    best = solve(epsilon, 0.0, 4 * parts, range(4, 4 * parts + 1, 4), np.abs if power == 1 else np.square)
+    assert best is not None
+    assert best.loss == pytest.approx(found, rel=1e-5)
+    finer = float(ByLaw(Fraction(1), power, 5 * parts).at(Fraction(epsilon)))
+    assert found <= finer <= float(ByLaw(Fraction(1), power, None).at(Fraction(epsilon)))
+
+
+STEPS = ("problem", "blocks", 0, "held", 0, "step")
+INPUT = ("mechanism", "executed", "inputs", 0, "grid")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("mechanism", "executed", "grid"), "2"),
+        (("mechanism", "executed", "grid"), "2/3"),
+        (INPUT, "1/2"),
+        (INPUT, "1/3"),
+        (INPUT, "2^-24"),
+        (STEPS, "2/3"),
+        (STEPS, "2"),
+        (STEPS, "0"),
+    ],
+)
+def test_answers_between_the_points_of_their_lattice_are_refused(path: tuple[str | int, ...], value: str) -> None:
+    plan = plan_of("1", domain="{0, 1}^10", neighbours="replacing one record")
+    assert judge(plan_text(plan)).ok
+    assert plan["mechanism"]["executed"]["grid"] == plan["mechanism"]["executed"]["inputs"][0]["grid"] == "1"
+    refused(mutate(plan, path, value))
+
+
+def test_numbers_of_an_interval_are_not_judged_by_steps() -> None:
+    """The law for whole numbers, on sums of numbers that may move by any part of one."""
+    whole = plan_of("1", domain="{0, 1}^10", neighbours="replacing one record")
+    plan = plan_of("1", domain="[0, 1]^10", neighbours="replacing one record")
+    executed = whole["mechanism"]["executed"] | {"inputs": plan["mechanism"]["executed"]["inputs"]}
+    refused(mutate(plan, ("mechanism", "executed"), executed))
 
 
 @pytest.mark.parametrize("loss", [SQUARE, SIZE])

@@ -158,26 +158,26 @@ class Stated:
             return list(self.mechanism.sites)
         if self.release.noise.shape != "laplace":
             return together(self.release, self.figures)
-        places = self._places()
-        if places is None:
+        found = self._laplace()
+        if found is None:
             raise InternalError("the noise does not enter where the problem lets it")
-        return [{"at": " and ".join(places), "scale": self._scales()}]
+        return [found]
 
-    def _scales(self) -> list[float]:
-        return list(map(float, self.release.noise.scales))
-
-    def _places(self) -> list[str] | None:
-        """Where Laplace noise enters: at one place, or at all inputs, outputs or places named."""
+    def _laplace(self) -> dict[str, Any] | None:
+        """Where Laplace noise enters: at one place, or at all inputs, outputs or places named; and its scales there."""
         block, nothing = self.release.problem, Item(None, "sites")
         alone = max(self.release.senders) > 1
         inputs = [one.name for one in block.held if alone or max(block.places[one.start][1].copies) == 1]
         groups = [inputs, [one.name for one in block.released]]
         if block.sites is not None:
             groups = [[name for name, *_ in block.sites]]
-        last = [[COMBINED]] if block.sites is None else []
-        for names in [*([name] for group in groups for name in group), *filter(None, groups), *last]:
-            if enters(self.release, self.figures, nothing, names, self._scales()):
-                return names
+        there = [float(scale) for site in self.mechanism.sites for scale in site.get("scale", ())]
+        tried = [(names, there) for names in [*([name] for group in groups for name in group), *filter(None, groups)]]
+        if block.sites is None:
+            tried.append(([COMBINED], list(map(float, self.release.noise.scales))))
+        for names, scales in tried:
+            if enters(self.release, self.figures, nothing, names, scales):
+                return {"at": " and ".join(names), "scale": scales}
         return None
 
     def bound(self) -> Bound | None:

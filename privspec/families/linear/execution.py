@@ -366,13 +366,13 @@ class LinearMechanism(FamilyMechanism):
         from privspec.families.linear.release import INPUT_GRID_BITS
         from privspec.problem.elaborate import data_of
         from privspec.problem.form import document
-        from privspec.problem.linear import held_of
+        from privspec.problem.linear import grid_of, held_of
 
         found = []
         for block in model.blocks:
             held = read(Held, Item(document(held_of(block)), block.name))
             assert isinstance(held, Held)
-            step = Fraction(1, 1 if block.whole else 2**INPUT_GRID_BITS)
+            step = grid_of(block, INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)
             found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party, said.kept))

@@ -52,7 +52,7 @@ class LinearDecision:
         if mechanism is None or problem.system.limits:
             return None
         release, noise = mechanism.release, mechanism.release.noise
-        if isinstance(noise, LaplaceNoise) and release.grid == "2^0":  # whole numbers stay whole
+        if isinstance(noise, LaplaceNoise):  # what stands on a lattice stays there
             noise = LaplaceNoise(tuple(b / factor for b in noise.scales))
             release = replace(release, noise=noise)
             if problem.sizes:
@@ -60,7 +60,7 @@ class LinearDecision:
             return problem.loss_of_output_noise(
                 release.output_map(problem.system.target) * np.sqrt(release.row_variances())
             )
-        if isinstance(noise, (GaussianNoise, KNormL2Noise, LaplaceNoise)):
+        if isinstance(noise, (GaussianNoise, KNormL2Noise)):
             return problem.scaled(self.loss, float(factor) ** -2)
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import chain
 
 import numpy as np
@@ -22,7 +23,8 @@ from privspec.model.measures import Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.problem.linear import cells_alike, moved_by
+from privspec.noise.law import Points
+from privspec.problem.linear import cells_alike, moved_by, spacing_of
 from privspec.problem.linear_affine import Layout
 from privspec.problem.linear_differences import (
     BallDifferences,
@@ -66,7 +68,7 @@ class ProtectedView:
     rows: NDArray[np.intp] | None
     differences: programs.Differences
     exact: Differences
-    counts: bool = False
+    points: Points | None = None
     cover: float = 1.0
     numbers: Array | None = None
 
@@ -159,7 +161,7 @@ def protected_views(
 ) -> list[ProtectedView] | Infeasible:
     """One view for each set of differences of each requirement, in order; or why no finite noise protects it."""
     total = outputs[-1].stop if outputs else 0
-    views = []
+    views, points = list[ProtectedView](), _points(model, layout)
     for index, requirement in enumerate(model.requirements):
         exposed = model.exposed(requirement)
         seen = [o for o in outputs if o.name in exposed]
@@ -168,15 +170,26 @@ def protected_views(
             sets = list(_sets(model, requirement, layout, target))
         except UnboundedError as error:
             return unbounded(model, requirement, error)
-        counts = all(block.whole for block in model.blocks)
         seen_rows = None if len(rows) == total else rows
         for own, chosen in _by_figure(requirement, layout):
             parts = [(d if chosen is None else of_units(d, chosen), cover, numbers) for d, cover, numbers in sets]
             views += [
-                ProtectedView(own, index, seen_rows, plain_differences(d, layout.width), d, counts, cover, numbers)
+                ProtectedView(own, index, seen_rows, plain_differences(d, layout.width), d, points, cover, numbers)
                 for d, cover, numbers in parts
             ]
     return views
+
+
+def _points(model: Model, layout: Layout) -> Points | None:
+    """Where all values of the inputs lie, of sums by class too; None where some, or what they move, lie anywhere."""
+    found, adding = list[tuple[slice, Fraction, Fraction]](), any(r.neighbours.adding for r in model.requirements)
+    for block in model.blocks:
+        at, share = layout.places[block.name]
+        step, low = Fraction(1) if block.whole else spacing_of(block), block.domain.bounds[0] or Fraction(0)
+        if step is None or (adding and low % step):
+            return None
+        found.append((slice(at, at + share.width), step, low))
+    return tuple(found)
 
 
 def _by_figure(requirement: Requirement, layout: Layout) -> Iterator[tuple[Requirement, NDArray[np.bool_] | None]]:

@@ -30,15 +30,15 @@ from privspec.families.linear.release import (
     LinearRelease,
     Mechanism,
     achieved_amount,
+    in_whole_numbers,
     output_grid,
-    plain_strategy,
     rounded_reconstruction,
     rounded_strategy,
 )
 from privspec.families.linear.sizes import laplace_limit, sized
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
-from privspec.noise.law import NoiseLaw
+from privspec.noise.law import NoiseLaw, lattice_of
 from privspec.problem.linear_affine import INPUTS, Affine
 from privspec.problem.linear_interpreter import Cells, Interpreter
 from privspec.problem.linear_supported import LARGEST_EPSILON
@@ -82,6 +82,8 @@ ALONE = 64
 """Inputs and outputs together up to which noise of classes of parties is compared with what is best at a curator."""
 TINY = 1e-3
 """Scales of noise in whole numbers below which there is next to none."""
+FINEST = 2.0**40
+"""Steps of a lattice in a scale up to which answers that are points of it are not rounded to another."""
 SCALE_BITS = 40
 """Laplace scales are rounded up to fractions with denominators of this many bits."""
 
@@ -348,8 +350,12 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
 
 def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bound: Bound | None) -> Candidate | None:
     started = time.perf_counter()
-    system = problem.system
-    dyadic = plain_strategy(place.strategy) or rounded_strategy(place.strategy, system.views, FINE_BITS)
+    system, points = problem.system, problem.system.views[0].points
+    plain = in_whole_numbers(place.strategy)
+    alike = [Fraction(1)] * len(place.strategy)
+    dyadic, sizes = plain or (rounded_strategy(place.strategy, system.views, FINE_BITS), alike)
+    if not place.messages:
+        place = replace(place, outputs=place.outputs * np.array(list(map(float, sizes))))
     strategy = dyadic.to_float()
     used = place.outputs != 0
     costs = _costs(problem, strategy, used, epsilons)
@@ -367,8 +373,11 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     priced = _prices(problem, place).max(axis=0)
     quiet = QUIET * np.sqrt(float(priced @ scales**2) / (len(scales) * priced))
     scales = np.where(scales > 0, scales, quiet)
-    counts = all(block.whole for block in problem.model.blocks)
-    whole = counts and dyadic.unit.denominator == 1
+    step = lattice_of(dyadic, points) if plain is not None else None
+    whole = step is not None and step * FINEST >= scales.min()
+    if not whole and problem.family_allowed("geometric") and not problem.family_allowed("laplace"):
+        return None  # geometric noise is whole steps from one answer to another
+    integer = whole and step == 1 and np.array_equal(np.rint(place.outputs), place.outputs)
     exact = {b: _fraction_up(b) for b in set(scales.tolist())}
     release = LinearRelease(
         dyadic,
@@ -377,11 +386,11 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
         None if place.messages else rounded_reconstruction(place.outputs),
         rounded_reconstruction(place.strategy) if place.messages else None,
         (len(strategy),) * len(system.views) if place.messages else _view_rows(problem, used),
-        "2^0" if whole else lattice(float(scales.min())),
-        "2^0" if whole and plain_strategy(place.outputs) is not None else output_grid(np.abs(place.outputs) @ scales),
+        on_points(step) if whole and step is not None else lattice(float(scales.min())),
+        "2^0" if integer else output_grid(np.abs(place.outputs) @ scales),
         senders=problem.senders(strategy),
     )
-    release = _fit(problem, release, epsilons)
+    release = _fit(problem, release, epsilons, whole=whole)
     root = release.output_map(system.target) * np.sqrt(release.row_variances())
     noise = release.noise
     assert isinstance(noise, LaplaceNoise)
@@ -399,7 +408,7 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
             (
                 {
                     "at": place.name.removeprefix("Laplace noise on "),
-                    "scale": [float(b) for b in noise.scales],
+                    "scale": [float(b * size) for b, size in zip(noise.scales, sizes, strict=True)],
                 },
             ),
             None if bound is None else full_dual(problem, bound.solution, bound.budgets),
@@ -408,6 +417,11 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
             time.perf_counter() - started,
         ),
     )
+
+
+def on_points(step: Fraction) -> str:
+    """A lattice of which all answers are points."""
+    return "2^0" if step == 1 else str(step)
 
 
 def lattice(scale: float) -> str:
@@ -430,14 +444,17 @@ def _view_rows(problem: Problem, used: Array) -> tuple[int, ...]:
     return tuple(rows)
 
 
-def _fit(problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...]) -> LinearRelease:
-    """Raise every scale by one exact factor so that each view's epsilon is met exactly."""
+def _fit(
+    problem: Problem, release: LinearRelease, epsilons: tuple[Fraction, ...], *, whole: bool = False
+) -> LinearRelease:
+    """Raise every scale by one exact factor so that each view's epsilon is met exactly.
+
+    Args: whole, whether answers are points of the lattice, which a checker needs no room for.
+    """
     excess = Fraction(0)
     for view, rows, epsilon in zip(problem.system.views, release.view_rows, epsilons, strict=True):
         reached = achieved_amount(release, view, rows)
-        # counts on their own lattice are exact; elsewhere a checker may round up a little
-        room = 1 if release.grid == "2^0" else 1 - ROOM
-        excess = max(excess, reached / (epsilon * room))
+        excess = max(excess, reached / (epsilon * (1 if whole else 1 - ROOM)))
     noise = release.noise
     scaled: NoiseLaw
     if isinstance(noise, LaplaceNoise):

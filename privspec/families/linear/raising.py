@@ -26,6 +26,7 @@ from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import elaborate, units_of
 from privspec.problem.form import document as problem_document
+from privspec.problem.linear import grid_of
 from privspec.solvers.programs import SolverError
 
 
@@ -93,10 +94,10 @@ def _executed(problem: Problem, mechanism: Mechanism) -> dict[str, Any]:
     if matrix is None:
         raise InternalError("a release without reconstruction")
     bits = input_grid_bits(problem, release)
+    grids = ((block.name, grid_of(block, bits)) for block in problem.model.blocks)
+    fine = Fraction(1, 2**bits)
     return {
-        "inputs": [
-            {"name": block.name, "grid": "1" if block.whole else f"2^-{bits}"} for block in problem.model.blocks
-        ],
+        "inputs": [{"name": name, "grid": f"2^-{bits}" if grid == fine else str(grid)} for name, grid in grids],
         "strategy": release.strategy.to_json(),
         "noise": release.noise.to_json(),
         "grid": release.grid,

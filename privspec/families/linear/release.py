@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import ceil, hypot, log2, sqrt
+from math import ceil, hypot, lcm, log2, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.law import NoiseLaw
-from privspec.problem.linear import ROUNDED_UP
+from privspec.problem.linear import ROUNDED_UP, short_denominator
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, DualPoint, Indices, largest_norm
 
@@ -49,6 +49,8 @@ NEGLIGIBLE = Fraction(1, 10**6)
 """Share of what a requirement allows below which a release does not say how little it uses: that is round-off."""
 LEVEL = 2.0**-40
 """Relative difference up to which entries of a strategy row are the same but for round-off."""
+LONGEST, SHORTEST, LAST_DIGIT = 40, 1000, 2.0**-50
+"""Bits of whole numbers that a row is taken to be made of; their ratios otherwise; how near doubles are to them."""
 SLACK = 1e-11
 """Relative room left for float error when a strategy is made to meet its sensitivity."""
 INPUT_GRID_BITS = 24
@@ -137,12 +139,37 @@ def achieved_amount(release: LinearRelease, view: ProtectedView, rows: int) -> F
     return release.noise.part(seen).achieved(part, view, release.step)
 
 
-def plain_strategy(matrix: Array) -> DyadicMatrix | None:
-    """The same matrix in whole numbers, if it is one."""
-    rounded = np.rint(matrix)
-    if np.array_equal(rounded, matrix) and np.abs(matrix).max(initial=0.0) < 2**40:
-        return DyadicMatrix(rounded.astype(np.int64), 0)
-    return None
+def in_whole_numbers(matrix: Array) -> tuple[DyadicMatrix, list[Fraction]] | None:
+    """The rows as whole numbers without a common divisor, times a size each; None if some are no such rows.
+
+    What sums, means and counts are made of: their answers lie on a lattice wherever what they are taken of does.
+    """
+    integers, sizes = np.zeros(matrix.shape, dtype=np.int64), list[Fraction]()
+    for row, found in zip(matrix, integers, strict=True):
+        size = _divisor(np.unique(np.abs(row[row != 0])))
+        if size is None:
+            return None
+        found[:] = np.rint(row / float(size))
+        sizes.append(size)
+    return DyadicMatrix(integers, 0), sizes
+
+
+def _divisor(values: Array) -> Fraction | None:
+    """The largest number that all of these, which are not 0, are whole multiples of but for the last digit."""
+    if not len(values):
+        return Fraction(1)
+    below, unit = short_denominator(values.tolist()), Fraction(1)
+    if below is None:  # of large numbers, or of none that is short, how many times the least of them
+        unit, below = Fraction(float(values[0])), 1
+        for value in values.tolist():
+            below = lcm(below, Fraction(value / float(unit)).limit_denominator(SHORTEST).denominator)
+            if below > SHORTEST:
+                return None
+    ratios = values / float(unit) * below
+    whole = np.rint(ratios)
+    if whole.max() >= 2.0**LONGEST or np.any(np.abs(ratios - whole) > LAST_DIGIT * ratios):
+        return None
+    return unit * Fraction(int(np.gcd.reduce(whole.astype(np.int64))), below)
 
 
 def rounded_strategy(strategy: Array, views: Sequence[ProtectedView] = (), bits: int = STRATEGY_BITS) -> DyadicMatrix:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from math import gcd, lcm
 
+from privspec.core.matrices import common
 from privspec.families.family import Infeasible
 from privspec.families.linear.accuracy import within_limits
 from privspec.families.linear.problem import Problem
@@ -18,7 +18,7 @@ from privspec.kernel.shares import SMOOTHING
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
-from privspec.problem.linear import held_of
+from privspec.problem.linear import grid_of, held_of
 from privspec.problem.linear_supported import parties_of
 
 AT_THE_CURATOR = ", at the curator"
@@ -62,7 +62,7 @@ def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Can
 
 def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int) -> LinearRelease | None:
     """On a lattice that every answer of every party is a point of."""
-    grid = release.strategy.unit * _common(_points(problem, release))
+    grid = release.strategy.unit * common(_points(problem, release))
     noise = release.noise
     law: Shares
     if isinstance(noise, GaussianNoise):
@@ -80,13 +80,6 @@ def _points(problem: Problem, release: LinearRelease) -> Iterable[Fraction]:
     for block, held in zip(problem.model.blocks, map(held_of, problem.model.blocks), strict=True):
         low, high = held.lower, held.upper
         width = Fraction(1) if low is None or high is None else high - low
-        yield Fraction(1) if block.whole else (held.ball.radius if held.ball else width) / 2**bits
+        yield grid_of(block, bits) * (held.ball.radius if held.ball else width)
         if low and held.ball is None:
             yield abs(low)
-
-
-def _common(numbers: Iterable[Fraction]) -> Fraction:
-    """The largest number that they are whole multiples of."""
-    listed = list(numbers)
-    below = lcm(*(number.denominator for number in listed))
-    return Fraction(gcd(*(int(number * below) for number in listed)), below)

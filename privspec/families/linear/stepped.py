@@ -11,23 +11,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, frexp, gcd, sqrt
+from math import ceil, floor, frexp, sqrt
 from typing import Any
 
 import numpy as np
 
-from privspec.core.matrices import DyadicMatrix
 from privspec.families.document import float_down
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import (
     FINE_BITS,
-    RECONSTRUCTION_BITS,
     Candidate,
     LinearRelease,
     Mechanism,
     achieved_amount,
+    in_whole_numbers,
     output_grid,
-    plain_strategy,
+    rounded_reconstruction,
     rounded_strategy,
 )
 from privspec.families.linear.sizes import size_of
@@ -41,6 +40,7 @@ from privspec.kernel.stepped import Stepped
 from privspec.model.measures import EpsilonDelta, Personalised, PureDP
 from privspec.model.requirements import Curator
 from privspec.noise.laplace import scaled_l1_sensitivity
+from privspec.noise.law import lattice_of
 from privspec.noise.stepped import SteppedNoise
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, document
@@ -55,8 +55,9 @@ WEIGHT_BITS = 60
 RATIO_BITS = 40
 STAIRS = 200
 """Most cells in a sensitivity for counts, and about as many for staircases."""
-BETWEEN, WORTH = 128, 5e-4
-"""Cells between whole numbers where noise that is not whole has a loss that is smaller by more than that share."""
+BETWEEN, WORTH, FEW_STEPS = 128, 5e-4, 12
+"""Cells between whole numbers where noise that is not whole has a loss that is smaller by more than that share; steps
+that neighbours move answers by, up to which laws of a delta are solved for with points halfway between them."""
 SHARES = {1: 6e-3, 2: 2e-3}
 """Square of a cell, as a share of the loss (of its square, for sizes): spreading squares over cells costs a twelfth."""
 ROOMS = (1e-6, 1e-4, 1e-2)
@@ -71,6 +72,8 @@ ZOOM, REGION = 0.6, 1e-9
 """Cells of a grid that shows which rows of a finer one matter, and the share of the largest price of those that do."""
 LOOSE, FINER, WIDER = 0.005, {False: 1.0, True: 1.6}, 2
 """From this delta on bounds take finer grids; so many times finer, and programs so many times larger."""
+PARTS, LEAST_PARTS = 12, 6
+"""Parts of a sensitivity that a bound looks at, at most; and shifts that are enough."""
 BESIDE, LEAST = {False: 1.0, True: 3.0}, 36
 """The same of bounds of whole moves, and cells that are enough for sizes."""
 COARSE = 8
@@ -110,26 +113,31 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         return
     (output,) = system.outputs
     rule = problem.verdict(("staircase",), {output.name})
-    strategy = plain_strategy(system.target) or rounded_strategy(system.target, system.views, FINE_BITS)
-    whole = all(block.whole for block in problem.model.blocks) and strategy.unit.denominator == 1
+    plain, points = in_whole_numbers(system.target), system.views[0].points
+    strategy, sizes = plain or (rounded_strategy(system.target, system.views, FINE_BITS), [Fraction(1)])
+    lattice, apart = (lattice_of(strategy, points, moves=own) or NONE if plain else NONE for own in (False, True))
     moved, rounded = (
         max(scaled_l1_sensitivity(strategy, (Fraction(1),), view.exact, Fraction(step)) for view in system.views)
         for step in (0, 1)
     )
-    errors = system.lowered.errors
-    if not moved or (whole and not 1 <= moved <= STAIRS):
+    if not moved:
         return
-    together = gcd(*map(int, strategy.integers.ravel())) * strategy.unit  # whole answers differ by multiples of it
-    law, steps = law_of(epsilon, delta, 1 if errors.sizes else 2, int(moved) if whole else None, together)
-    grid = moved / steps if whole else moved / (steps - (rounded - moved))
+    whole = int(moved / apart) if lattice and moved <= STAIRS * apart else None
+    errors = system.lowered.errors
+    law, steps = law_of(epsilon, delta, 1 if errors.sizes else 2, whole)
+    between = int(apart / lattice) if whole else 1  # points of the lattice to the next one that neighbours have
+    grid = moved / (steps * between if whole else steps - (rounded - moved))
+    if between * len(law.weights) > LARGEST_LAW:
+        return
+    deviation = np.array([sqrt(law.square) * float(grid * between * sizes[0])])
     release = LinearRelease(
         strategy,
-        SteppedNoise(law, grid),
-        DyadicMatrix.rounded(np.eye(1), RECONSTRUCTION_BITS),
+        SteppedNoise(law.spread(between), grid),
+        rounded_reconstruction(np.array([[float(sizes[0])]])),
         None,
         (1,) * len(system.views),
         str(grid),
-        "2^0" if whole and steps == moved else output_grid(np.array([sqrt(law.square * grid**2)])),
+        "2^0" if whole and {grid.denominator, sizes[0].denominator} == {1} else output_grid(deviation),
     )
     if any(achieved_amount(release, view, 1) > delta for view in system.views):
         return
@@ -158,14 +166,12 @@ def _bound(problem: Problem) -> tuple[float | None, str]:
 
 
 @lru_cache
-def law_of(
-    epsilon: Fraction, delta: Fraction, power: int, whole: int | None, together: Fraction = NONE
-) -> tuple[Stepped, int]:
+def law_of(epsilon: Fraction, delta: Fraction, power: int, whole: int | None) -> tuple[Stepped, int]:
     """A law for (epsilon, delta), and how many lattice steps neighbours may be apart under it.
 
-    Args: power of the error that the loss is about, 1 or 2; whole, how far neighbours of counts are apart, each count a
-        cell; else cells are finer. together, what whole answers differ by multiples of: where that is as far as they
-        may be apart, noise between whole numbers may be better.
+    Args: power of the error that the loss is about, 1 or 2; whole, by how many steps neighbours move answers that move
+        in steps, each of which is a cell; else cells are finer. Where neighbours move by one step alone, noise between
+        steps may be better.
     """
     cells = whole or _fitting(float(epsilon), power, range(STAIRS, 2 * STAIRS))
     found = [_staircase(epsilon, cells, 1 if whole else STEPS // cells | 1, power)]
@@ -174,11 +180,19 @@ def law_of(
         width = 1 if whole else STEPS // cells | 1
         found += _solved(epsilon, delta, power, range(1, cells + 1), width, bool(whole))
     best = min(found, key=lambda one: _loss(one, power))
-    if delta >= LOOSE and whole == together and power == 2:
-        cells = min(BETWEEN, int(LARGEST_LAW / (_rows(float(epsilon), float(delta)) + 1)))
-        for one in _solved(epsilon, delta, power, [cells], 1, whole=True):
-            best = one if _loss(one, power) < (1 - WORTH) * _loss(best, power) else best
+    for one in _between(epsilon, delta, whole) if whole and power == 2 else ():
+        best = one if _loss(one, power) < (1 - WORTH) * _loss(best, power) else best
     return best
+
+
+def _between(epsilon: Fraction, delta: Fraction, whole: int) -> Iterator[tuple[Stepped, int]]:
+    """Laws for squares with chances between the steps of answers: halfway, or with a delta at more places."""
+    yield _staircase(epsilon, whole, 1, 2, halfway=True)
+    if delta and whole <= FEW_STEPS:
+        yield from _solved(epsilon, delta, 2, range(2, 2 * whole + 1, 2), 1, whole=True)
+    if delta >= LOOSE and whole == 1:
+        cells = min(BETWEEN, int(LARGEST_LAW / (_rows(float(epsilon), float(delta)) + 1)))
+        yield from _solved(epsilon, delta, 2, [cells], 1, whole=True)
 
 
 def _loss(found: tuple[Stepped, int], power: int) -> float:
@@ -214,12 +228,15 @@ def _solved(
                 return
 
 
-def _staircase(epsilon: Fraction, cells: int, width: int, power: int) -> tuple[Stepped, int]:
-    """The best staircase on cells; its ratio is e^-epsilon, rounded up."""
+def _staircase(epsilon: Fraction, cells: int, width: int, power: int, *, halfway: bool = False) -> tuple[Stepped, int]:
+    """The best staircase on cells, or on points halfway between whole numbers; its ratio is e^-epsilon, rounded up."""
     ratio = Fraction(ceil(exp_up(-epsilon) * 2**RATIO_BITS), 2**RATIO_BITS)
-    upper, _ = stairs(float(epsilon), cells, power)
+    upper, _ = stairs(float(epsilon), cells, power, halfway=halfway)
     up, down = ratio.as_integer_ratio()
-    return Stepped(epsilon, width, cells, ratio, 0, (down,) * upper + (up,) * (cells - upper)), cells * width
+    weights = (down,) * upper + (up,) * (cells - upper)
+    if halfway:
+        return Stepped(epsilon, width, 2 * cells, ratio, 0, tuple(w for one in weights for w in (0, one))), 2 * cells
+    return Stepped(epsilon, width, cells, ratio, 0, weights), cells * width
 
 
 def _fitting(epsilon: float, power: int, grids: Sequence[int]) -> int:
@@ -252,40 +269,43 @@ def _finest(epsilon: float, delta: float, power: int, shifts: Sequence[int] = tu
 
 
 def shift_witnesses(frame: Frame, block: Linear) -> Iterator[dict[str, Any]]:
-    """For each line about one number, multipliers of shifts in whole numbers."""
+    """For each line about one number, multipliers of shifts in whole numbers; pure epsilon takes none."""
     for line in range(len(frame.obligations)):
         try:
             found = reach(frame, block, line)
         except Refused:
             continue
         epsilon, delta = float(found.epsilon), float(found.delta)
-        if SMALLEST <= epsilon <= LARGEST and (not delta or delta >= LEAST_DELTA):
-            own = _multipliers(epsilon, delta, found.divided, 1 if block.errors.sizes else 2)
+        if not delta:
+            yield {"scope": SCOPE, "requirement": line}
+        elif SMALLEST <= epsilon <= LARGEST and delta >= LEAST_DELTA:
+            own = _multipliers(epsilon, delta, found.parts, 1 if block.errors.sizes else 2)
             yield from [] if own is None else [{"scope": SCOPE, "requirement": line} | own]
 
 
 @lru_cache
-def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dict[str, Any] | None:
+def _multipliers(epsilon: float, delta: float, parts: int | None, power: int) -> dict[str, Any] | None:
     """A chain of data, a grid of errors, and multipliers on it in whole numbers; None where none were found.
 
-    Args: divided, whether neighbours move the answer by every part of its sensitivity, and not as a whole only.
+    Args: parts, into how many the sensitivity is divided, as neighbours move the answer by whole numbers of them; None
+        where they move it by every part.
     """
-    if not divided:
-        finest = 1.0 if power == 1 else _finest(epsilon, delta, power, [1])
-        cells = ceil(BESIDE[delta >= LOOSE] * finest) if power == 2 else 1
-    elif power == 1:  # staircases on grids lose least to those between them where steps fit worst into cells
-        losses = {n: stairs(epsilon, n, power)[1] for n in range(_least(epsilon, delta), GRIDS)}
-        cells = next(n for n, loss in losses.items() if loss >= max(losses.values()) * (1 - NEAREST))
-    else:
-        cells = ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power))
     most = WIDER * ROWS / (_rows(epsilon, delta) + FREE / epsilon)
-    each = 1.0 if not divided else sqrt(most) if power == 1 else min(SHIFTS, cells)
-    cells = max(1, min(cells, int(most / each)))
-    shifts, kept = _zoomed(epsilon, delta, cells, power) if divided else ([cells], None)
-    spare = 0.0 if divided else cells**-2  # between points that carry chances, squares are less than linear
+    if parts is not None:
+        cells, between, shifts = _of_parts(epsilon, delta, parts, power, most)
+        kept: Kept | None = None
+    else:
+        if power == 1:  # staircases on grids lose least to those between them where steps fit worst into cells
+            losses = {n: stairs(epsilon, n, power)[1] for n in range(_least(epsilon, delta), GRIDS)}
+            cells = next(n for n, loss in losses.items() if loss >= max(losses.values()) * (1 - NEAREST))
+        else:
+            cells = ceil(FINER[delta >= LOOSE] * _finest(epsilon, delta, power))
+        cells = max(1, min(cells, int(most / (sqrt(most) if power == 1 else min(SHIFTS, cells)))))
+        between, (shifts, kept) = 1, _zoomed(epsilon, delta, cells, power)
+    spare = 0.0 if between == 1 else cells**-2  # between points that carry chances, squares are less than linear
 
     def lowered(d: Array) -> Array:
-        return np.asarray(LOSSES[power](d) - spare * (np.rint(d * cells) % cells != 0))
+        return np.asarray(LOSSES[power](d) - spare * (np.rint(d * cells) % between != 0))
 
     solved = solve(epsilon, delta, cells, shifts, lowered, kept=kept)
     if solved is None:
@@ -302,6 +322,23 @@ def _multipliers(epsilon: float, delta: float, divided: bool, power: int) -> dic
     packed = {"places": at.to_json(PACKED), "values": entries.to_json(PACKED)}
     matrix = {"form": "sparse", "shape": list(rounded.shape), **packed}
     return {"cells": cells, "shifts": shifts, "start": start, "multipliers": matrix}
+
+
+def _of_parts(epsilon: float, delta: float, parts: int, power: int, most: float) -> tuple[int, int, list[int]]:
+    """Cells, how many of them are between points that carry chances, and shifts, all whole numbers of so many parts.
+
+    Of many parts those of a divisor, or some of all.
+    """
+    whole = max(n for n in range(1, PARTS + 1) if parts % n == 0)
+    if whole < LEAST_PARTS < parts <= most / LEAST_PARTS:
+        many = min(PARTS, int(most / parts))
+        return parts, 1, sorted({-(-parts * k // many) for k in range(1, many + 1)})
+    if power == 1:
+        return whole, 1, list(range(1, whole + 1))
+    finest = BESIDE[delta >= LOOSE] * _finest(epsilon, delta, power, [1])
+    # laws have chances halfway between whole numbers too, and there are cells between these points
+    between = max(2, 2 * min(ceil(finest / whole / 2), int(most / whole**2 / 4)))
+    return whole * between, between // 2, list(range(between, whole * between + 1, between))
 
 
 def _zoomed(epsilon: float, delta: float, cells: int, power: int) -> tuple[list[int], Kept | None]:

@@ -13,6 +13,7 @@ from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.measures import EpsilonDelta, PureDP
 from privspec.model.requirements import Curator
+from privspec.problem.linear import spacing_of
 from privspec.solvers.programs import Unprotectable
 
 RELAXED_DELTA = Fraction(1, 10**6)
@@ -65,8 +66,10 @@ def local_conflict(problem: Problem, names: tuple[str, ...]) -> Infeasible:
 
 
 def family_conflict(problem: Problem) -> Infeasible:
-    """Every noise family that the spec allows breaks a requirement (exit 4)."""
+    """Every noise family that the spec allows breaks a requirement, or is not for such inputs (exit 4)."""
     model = problem.model
+    if "geometric" in model.families and None not in problem.epsilons:
+        return _between_points(problem)
     bare = [r for r in model.requirements if r.measure.gaussian_mu_down() is None]
     lines = [conflict_line(model, r.span) for r in bare[:1] or model.requirements[:1]]
     relaxations = []
@@ -84,6 +87,20 @@ def family_conflict(problem: Problem) -> Infeasible:
         f"noise of family {', '.join(model.families)} never satisfies this requirement",
         (*_option_lines(model, syntax.NoiseFamily), *lines),
         tuple(relaxations),
+    )
+
+
+def _between_points(problem: Problem) -> Infeasible:
+    """Noise in whole steps of a lattice is asked for, and answers lie between its points."""
+    model = problem.model
+    anywhere = [model.nodes[block.name] for block in model.blocks if not block.whole and spacing_of(block) is None]
+    names = " and ".join(node.name for node in anywhere) or "the answers"
+    loss = _loss_if(problem, families=("laplace",), family_spans=model.family_spans[:1])
+    relaxed = Relaxation("noise family laplace", _first_line(model, syntax.NoiseFamily), loss) if loss else None
+    return Infeasible(
+        f"geometric noise is a whole number of steps of a lattice, and values of {names} lie between its points",
+        (*_option_lines(model, syntax.NoiseFamily), *(conflict_line(model, node.span) for node in anywhere)),
+        (relaxed,) if relaxed else (),
     )
 
 

@@ -62,7 +62,8 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
 class Held:
     """An input: the numbers `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table.
 
-    `units`: those of a class have one coordinate for each of their numbers, together.
+    `units`: those of a class have one coordinate for each of their numbers, together. `step`: what entries are whole
+    multiples of, beyond `lower`.
     """
 
     name: str
@@ -76,6 +77,13 @@ class Held:
     columns: tuple[Column, ...]
     records: int | None
     units: Alike | None
+    step: Size | None = None
+    gaps: bool | None = None
+
+    def __post_init__(self) -> None:
+        ends = self.lower is not None and self.upper is not None and not self.cells and not self.ball
+        if self.step is not None and (not ends or not self.step or self.width % self.step):
+            raise Refused("has values in steps that do not reach from one end to the other")
 
     @property
     def cells(self) -> bool:

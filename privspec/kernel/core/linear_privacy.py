@@ -123,17 +123,28 @@ def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse
     return Seen(used, mixed * release.strategy, 1 / (1 - defect))
 
 
-def off_lattice(release: Release, used: list[int]) -> tuple[list[Fraction], int]:
-    """The step of the lattice for each answer that may be no point of it, else 0; and what points are apart by."""
+def off_lattice(release: Release, used: list[int], difference: Difference) -> tuple[list[Fraction], int]:
+    """The step of the lattice for each answer that may be no point of it, else 0; what a difference moves it in.
+
+    Numbers of an input move by whole steps of its grid; those that come or go by what they are.
+    """
     answers, moduli = release.strategy * rational(1 / release.grid), list[tuple[slice, fmpq]]()
+    moved = list[tuple[slice, fmpq]]()
     for held, step in zip(release.problem.held, release.steps, strict=True):
-        at, one = release.problem.places[held.start]
+        start, one = release.problem.places[held.start]
+        at = slice(start, start + len(one.numbers))
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
-        moduli += [(slice(at, at + len(one.numbers)), rational(point)) for point in points]
+        moduli += [(at, rational(point)) for point in points]
+        own = [part for part in difference.parts if held.start <= part.start < held.stop]
+        apart = {step * held.width} | {p.amount + abs(p.middle or 0) for p in own if p.shape not in COUNTED}
+        moved += [(at, rational(point)) for point in apart]
     rows, whole = answers.tolist(), all((answers * point).numer_denom()[1] == 1 for point in {p for _, p in moduli})
     off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
-    moved = (int((v * point).p) for at, point in moduli for row in rows for v in row[at])
-    return [release.grid if one else Fraction(0) for one in off], gcd(*moved) if release.noise.law else 1
+    steps = [release.grid if one else Fraction(0) for one in off]
+    if any(steps) or release.noise.law is None:
+        return steps, 1
+    multiples = [v * point for at, point in moved for row in rows for v in row[at] if v]
+    return steps, 1 if any(one.q != 1 for one in multiples) else gcd(*(int(one.p) for one in multiples))
 
 
 def reached(
@@ -149,13 +160,16 @@ def reached(
     moves = some or pieces(difference, places)
     if noise.shape == "gaussian":
         return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
-    steps, apart = off_lattice(release, seen.used)
+    steps, apart = off_lattice(release, seen.used, difference)
+    asked = release.problem.families
+    if "geometric" in asked and "laplace" not in asked and any(steps):
+        raise Refused("is not geometric noise: answers lie between the points of its lattice")
     if noise.shape in shares.SHAPES and any(steps):
         raise Refused("does not have all messages on the lattice of the shares")
     if noise.shape.startswith("laplace") or noise.law:
         shared = lengths.shared_among(release.problem, release.steps)
         cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves, shared)
-        return noise.law.delta_up(int(cost), 1 if any(steps) else apart) if noise.law else cost
+        return noise.law.delta_up(int(cost), apart) if noise.law else cost
     square = largest_square(strategy, moves, scaling)
     if noise.shape == "gaussian-shares":
         return shares.reached(square, noise.scales[0], noise.honest, release.grid)

@@ -138,6 +138,8 @@ def offsets(case: Case, release: Release, found: Figures) -> None:
         most = Fraction(COUNT) if low is None or high is None else max(abs(low), abs(high))
         most = Fraction(one.records) if one.cells and one.records else most
         own = grid * one.width / (1 if one.ball else 2)
+        if one.step is not None and (one.step / (grid * one.width)).denominator == 1:
+            own = NONE  # all values are points
         own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
         reach += [most * copies for copies in block.places[one.start][1].numbers]
         steps += [own * copies for copies in block.places[one.start][1].numbers]
@@ -219,8 +221,11 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     stated, laplace = beside([maps[name][0] for name in names]), release.noise.shape == "laplace"
     counts = [n for name in names for n in maps[name][1]]
     fits = len(values) == len(counts) and (not laplace or counts == list(release.senders))
-    if not fits or (laplace and values != list(map(float, release.noise.scales))):
+    if not fits:
         return False
+    if laplace:  # of answers that count how often a size is in what is released, the scale is that of the release
+        times = [Fraction(value) / scale for value, scale in zip(values, release.noise.scales, strict=True)]
+        stated = weighed(times, stated.transpose()).transpose()
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
     executed = matrices.covariance(noise, found.variances)
     sizes = [executed[i, i] for i in range(executed.nrows())]
