@@ -181,6 +181,23 @@ def test_whole_numbers_are_counts(domain: str, epsilon: str, loss: str, value: f
         assert plan["loss"]["value"] == pytest.approx(value, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("domain", "status"),
+    [
+        ("grid(2, 6, 2)^10", "feasible"),
+        ("grid(0, 6, 2)^10", "optimal"),
+        ("(-1..2)^10", "optimal"),
+        ("(1..3)^10", "feasible"),
+    ],
+)
+def test_whole_numbers_that_come_and_go_are_counts(domain: str, status: str) -> None:
+    """Their lattice is that of what they are: values that are never small have no bound of shifts."""
+    neighbours = "adding or removing one record"
+    plan = solved_text(NUMBER.format(domain=domain, loss=SQUARE, amount="1", neighbours=neighbours))
+    assert judge(plan_text(plan)).ok
+    assert plan["status"] == status
+
+
 SUM = """
 parties: person in 1..10
 variables:

@@ -22,8 +22,8 @@ from flint import fmpq
 
 from privspec.kernel import rows as matrices
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
-from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
-from privspec.kernel.core.linear_privacy import judge, let_through, let_through_together
+from privspec.kernel.core.linear import COUNTED, Difference, Held, Linear, Matrix, Measured, Release, read_matrix
+from privspec.kernel.core.linear_privacy import judge, let_through, let_through_together, off_lattice
 from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
@@ -151,10 +151,13 @@ def offsets(case: Case, release: Release, found: Figures) -> None:
     said = float(max(share, BIAS**2)) ** 0.5  # what is below hangs on the solver's processor
     text = f"averages are what the problem asks for, within {said:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
-    whole = (release.strategy * rational(1 / release.grid)).numer_denom()[1] == 1 and not any(steps)
-    fine = {release.grid, release.output_grid, matrices.denominator(noise), *(v.denominator for v in block.offset)}
+    every = list(range(release.strategy.nrows()))
+    whole = not any(steps) and not any(off_lattice(release, every, Difference((), 1))[0])
     answer = NONE if whole or release.round_outputs else release.grid / 2
-    last = rational(NONE if whole and fine == {1} else release.output_grid / 2)
+    # points of the lattice, as they are combined, may be points of the grid of the outputs
+    beyond = [release.grid / matrices.denominator(noise), *block.offset]
+    kept = whole and all((one / release.output_grid).denominator == 1 for one in beyond)
+    last = rational(NONE if kept else release.output_grid / 2)
     tables = [one for one in block.held if one.cells]
     parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer * n for n in release.senders])
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
