@@ -36,6 +36,7 @@ from privspec.families.linear.release import (
     rounded_strategy,
 )
 from privspec.families.linear.sizes import laplace_limit, sized
+from privspec.kernel.quality.linear import SHORT
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw, lattice_of
@@ -352,6 +353,8 @@ def _laplace(problem: Problem, place: Place, epsilons: tuple[Fraction, ...], bou
     started = time.perf_counter()
     system, points = problem.system, problem.system.views[0].points
     plain = in_whole_numbers(place.strategy)
+    if plain is not None and max(size.denominator for size in plain[1]) > SHORT:
+        plain = None  # a plan could not say exactly which scale that is where the noise enters
     alike = [Fraction(1)] * len(place.strategy)
     dyadic, sizes = plain or (rounded_strategy(place.strategy, system.views, FINE_BITS), alike)
     if not place.messages:

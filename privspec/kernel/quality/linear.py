@@ -90,6 +90,8 @@ COUNT = 1000
 COVARIANCE_LIMIT = 128
 """Up to so many outputs a plan states their covariance."""
 COMBINED = "combinations of the inputs"
+SHORT = 10**6
+"""Largest denominator of a size of which answers are whole numbers."""
 
 
 class LinearRules(Rules):
@@ -226,8 +228,10 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
     fits = len(values) == len(counts) and (not laplace or counts == list(release.senders))
     if not fits:
         return False
-    if laplace:  # of answers that count how often a size is in what is released, the scale is that of the release
-        times = [Fraction(value) / scale for value, scale in zip(values, release.noise.scales, strict=True)]
+    if laplace:
+        times = _times(stated, noise)
+        if values != [float(scale * size) for scale, size in zip(release.noise.scales, times, strict=True)]:
+            return False
         stated = weighed(times, stated.transpose()).transpose()
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
     executed = matrices.covariance(noise, found.variances)
@@ -238,6 +242,17 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
         return close
     known, apart = [rational(v) for v in variances], zip(sizes, (stated - noise).tolist(), strict=True)
     return all(v * v * w * CLOSE**2 <= a for a, row in apart for w, v in zip(known, row, strict=True))
+
+
+def _times(stated: Rows, noise: Rows) -> list[Fraction]:
+    """How often each number of the noise is counted at its place: answers are whole numbers of a size."""
+    found = list[Fraction]()
+    for there, drawn in zip(zip(*stated.tolist(), strict=True), zip(*noise.tolist(), strict=True), strict=True):
+        at = max(range(len(there)), key=lambda i: abs(there[i]))
+        ratio = fraction(drawn[at] / there[at]) if there[at] and drawn[at] else Fraction(1)
+        short = ratio.limit_denominator(SHORT)
+        found.append(short if abs(short - ratio) * CLOSE <= abs(ratio) else ratio)
+    return found
 
 
 def listed(names: list[str]) -> str:
