@@ -321,7 +321,8 @@ def in_steps(grown: Number, parts: int, power: int) -> Number:
         middle = (low + high) // 2
         low, high = (low, middle) if rises(middle) else (middle, high)
     cost, many = paid(high)
-    return cost / many / parts**power
+    least: Number = cost / many / parts**power
+    return least
 
 
 def by_law(frame: Frame, block: Linear, line: int) -> ByLaw:
