@@ -24,7 +24,7 @@ TOKENS = {
     "explain": 84_000,
     "families": 204_000,
     "functions": 15_000,
-    "kernel": 117_000,
+    "kernel": 118_500,
     "language": 28_000,
     "model": 105_800,
     "noise": 10_500,

@@ -136,7 +136,7 @@ def off_lattice(release: Release, used: list[int], difference: Difference) -> tu
         points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
         moduli += [(at, rational(point)) for point in points]
         own = [part for part in difference.parts if held.start <= part.start < held.stop]
-        apart = {step * held.width} | {p.amount + abs(p.middle or NONE) for p in own if p.shape not in COUNTED}
+        apart = {step * held.width} | {p.amount + abs(p.middle or Fraction(0)) for p in own if p.shape not in COUNTED}
         moved += [(at, rational(point)) for point in apart]
     rows, whole = answers.tolist(), all((answers * point).numer_denom()[1] == 1 for point in {p for _, p in moduli})
     off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
