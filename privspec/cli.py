@@ -491,6 +491,8 @@ def solve(
     def watch(stage: str, result: object) -> None:
         if stage == "graph":
             _warn(result, quiet)  # type: ignore[arg-type]
+        if stage == "work":
+            _note(f"note: {result}", quiet)
         if stage == dump:
             print(_shown(stage, result))
 

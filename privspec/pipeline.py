@@ -51,11 +51,12 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     """A spec to a verified plan; or, if its requirements cannot hold together, to a plan that says why.
 
     Raises: SpecError for the spec (PS05xx: what solve cannot compute yet), SolveError when no answer comes within
-    the limits, VerificationError if the independent checker does not confirm the plan.
+    the limits or there is too little memory, VerificationError if the independent checker does not confirm the plan.
+    `watch` is given "work" too, before long work: what it will take, in words.
     """
     from privspec.core.threads import fitting_threads
     from privspec.families.document import raise_infeasible
-    from privspec.families.family import Infeasible, Settings, compiler_of
+    from privspec.families.family import Infeasible, Settings, Weighed, compiler_of
     from privspec.plan import Plan
     from privspec.problem.elaborate import elaborate
 
@@ -70,6 +71,9 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     tell("system", system)
     if isinstance(system, Infeasible):
         return Plan(raise_infeasible(model, system))
+    work = family.work(system) if isinstance(family, Weighed) else None
+    if work is not None and (announced := work.announced()) is not None:
+        tell("work", announced)
     with fitting_threads(family.size(system)), within_limits():  # of the document too: its prices are solved for
         decision = family.decide(model, system, settings or Settings())
         tell("candidates", decision)

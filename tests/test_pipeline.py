@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from privspec.api import Problem
+from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError, SolveError, UsageError, VerificationError
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.render import render_all
@@ -843,3 +844,76 @@ def test_what_check_accepts_is_read_by_solve(count: int) -> None:
         found = {one: said for one, said in found.items() if said.split()[0] not in left_open}
         assert not any(one.startswith(ABOUT_THE_SPEC) for one in found), (path.name, text, found)
     assert read > count / 8
+
+
+def told(text: str, free: float, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said of long work before it begins, on a machine with so much memory free."""
+
+    class BegunError(Exception):
+        """The work would begin."""
+
+    def begin(*_: object) -> None:
+        raise BegunError
+
+    monkeypatch.setattr("privspec.families.family.free_memory", lambda: free, raising=False)
+    monkeypatch.setattr("privspec.families.linear.family.Linear.decide", begin)
+    monkeypatch.setattr("privspec.families.tables.family.Finite.decide", begin)
+    said: list[str] = []
+    with pytest.raises(BegunError):
+        solve(
+            Request(Source("long.priv", text)),
+            watch=lambda stage, is_: said.append(str(is_)) if stage == "work" else None,
+        )
+    return said
+
+
+def counted(people: int) -> str:
+    return re.sub(r"n = 10 .*", f"n = {people}", template_text("counting_query"))
+
+
+def totals_of(numbers: int) -> str:
+    text = (
+        template_text("prefix_sums")
+        .replace("  noise family gaussian", "  # ")
+        .replace("(epsilon, delta)-DP", "epsilon-DP")
+    )
+    return re.sub(r"n = 64 .*", f"n = {numbers}", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (totals_of(5000), "the matrices from 5,000 numbers to 5,000 take about 20 GB of memory and 10 minutes or more"),
+        (
+            counted(1000),
+            "the numbers of a table of 1,001 rows and 1,001 columns take about 2 GB of memory and a minute or more",
+        ),
+    ],
+    ids=["totals", "table"],
+)
+def test_long_work_is_announced_before_it_begins(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (announced,) = told(text, 24e9, monkeypatch)
+    assert announced.startswith(said + "; ")
+    with pytest.raises(SolveError, match=r"PS0705: the .* take some .* GB, and 1\.6 GB are free"):
+        told(text, 1.6e9, monkeypatch)
+
+
+@pytest.mark.parametrize("text", [counted(100), totals_of(400), totals_of(5000).replace("prefix_sums(x)", "x")])
+def test_nothing_is_announced_of_short_work(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(text, 24e9, monkeypatch) == []
+
+
+def test_the_command_line_says_it_beside_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def begin(*_: object) -> None:
+        raise SolveError.of("PS0610", "begun")
+
+    monkeypatch.setattr("privspec.families.family.free_memory", lambda: 24e9, raising=False)
+    monkeypatch.setattr("privspec.families.tables.family.Finite.decide", begin)
+    (tmp_path / "long.priv").write_text(counted(1000))
+    for quiet in ([], ["--quiet"]):
+        assert run_command_line(["solve", str(tmp_path / "long.priv"), "--json", *quiet]) == 5
+        said = capsys.readouterr()
+        assert not said.out
+        assert ("note: the numbers of a table of 1,001 rows" in said.err) is (not quiet)

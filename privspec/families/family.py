@@ -9,11 +9,12 @@ of degree -1 in the squared budgets (notes/placement.md), so a sweep over epsilo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.memory import free_memory, refuse_without_memory, size_words
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.model.graph import Model
@@ -246,6 +247,40 @@ class Family(Protocol):
 
     def size(self, system: Any) -> int:
         """Extent of the matrices at hand, for the number of threads."""
+
+
+LONG = 30
+"""Seconds of work from which it is announced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a program will take, by its size alone: at least about so many bytes and seconds; `smaller` takes less."""
+
+    what: str
+    size: float
+    seconds: float
+    smaller: str
+
+    def announced(self) -> str | None:
+        """What is said before long work; None of other work.
+
+        Raises: SolveError PS0705 if the memory for it is not free.
+        """
+        if self.seconds < LONG:
+            return None
+        refuse_without_memory(self.size, free_memory(), self.what, self.smaller)
+        size, minutes = (float(f"{figure:.1g}") for figure in (self.size, max(self.seconds / 60, 1)))
+        time = "a minute" if minutes == 1 else f"{minutes:,.0f} minutes"
+        return f"{self.what} take about {size_words(size)} of memory and {time} or more; {self.smaller}"
+
+
+@runtime_checkable
+class Weighed(Protocol):
+    """A family whose programs may be long work."""
+
+    def work(self, system: Any) -> Work | None:
+        """What a system will take, at least; None where that is little or not known."""
 
 
 def compiler_of(model: Model) -> Family:
