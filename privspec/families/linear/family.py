@@ -23,11 +23,12 @@ from privspec.noise.laplace import LaplaceNoise
 from privspec.problem.linear_interpreter import unsupported
 
 BYTES, SECONDS = 600, 2.5e-5
-"""Of an entry of a square matrix, as measured of running totals of 256 and 400 numbers.
+"""Of an entry of a square matrix, as measured of running totals of 256 to 800 numbers.
 
 Twenty matrices of doubles are there at once while noise is sought (target, errors, their products and roots, the
 strategy and its inverse, and copies), and then the exact numbers of the plan, of some 50 bytes each, in the text, in
-what is read of it, and in the products by which it is checked. The seconds are those of the check.
+what is read of it, and in the products by which it is checked. The seconds are those of the check
+alone: the search for noise takes longer yet where there are many.
 """
 
 
@@ -106,7 +107,7 @@ class Linear:
         return min(system.outputs_count, system.inputs_count)
 
     def work(self, system: LinearSystem) -> Work | None:
-        """Square matrices of the smaller side; None where every number is asked for by itself, and none is laid out."""
+        """Square matrices of the smaller side; None where each number stands alone (not measured)."""
         rows, columns = system.target.shape
         if np.count_nonzero(system.target) <= max(rows, columns):
             return None

@@ -24,8 +24,8 @@ from privspec.solvers.tables import solve_table
 
 SEARCH_TOLERANCE = 1e-6
 """Relative gap that the search for scale and background goes for."""
-BYTES, SECONDS = 1700, 7e-5
-"""Of an entry of a table, as measured of counts of 127 and 255 people, the tables that are found most easily.
+BYTES, SECONDS = 1700, 6e-5
+"""Of an entry of a table, as measured of counts of 127 to 511 people, the tables that are found most easily.
 
 The exact cost and probability of each entry are there as fractions, of some 150 bytes each, in the system, in the
 table that is repaired, in the plan as it is written and read, and in what the independent check makes of it.
