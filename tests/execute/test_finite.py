@@ -422,8 +422,8 @@ def test_reports_in_arrays(tmp_path: Path) -> None:
     run(words_plan(), {"x": ["red"]}, tmp_path / "l.db", tmp_path / "o.npy")
     found = np.load(tmp_path / "o.npy")
     assert found.dtype.names == ("z", "private", "ledger", "plan") and found["z"][0] in COLOURS
-    run(truthful(3), {"x": [1, 3]}, tmp_path / "whole.db", tmp_path / "o.npy")
-    found = np.load(tmp_path / "o.npy")
+    run(truthful(3), {"x": [1, 3]}, tmp_path / "whole.db", tmp_path / "whole.npy")
+    found = np.load(tmp_path / "whole.npy")
     assert found[found.dtype.names[0]].tolist() == [1, 3] and found["private"].all()
 
 

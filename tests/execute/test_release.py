@@ -421,8 +421,8 @@ def kills(folder: Path, plan: dict[str, Any], times: int, seed: int) -> None:
 
     def work() -> None:
         for i in range(10_000):
-            run(plan, {"x": [0.5] * 4}, output=path, randomness=SimulationRandomness(i))
-            run(plan, {"x": [0.5] * 4}, book, path)
+            run(plan, {"x": [0.5] * 4}, output=path, randomness=SimulationRandomness(i), force=True)
+            run(plan, {"x": [0.5] * 4}, book, path, force=True)
 
     for _ in range(times):
         child = forked(work)
@@ -430,7 +430,7 @@ def kills(folder: Path, plan: dict[str, Any], times: int, seed: int) -> None:
         killed(child)
         standing(folder, book)
     ledger.verify(book)
-    run(plan, {"x": [0.5] * 4}, book, path)
+    run(plan, {"x": [0.5] * 4}, book, path, force=True)
     assert standing(folder, book) == {"o.alice.csv": True, "o.bob.csv": True}
     assert not [p.name for p in folder.iterdir() if p.name.endswith(".privspec-tmp")]
 

@@ -20,8 +20,6 @@ from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.linear_supported import refuse_missing
 from privspec.solvers.programs import NotSpecialError, SolverError
 
-SAME = 1e-8
-"""Relative difference up to which two losses are the same."""
 OPTIMAL = 1e-6
 """Share of a loss by which its bound may be lower, to be called optimal."""
 COMPARED_SIZE = 600
@@ -73,13 +71,13 @@ def choose(problem: Problem) -> Choice | Infeasible:
 
 
 def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
-    """Sorted candidates, but of losses that differ by round-off alone the one offered first leads: it is plainer.
+    """Sorted candidates, but of losses that differ by what solvers leave the one offered first leads: it is plainer.
 
-    Or the first that is shown to be as good as any, but for what solvers leave.
+    First those that are shown to be as good as any.
     """
-    best, near = ([c for c in possible if c.loss <= possible[0].loss * (1 + share)] for share in (SAME, OPTIMAL))
+    near = [c for c in possible if c.loss <= possible[0].loss * (1 + OPTIMAL)]
     proved = [c for c in near if c.lower_bound is not None and c.lower_bound >= c.loss * (1 - OPTIMAL)]
-    first = min(proved or best, key=offered.index)
+    first = min(proved or near, key=offered.index)
     return [first, *(c for c in possible if c is not first)]
 
 
