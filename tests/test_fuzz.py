@@ -1,6 +1,6 @@
 """Damaged specs through the command line: a diagnostic with a code and a place, never a traceback.
 
-The default run damages 300 specs; `pytest -m slow tests/test_fuzz.py` several thousand.
+The default run damages 160 specs; `pytest -m slow tests/test_fuzz.py` several thousand.
 """
 
 from __future__ import annotations
@@ -192,9 +192,9 @@ def run_cases(seed: int, count: int, folder: Path, capsys: pytest.CaptureFixture
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_specs(seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    outcomes = run_cases(seed, 75, tmp_path, capsys)
-    assert outcomes["check 3"] > 20
-    assert outcomes["check 0"] > 10
+    outcomes = run_cases(seed, 40, tmp_path, capsys)
+    assert outcomes["check 3"] > 10
+    assert outcomes["check 0"] > 5
     assert {p.name for p in tmp_path.iterdir()} <= {"linear_queries.csv", "damaged.priv", "damaged.plan.json"}
 
 

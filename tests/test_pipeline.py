@@ -884,9 +884,10 @@ def totals_of(numbers: int) -> str:
     ("text", "said"),
     [
         (totals_of(5000), "the matrices from 5,000 numbers to 5,000 take about 20 GB of memory and 10 minutes or more"),
-        (
+        pytest.param(
             counted(1000),
             "the numbers of a table of 1,001 rows and 1,001 columns take about 2 GB of memory and a minute or more",
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["totals", "table"],

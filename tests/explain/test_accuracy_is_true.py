@@ -50,7 +50,7 @@ WITHOUT_A_PLAN = {"noothigattu_baseline", "personalised", "san_francisco"}
 """Nothing is promised, or files are needed that are made elsewhere."""
 NAMES = *(t.name for t in list_templates()), *map(str, (*QUESTIONS, *EXAMPLES))
 EVERY = [one for one in NAMES if Path(one).stem not in WITHOUT_A_PLAN]
-FAST = ("visits_at_most_five_each", "mean_spend_of_a_visit", "total_pay")
+FAST = ("visits_at_most_five_each", "total_pay")
 
 
 # --- sums with noise ------------------------------------------------------------------------------

@@ -21,7 +21,10 @@ from privspec.noise.law import NoiseLaw
 from privspec.problem.linear_differences import VectorDifferences
 
 ONE = VectorDifferences(np.arange(2), np.array([Fraction(1), Fraction(3, 2)], dtype=object))
-ENTRIES, COUNTS = (SimpleNamespace(exact=ONE, differences=plain_differences(ONE, 2), counts=c) for c in (False, True))
+ENTRIES, COUNTS = (
+    SimpleNamespace(exact=ONE, differences=plain_differences(ONE, 2), points=points)
+    for points in (None, ((slice(0, 2), Fraction(1), Fraction(0)),))
+)
 IDENTITY = DyadicMatrix(np.array([[1, 0], [0, 1]], dtype=np.int64), 0)
 LAWS: list[NoiseLaw] = [GaussianNoise(), LaplaceNoise((Fraction(2), Fraction(1, 3))), KNormL2Noise(Fraction(5, 4))]
 STEP = Fraction(1, 2**30)

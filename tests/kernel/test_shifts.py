@@ -327,7 +327,7 @@ def test_no_law_of_pure_epsilon_is_below_the_closed_form(epsilon: float, power: 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("parts", [1, 2, 3, 6])
+@pytest.mark.parametrize("parts", [1, 2, 3, pytest.param(6, marks=pytest.mark.slow)])
 def test_no_law_of_moves_in_steps_is_below_the_closed_form(epsilon: float, power: int, parts: int) -> None:
     """It is what the program finds on points and between them, and what the best staircase of the two has."""
     found = float(ByLaw(Fraction(1), power, parts).at(Fraction(epsilon)))
