@@ -89,7 +89,12 @@ def simulated(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
         return
     public, even = environment_of_computed(case.model), made_up(case.model)
     drawn = released(case, data)
-    truth = {name: Made({}, even, {}).truth(case, name) for name in drawn if name in case.model.nodes}
+    sources = {name for one in case.model.computed for name in one.sources}
+    truth = {
+        name: Made({}, even, {}).truth(case, name)
+        for name in sorted(sources & drawn.keys())
+        if name in case.model.nodes
+    }
     shapes = {name: case.model.nodes[name].type.shape for name in truth}
     noise = {name: (drawn[name] - data.truth(case, name)).reshape(2 * case.times, -1) for name in truth}
     found: dict[str, list[Array]] = {name: [] for name, *_ in said.sizes}
