@@ -7,9 +7,7 @@ their kinds fixed. Keys of parties are no cells: who takes part is public where 
 from __future__ import annotations
 
 import csv
-import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,6 +36,7 @@ from privspec.families.statistics.tables import Wanted, rows_of
 
 from . import holding
 from .holding import Column
+from .neighbours import dumped
 
 FILES = 2_000
 SECRET = "zq8675309"
@@ -209,22 +208,12 @@ def arrow_parquet(table: Table, path: Path) -> None:
 
 
 def json_columns(table: Table, path: Path) -> None:
-    path.write_text(_json(table), encoding="utf-8")
+    path.write_text(dumped(table), encoding="utf-8")
 
 
 def json_objects(table: Table, path: Path) -> None:
     rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-    path.write_text(_json(rows), encoding="utf-8")
-
-
-def _json(found: Any) -> str:
-    # Python writes whole numbers of any length only when it is asked to
-    limit = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(0)
-    try:
-        return json.dumps(found)
-    finally:
-        sys.set_int_max_str_digits(limit)
+    path.write_text(dumped(rows), encoding="utf-8")
 
 
 def polars_json(table: Table, path: Path) -> None:

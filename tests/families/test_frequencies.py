@@ -380,6 +380,15 @@ def test_what_to_write_instead(text, hint):
     ]
 
 
+def test_parties_whose_records_count_alike_are_one_set():
+    """The records of all are hidden, not those of one party: e_i - e_j in ten cells, 2 in each of nine directions."""
+    text = TABLE.format(asked="histogram(people, by = {word})").replace("nobody", "curator").replace("1-DP", "1-GDP")
+    plan = Problem(text).solve()
+    assert plan.verify().ok
+    assert plan.document["status"] == "optimal"
+    assert plan.document["loss"]["value"] == pytest.approx(18, rel=1e-6)
+
+
 def test_choices_beside_histograms():
     """A design that is no histogram of reports is left out; an amount that is to be picked is refused by its line."""
     text = spec(loss="E[ ||O - histogram(word)||^2 ] + cost(way, nobody = 1, curator = 2)", trust="way",

@@ -204,7 +204,7 @@ class Solved:
 def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> Solved:
     """Raises: SpecError PS0511 where the answers do not move at all."""
     chain = system.chain
-    asked = epsilons or {number: system.epsilon(number) for number in range(len(system.model.requirements))}
+    asked = epsilons or _epsilons(system)
     if not chain.everything():
         raise SpecError.at(
             system.model.source,
@@ -231,6 +231,11 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
             return Solved(scale, proof, binding, refused)
         scale = _short_up(scale * (1 + 10 * SPARE))
     raise InternalError("the noise that was found does not hide an entry")
+
+
+def _epsilons(system: Sequence) -> dict[int, Fraction]:
+    """What each line asks for."""
+    return {number: system.epsilon(number) for number in range(len(system.model.requirements))}
 
 
 def _without_model(system: Sequence, asked: Mapping[int, Fraction]) -> dict[int, Fraction]:
@@ -418,8 +423,7 @@ def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
         paper = _by_quilts(system, float(epsilon), joint=True)[0]
         sizes.append(("Markov quilt mechanism (Song et al. 2017, MQMExact)", paper))
     # whatever way the line of the model is met, the others ask for their own
-    asked = {number: system.epsilon(number) for number in range(len(system.model.requirements))}
-    least = max((FINEST, *_without_model(system, asked).values()))
+    least = max((FINEST, *_without_model(system, _epsilons(system)).values()))
     listed = [
         {
             "name": name,
