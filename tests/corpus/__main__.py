@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from functools import cached_property
@@ -13,7 +14,7 @@ from subprocess import PIPE, Popen
 
 from tests.corpus.comparing import STEPS, compared, compared_times, read_times, write_times
 
-TIMES = "times.tsv"
+TIMES, VERDICTS = "times.tsv", "verdicts.tsv"
 
 
 def write(options: Namespace) -> int:
@@ -64,7 +65,85 @@ def compare(options: Namespace) -> int:
     if all(place.exists() for place in times):
         known = [read_times(place.read_text("utf-8")) for place in times]
         print(compared_times(known[0], known[1], each=options.each))
+    verdicts = [folder / VERDICTS for folder in (options.old, options.new)]
+    if all(place.exists() for place in verdicts):
+        differing += compare_verdicts(*verdicts, options.lines)
     return int(bool(differing or old.keys() ^ new.keys()))
+
+
+def mutants(options: Namespace) -> int:
+    """The verdicts of a kernel on all mutants and, where they were collected, all forgeries."""
+    from tests.corpus.forgeries import collected
+    from tests.corpus.measured import forked
+    from tests.corpus.mutants import Verdict, judge_named, said_by, stored_plans, verdicts
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    judge, plans = judge_named(options.judge), stored_plans()
+    wanted = [name for name in plans if not options.only or name.startswith(tuple(options.only))]
+    begun, found = time.process_time(), dict[str, list[str]]()
+    judged = forked(lambda name: [one.line() for one in verdicts(judge, name, plans[name])], wanted, options.processes)
+    for number, (name, lines) in enumerate(judged, 1):
+        found[name] = lines or [Verdict(name, "", "as it is", "broke off").line()]
+        print(f"{number:>4} of {len(wanted)}  {name}", file=sys.stderr)
+    for one in collected(options.forgeries) if options.forgeries else ():
+        said = said_by(judge, one.text)
+        true = None if said != "accepted" else not one.refused
+        found.setdefault("forgeries", []).append(Verdict("forgeries", "", one.name, said, true).line())
+    lines = [line for name in sorted(found) for line in found[name]]
+    (options.folder / VERDICTS).write_text("\n".join(lines) + "\n", "utf-8")
+    known = [Verdict.read(line) for line in lines]
+    untrue = [one for one in known if one.accepted and not one.true]
+    children = os.times()
+    seconds = time.process_time() - begun + children.children_user + children.children_system
+    print(f"{len(known)} plans judged in {seconds:.0f} s of CPU: {sum(one.accepted for one in known)} accepted,")
+    print(f"{len(untrue)} of them not known to be true", *(one.line() for one in untrue[: options.lines]), sep="\n")
+    return int(bool(untrue))
+
+
+def compare_verdicts(old: Path, new: Path, most: int) -> int:
+    """How many plans one kernel accepted and the other did not, of those that both judged; they are listed."""
+    from tests.corpus.mutants import Verdict
+
+    both = [
+        {(one.plan, one.where, one.done): one for one in map(Verdict.read, place.read_text("utf-8").splitlines())}
+        for place in (old, new)
+    ]
+    known = [key for key in both[0] if key in both[1]]
+    more = [key for key in known if both[1][key].accepted and not both[0][key].accepted]
+    fewer = [key for key in known if both[0][key].accepted and not both[1][key].accepted]
+    print(
+        f"\n{len(known)} verdicts in both, {len(both[0]) - len(known)} only old, {len(both[1]) - len(known)} only new"
+    )
+    for words, keys, side in (("the new kernel alone accepts", more, 1), ("the old kernel alone accepts", fewer, 0)):
+        print(f"{words} {len(keys)}, {sum(not both[side][key].true for key in keys)} of them not known to be true")
+        for key in keys[:most]:
+            print("  " + "\t".join((*key, f"old: {both[0][key].said}", f"new: {both[1][key].said}")))
+    return len(more) + len(fewer)
+
+
+def forgeries(options: Namespace) -> int:
+    """What the tests of the kernel judge, for `mutants --forgeries`."""
+    from tests.corpus.forgeries import collect, collected
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    place = options.folder / "forgeries.jsonl"
+    code = collect(place.resolve(), *(["-m", "slow or not slow"] if options.slow else []))
+    found = list(collected(place))
+    print(f"{len(found)} plans in {place}, {sum(one.refused for one in found)} of them to be refused")
+    return code
+
+
+def plans(options: Namespace) -> int:
+    """Solves the corpus and stores the plans whose mutants are judged; they change with the format of plans alone."""
+    from tests.corpus.measured import forked, warm_up
+    from tests.corpus.mutants import plan_of, store_plans
+    from tests.corpus.specs import corpus
+
+    warm_up()
+    found = {name: plan for name, plan in forked(plan_of, list(corpus()), 2) if plan}
+    store_plans(found)
+    print(f"{len(found)} plans, {sum(map(len, found.values()))} characters")
+    return 0
 
 
 def serve(options: Namespace) -> int:
@@ -148,6 +227,19 @@ def main() -> int:
     one.add_argument("--only", nargs="+", default=(), help="names, or what they begin with")
     one.add_argument("--rounds", type=int, default=3, help="how often each is measured; the fastest counts")
     one.set_defaults(do=times)
+    one = commands.add_parser("mutants", help="what a kernel says of plans with one thing changed")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--judge", default="privspec.kernel.judge:judge", metavar="MODULE:FUNCTION")
+    one.add_argument("--forgeries", type=Path, metavar="FILE", help="what `forgeries` collected, to be judged as well")
+    one.add_argument("--only", nargs="+", default=(), help="names, or what they begin with")
+    one.add_argument("--processes", type=int, choices=(1, 2), default=2)
+    one.add_argument("--lines", type=int, default=40, help="how many are shown that are not known to be true")
+    one.set_defaults(do=mutants)
+    one = commands.add_parser("forgeries", help="collect what the tests of the kernel judge")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--slow", action="store_true", help="with the slow tests")
+    one.set_defaults(do=forgeries)
+    commands.add_parser("plans", help="store the plans whose mutants are judged").set_defaults(do=plans)
     commands.add_parser("serve", help="used by `times`").set_defaults(do=serve)
     options = parser.parse_args()
     code: int = options.do(options)

@@ -107,7 +107,7 @@ def _words(old: list[str], new: list[str]) -> Iterator[str]:
     """Lines that differ in words or in more than the last digit of a figure, in their order."""
     if reads_alike("\n".join(new), "\n".join(old)):
         return
-    before, after = ([_masked(line) for line in lines] for lines in (old, new))
+    before, after = ([masked(line) for line in lines] for lines in (old, new))
     for what, i, j, k, m in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if what == "equal":
             pairs = zip(old[i:j], new[k:m], strict=True)
@@ -117,7 +117,8 @@ def _words(old: list[str], new: list[str]) -> Iterator[str]:
             yield from (f"+ {line}" for line in new[k:m])
 
 
-def _masked(line: str) -> str:
+def masked(line: str) -> str:
+    """The words of a line, without its figures."""
     return " ".join(NUMBER.sub("#", line).split())
 
 

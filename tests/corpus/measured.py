@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 
 # before numpy is imported: processes side by side, each with threads of its own for every core, wait for each other
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
@@ -99,30 +99,35 @@ def warm_up() -> None:
 
 
 def all_measured(specs: Sequence[CorpusSpec], processes: int) -> Iterator[Measured]:
-    """Each spec in a fork of this process, so many at a time, in the order in which they end."""
-    waiting, running = list(reversed(specs)), dict[int, CorpusSpec]()
+    """What becomes of each spec, in the order in which they end."""
+    by_name = {spec.name: spec for spec in specs}
+    warm_up()
+    for name, found in forked(lambda name: asdict(measured(by_name[name])), list(by_name), processes):
+        words = "== broken\nthe process that solved it broke off\n"
+        yield Measured(name, words, 0.0) if found is None else Measured(**found)
+
+
+def forked(work: Callable[[str], Any], names: Sequence[str], processes: int) -> Iterator[tuple[str, Any]]:
+    """What some work gives for each name, as JSON has it, in a fork of this process each; None where it breaks off."""
+    waiting, running = list(reversed(names)), dict[int, str]()
     with TemporaryDirectory() as folder:
         while waiting or running:
             while waiting and len(running) < processes:
-                spec = waiting.pop()
-                running[_started(spec, Path(folder))] = spec
+                name = waiting.pop()
+                running[_started(work, name, Path(folder))] = name
             child, status = os.wait()
-            spec, place = running.pop(child), Path(folder, str(child))
-            if status:
-                words = f"== broken\nthe process that solved it ended with status {status}\n"
-                yield Measured(spec.name, words, 0.0)
-            else:
-                yield Measured(**json.loads(place.read_text("utf-8")))
+            place = Path(folder, str(child))
+            yield running.pop(child), None if status else json.loads(place.read_text("utf-8"))
 
 
-def _started(spec: CorpusSpec, folder: Path) -> int:
-    """The id of a fork that measures a spec and leaves what it found in a file of that name."""
+def _started(work: Callable[[str], Any], name: str, folder: Path) -> int:
+    """The id of a fork that does the work and leaves what comes of it in a file of that name."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            found = asdict(measured(spec))
-            Path(folder, str(os.getpid())).write_text(json.dumps(found), "utf-8")
+            found = json.dumps(work(name))
+            Path(folder, str(os.getpid())).write_text(found, "utf-8")
             code = 0
         finally:
             if code:

@@ -22,7 +22,7 @@ from privspec.kernel.lemmas.votes import Cost, Term, Total, Vote, least_cost
 from privspec.kernel.lemmas.votes_rules import OFF, POWERS, Ballots, Rule, within
 from privspec.model import lotteries as model
 from privspec.plan import Plan
-from tests.kernel.test_mutations import sampled, still_true
+from tests.corpus.mutants import sampled, still_true
 from tests.plans import Document, mutate, resign, solved_text, without
 
 Profile = tuple[int, ...]
