@@ -29,6 +29,10 @@ gc.set_threshold(100_000, 20, 20)
 HERE = Path(__file__).resolve().parent
 LONG = {"test_cli.py", "test_fuzz.py", "test_help.py", "test_tutorial.py"}
 """Files with the longest tests, which go first."""
+WHOLE = pytest.StashKey[bool]()
+"""Whether all tests are collected."""
+MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
+"""Where files need no disk, and what has to be free there: every release of a test waits for a disk several times."""
 
 # a run repeats: a failure must say something about the change under test, not about luck; "thorough" explores
 settings.register_profile(
@@ -38,15 +42,21 @@ settings.register_profile("thorough", settings.get_profile("default"), derandomi
 settings.load_profile("default")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the folder of temporary files is taken from the options
 def pytest_configure(config: pytest.Config) -> None:
     """Workers that run side by side share the plans of tests/plans, and what each has compiled of the tests.
 
     Every other worker goes through the folders from behind: they meet in the middle, and compile half of the files.
     """
     number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    if int(number) % 2 and [Path(one).resolve() for one in config.args] == [HERE]:
+    config.stash[WHOLE] = [Path(one).resolve() for one in config.args] == [HERE]
+    if int(number) % 2 and config.stash[WHOLE]:
         config.args[:] = [str(one) for one in sorted(HERE.iterdir(), reverse=True) if _has_tests(one)]
     if not hasattr(config, "workerinput"):
+        if not config.option.basetemp and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+            quick = tempfile.mkdtemp(prefix="privspec-tests-", dir=MEMORY)
+            config.option.basetemp = f"{quick}/base"
+            config.add_cleanup(lambda: shutil.rmtree(quick, ignore_errors=True))
         folder = tempfile.mkdtemp(prefix="privspec-plans-")
         os.environ["PRIVSPEC_TEST_PLANS"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -56,8 +66,20 @@ def _has_tests(place: Path) -> bool:
     return place.match("test_*.py") or (place.is_dir() and any(place.rglob("test_*.py")))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The same order in all workers, wherever they began; nobody waits in the end for the longest tests of all."""
+@pytest.hookimpl(tryfirst=True)  # before those that are marked are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The same order in all workers, wherever they began; nobody waits in the end for the longest tests of all.
+
+    Cases of tests/slow.txt are slow.
+    """
+    text = (HERE / "slow.txt").read_text(encoding="utf-8")
+    listed = {line for line in text.splitlines() if not line.startswith("#")}
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
+    unknown = listed - {item.nodeid for item in items}
+    if unknown and config.stash[WHOLE]:
+        raise pytest.UsageError(f"tests/slow.txt names no case: {min(unknown)}")
     items.sort(key=lambda item: (item.path.name not in LONG, item.path))
 
 

@@ -60,6 +60,7 @@ def algorithms(crowds: ModuleType) -> dict[tuple[int, float], Any]:
     return dict(crowds.accuracies(found, source, CROWDS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "figure"), [(0.1, 0.543), (0.3, 0.630), (1, 0.793), (3, 0.910)])
 def test_algorithm_1_has_the_measured_accuracy(
     algorithms: dict[tuple[int, float], Any], epsilon: float, figure: float

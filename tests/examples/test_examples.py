@@ -107,6 +107,7 @@ def test_exact_answers_are_those_of_the_spec(name: str) -> None:
 # --- the others -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compare_noise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     example = module(EXAMPLES / "compare_noise.py")
     budgets = (("1", "1e-6"), ("8", "1e-2"))

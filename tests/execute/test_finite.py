@@ -356,6 +356,7 @@ def test_data_for_an_input_that_is_none() -> None:
         seen(truthful(3), {"x": np.ones((2, 2))})
 
 
+@pytest.mark.slow
 def test_a_million_records_in_bounded_memory_with_progress(tmp_path: Path) -> None:
     import tracemalloc
 

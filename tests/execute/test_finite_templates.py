@@ -168,6 +168,7 @@ def write_people(name: str, path: Path, count: int) -> str:
     return next(iter(columns))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(PEOPLE))
 def test_from_people_to_reports_to_shares_on_the_command_line(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -56,6 +56,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, declared: Declared, source: Any) ->
     return tuple(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=6),

@@ -120,6 +120,7 @@ def test_zcdp_allows_no_less_than_the_noise_that_has_it(rho: float) -> None:
     assert not bound._allows(np.array([1 - less]), np.array([less])).any()
 
 
+@pytest.mark.slow
 @given(st.floats(1.2, 40.0), st.floats(1e-3, 3.0), WEIGHTS, WEIGHTS)
 def test_renyi_divergence_of_one_order_by_brute_force(
     order: float, epsilon: float, weights: list[int], other: list[int]

@@ -213,6 +213,7 @@ def test_plans_are_the_same(name: str) -> None:
     same_plan(SOLVED[name])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_random_maps_with_repeated_columns(data: st.DataObject) -> None:
@@ -413,6 +414,7 @@ def test_a_run_adds_up_messages_each_with_noise(name: str) -> None:
     assert np.var(sums, axis=0) == pytest.approx(1, abs=8 / 60**0.5)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_households() -> None:
     for measure in ("1-GDP", "1-DP"):
         text = alone("[0, 5]^24", privacy=f"O is {measure} wrt x, replacing one p", count="100000")

@@ -389,6 +389,7 @@ def test_a_part_that_is_run_several_times(tmp_path: Path) -> None:
     assert list(release.rows()["output"]) == ["P"] + ["again.O"] * 4
 
 
+@pytest.mark.slow
 def test_runs_beside_pure_noise_are_composed_as_copies(tmp_path: Path) -> None:
     """Four runs of pure epsilon and Gaussian noise under (1, 1e-3), by the exact composition of the copies."""
     path = runs(

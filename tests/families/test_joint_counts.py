@@ -92,6 +92,7 @@ def best_estimate(n: int, *epsilons: float) -> float:
     return float((costs @ law).min(axis=0).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("press", "all_of_it", "less"), [("0.5", "1", 0.36), ("1", "2", 0.58)])
 def test_whoever_sees_both_loses_less_if_they_are_drawn_together(
     tmp_path: Path, press: str, all_of_it: str, less: float

@@ -269,6 +269,7 @@ def test_a_release_of_nothing_is_one(tmp_path):
     assert json.loads((tmp_path / "release.json").read_text("utf-8"))["outputs"]["shown"]["values"] == []
 
 
+@pytest.mark.slow
 def test_many_records_of_a_person_are_quick():
     text = SURE.replace("table(district", "table(person in id, district").replace(
         "one record", "one person with at most 1000 records, at most 1 in one cell"

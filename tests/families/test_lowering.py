@@ -56,6 +56,7 @@ def test_error_map_gives_the_loss_of_any_error(text: str, seed: int) -> None:
     assert rows.sum() == pytest.approx(loss_at(model, u, targets(model, u) + noise), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(text=specs(), data=st.data())
 def test_site_maps_are_finite_differences(text: str, data: st.DataObject) -> None:

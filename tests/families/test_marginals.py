@@ -426,6 +426,7 @@ def test_counts_of_a_large_table_share_a_line_with_a_median() -> None:
     assert plan.document["mechanism"]["family"] == "composite"
 
 
+@pytest.mark.slow
 def test_tables_that_could_be_laid_out_are_found_by_their_form_as_well() -> None:
     """720 cells, where separate noise for each table beats any covariance; what is computed from them is predicted."""
     plan = Problem(

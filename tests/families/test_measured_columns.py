@@ -324,6 +324,7 @@ def test_moments_of_fine_columns_have_laplace_noise(steps: int) -> None:
     assert plan.document["loss"]["value"] / steps**4 == pytest.approx(5.85e-6, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_moments_of_two_columns_fit_memory() -> None:
     """Two hundred thousand pairs of cells: the kernel compares groups of near ones."""
     text = "variables:\n  input people in table(age in 0..30, edu in 0..9, pay in [0, 1000])^5000\n  output b\n"

@@ -330,6 +330,7 @@ def called(plan: Plan, data: dict[str, dict[str, Any]], folder: Path, *, masked:
     return [path.with_suffix(".json") for path in files.values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", ["secure_sum(colluding = 3)", "nobody"])
 def test_parties_of_several_sets(trust: str, tmp_path: Path) -> None:
     """Each sends what its own data add to the answers; a voter has no part in what clinics hold."""

@@ -139,6 +139,7 @@ def test_messages_of_all_count_in_every_line(tmp_path: Path) -> None:
     assert about == [False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "trusts"),
     [

@@ -350,6 +350,7 @@ def test_figures_of_clinics(trust: str, variance: float | None) -> None:
         Problem(text.replace("adding or removing", "replacing").replace("})\n", "})^50\n")).solve()
 
 
+@pytest.mark.slow
 def test_vectors_of_parties_who_trust_nobody() -> None:
     """Noise on each of many numbers is too much to compare; the best that each party can do alone is found."""
     text = "parties: owner in 1..10\nvariables:\n  input x[owner] in [0, 10]^16\n  output O\n"

@@ -267,6 +267,7 @@ def test_a_price_beside_errors_that_are_limited() -> None:
             assert plan["loss"]["lower_bound"] <= plan["loss"]["value"] <= cost
 
 
+@pytest.mark.slow
 def test_a_price_of_pure_epsilon() -> None:
     """No worse than at 2, and not proved to be the best."""
     plan = solved_text(without_lines(answers("e", "e-DP", "E[ ||O - y||^2 ] + 3 * e")))

@@ -58,6 +58,7 @@ def test_a_report() -> None:
     assert plan["problem"]["trust"]["kind"] == "nobody"
 
 
+@pytest.mark.slow
 def test_two_lines() -> None:
     """Of two lines the one that asks for more is what it costs, whichever stands first."""
     lines = ["E[ |O - yes| ] <= 0.72854448", "E[ (O - yes)^2 ] <= 9"]

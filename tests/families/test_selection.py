@@ -271,6 +271,7 @@ def test_a_median_of_what_people_have_shares_a_budget_with_a_bound_of_every_spli
     assert "wrong" not in forged(document, ("problem", "blocks", 0, "parts", 0, "problem", "data", 0, "kept"), None)
 
 
+@pytest.mark.slow
 def test_tables_in_a_system_have_witnesses_at_other_shares():
     plan = Problem(
         "variables:\n  input people in table(age in 0..2, sex in {F, M})^4\n  output m\n  output n\n"

@@ -339,6 +339,7 @@ def test_the_mean_of_all_voters_varies_as_much_as_it_should() -> None:
     assert (across**2).sum(axis=1).mean() == pytest.approx((size - 1) / all_, rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_loss_of_a_million_is_known_closely() -> None:
     """Noise once, at the pool: the direction of all is off by the noise and by what a million voters vary."""
     text = priced(CLOSELY).source.text

@@ -24,6 +24,7 @@ from tests.plans import mutate, solved_text
 PAIRS = [("0.5", "1e-5"), ("1", "0.05"), pytest.param("3", "1e-3", marks=pytest.mark.slow)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 @pytest.mark.parametrize("loss", [SQUARE, SIZE])
 def test_never_worse_than_usual_noise(epsilon: str, delta: str, loss: str) -> None:
@@ -308,6 +309,7 @@ def test_counts_keep_whole_noise() -> None:
     assert plan["loss"]["value"] < 1.8414  # the geometric law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "value", "neighbours", "among"),
     [

@@ -292,6 +292,7 @@ privacy:
 """
 
 
+@pytest.mark.slow
 def test_a_part_whose_noise_only_scales_is_solved_at_two_shares_of_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     solved_at: list[Any] = []
     decide = Linear.decide
@@ -397,6 +398,7 @@ privacy: all outputs are (3, 1e-6)-DP wrt all inputs, replacing everything
 """
 
 
+@pytest.mark.slow
 def test_what_laws_do_not_let_through_is_spent_where_it_is_worth_it() -> None:
     """One answer of eight tells much less than randomised response of its epsilon: both get more than twice as much."""
     plan = solve(Request(Source("answers.priv", ANSWERS)))

@@ -59,6 +59,7 @@ def through(folder: Path, plan: Plan, size: int, first: float = 0.5) -> dict[str
     return {reader: plan.explain(reader) for reader in ("public", "auditor", "engineer")}
 
 
+@pytest.mark.slow
 def test_the_choice_flips_where_enumeration_says(tmp_path: Path) -> None:
     """Both protocols are solved; the price at which the dearer error is as good is the difference of their losses."""
     size = 6

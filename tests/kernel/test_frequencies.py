@@ -128,6 +128,7 @@ def test_the_best_size_of_all():
             assert information(k, best_subset(k, ratio), ratio) == best
 
 
+@pytest.mark.slow
 def test_a_million_values_are_quick():
     found = solved_text(text(count=1000, values="1..1000000"))
     assert found["status"] == "optimal"

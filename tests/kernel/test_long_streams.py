@@ -254,6 +254,7 @@ def test_what_is_reckoned_is_executed(times, apart, exactly):
         assert reached == pytest.approx(loss * (times if band > apart else 1), rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["70 entries, exactly 1 apart", "300 entries, at least 1 apart"])
 def test_nothing_that_is_compared_has_less_loss(unit):
     """Noise on each number, at 1/300 of the loss, stood beside the noise that was taken."""

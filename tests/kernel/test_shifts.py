@@ -395,6 +395,7 @@ privacy: all outputs are 2-DP wrt (x, y), replacing everything
 """
 
 
+@pytest.mark.slow
 def test_steps_in_a_system_have_a_curve() -> None:
     plan = solved_text(SYSTEM)
     assert judge(Item(plan, "plan")).ok

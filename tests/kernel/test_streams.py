@@ -184,6 +184,7 @@ privacy: O is 1-GDP wrt x, replacing up to 4 entries, at least 3 apart
 """
 
 
+@pytest.mark.slow
 def test_numbers_in_too_many_choices_to_list() -> None:
     """A bracket, whose lower end uses no directions that numbers do not have."""
     plan = solved_text(NUMBERS)

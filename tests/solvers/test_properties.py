@@ -90,6 +90,7 @@ def test_no_dual_point_exceeds_a_feasible_value(program, seed):
     assert lower_bound(program, DualPoint(matrices, weights, shares), root) <= solution.value
 
 
+@pytest.mark.slow
 @quick
 @given(programs())
 def test_more_privacy_never_costs_less(program):

@@ -105,6 +105,7 @@ def test_two_power_means(epsilon: str, shaped: float, randomised: float, laplace
     assert split == pytest.approx(laplaces, rel=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("powers", "delta", "loss"),
     [((1,), "0", 80.1904), ((1, -1, 2), "0", 381.1261), ((1, -1), "1/1000", 134.8340)],
@@ -167,6 +168,7 @@ def small(epsilon: str, seed: int) -> DebiasedProgram:
     return DebiasedProgram(prior, moments, targets, weights, (CompleteRatio(Fraction(epsilon)),), law=moments)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.sampled_from(["1/2", "2"]), st.integers(0, 10**6), st.floats(0.05, 0.98))
 def test_no_alpha_beats_the_bound(epsilon: str, seed: int, share: float) -> None:
@@ -186,6 +188,7 @@ def test_no_alpha_beats_the_bound(epsilon: str, seed: int, share: float) -> None
     assert search_bound_of(wider, again) <= other.value
 
 
+@pytest.mark.slow
 def test_agrees_with_a_grid() -> None:
     """One mean: the loss at fixed alpha and fixed background mean is a linear program."""
     problem = power_means("1", (1,), values=SAME[:4])

@@ -307,6 +307,7 @@ def grid(side: int, prior: np.ndarray, epsilon: Fraction = Fraction(1)) -> Table
     return TableProgram(apart * prior[:, None], (PairRatio(pairs, logs),))
 
 
+@pytest.mark.slow
 def test_grid_by_row_generation() -> None:
     prior = np.random.default_rng(0).dirichlet(np.ones(16))
     program = grid(4, prior)
@@ -375,6 +376,7 @@ def test_complete_adjacency_with_an_uneven_prior() -> None:
     assert found.seconds < 30
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_long_chain_does_not_grow_with_its_ratios() -> None:
     # Here a root far from the peak of a column made the certified bound 4e-6 too low.
     prior = np.random.default_rng(1).dirichlet(np.full(400, 2.0))
