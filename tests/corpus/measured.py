@@ -51,7 +51,7 @@ def measured(spec: CorpusSpec) -> Measured:
     try:
         plan, solve = _timed(spec.problem.solve)
     except PrivspecError as error:
-        return Measured(spec.name, text_of_refusal(error), time.process_time())
+        return Measured(spec.name, text_of_refusal(error, spec.base), time.process_time())
     if not plan.feasible:
         pages = {reader: plan.explain(reader) for reader in READERS}
         return Measured(spec.name, text_of_plan(plan, plan.verify(), pages), solve)

@@ -18,8 +18,6 @@ from tests.plans import SMALL, SPECS, small_text
 from tests.test_language_forms import FORMS
 
 TOP = Path(__file__).parents[2]
-LONG = frozenset[str]()
-"""Templates that take longer than about ten seconds to solve in full size: only their small form is in the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +37,7 @@ class CorpusSpec:
 def _in_files() -> Iterator[CorpusSpec]:
     templates, examples, questions = SPECS, TOP / "examples", TOP / "tests" / "questions"
     for path in sorted(templates.glob("*.priv")):
-        if path.stem not in LONG:
-            yield CorpusSpec(f"templates/{path.stem}", path.read_text("utf-8"), templates)
+        yield CorpusSpec(f"templates/{path.stem}", path.read_text("utf-8"), templates)
         if SMALL.get(path.stem):
             yield CorpusSpec(f"small/{path.stem}", small_text(path.stem), templates)
     for folder, kind in ((examples, "examples"), (questions, "questions")):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from privspec.core.diagnostics import PrivspecError
@@ -37,9 +38,10 @@ def text_of_plan(plan: Plan, verification: Verification, pages: Mapping[str, str
     return written(sections)
 
 
-def text_of_refusal(error: PrivspecError) -> str:
-    """What becomes of a spec that is not solved: its diagnostics, each with its places."""
-    return written({"refused": render_all(error.diagnostics).splitlines()})
+def text_of_refusal(error: PrivspecError, folder: Path) -> str:
+    """What becomes of a spec of a folder that is not solved: its diagnostics, each with its places."""
+    said = render_all(error.diagnostics).replace(str(folder), "FOLDER")
+    return written({"refused": said.splitlines()})
 
 
 def written(sections: Mapping[str, list[str]]) -> str:
