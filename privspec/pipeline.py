@@ -42,6 +42,7 @@ def check(request: Request) -> Model:
 
     Raises: SpecError with every diagnostic of the file.
     """
+    import privspec.functions  # noqa: F401 - specs are read with the functions that it provides
     from privspec.model.build import load_model
 
     return load_model(request.source, parameters=request.parameters, constants=request.constants, base=request.base)

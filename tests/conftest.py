@@ -23,6 +23,8 @@ from tests.pasting import reads_alike  # noqa: E402 - as above
 for threads in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(threads, "1")
 
+import privspec.functions  # noqa: E402, F401 - specs are read with the functions that it provides
+
 # to look for garbage among ten thousand tests, and what they import, was a tenth of a run
 gc.set_threshold(100_000, 20, 20)
 

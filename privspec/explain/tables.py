@@ -469,7 +469,7 @@ def _errors(plan: Stated, table: drawings.ProbabilityTable, context: Context) ->
         return ()
     scene = _scene(context.formulas.model, plan.mechanism, table)
     try:
-        found = [(term, _average(scene.grid(term.body), table, worst=term.worst)) for term in terms]
+        found = [(term, _average(scene.of(term.body), table, worst=term.worst)) for term in terms]
     except Failure:
         return ()
     averages = tuple(_term(term, average) for term, average in found if average is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from privspec.model.library import Function
+from privspec.model.library import Function, provide
 
 HOMES: dict[str, str] = {
     **dict.fromkeys(
@@ -44,3 +44,4 @@ class _Registry(Mapping[str, Function]):
 
 REGISTRY: Mapping[str, Function] = _Registry()
 """Every library function by name."""
+provide(REGISTRY)

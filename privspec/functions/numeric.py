@@ -106,7 +106,7 @@ def _range_matrix(n: int) -> Array:
     return inside
 
 
-def _map(
+def vector_map(
     apply: Callable[[Array], Array],
     size: Callable[[int], int],
     least: int = 1,
@@ -138,7 +138,7 @@ def _decayed(arguments: Arguments, name: str) -> Bound:
             found[row] += kept * found[row - 1]
         return found
 
-    return _map(apply, _square)(Arguments((arguments[0],)), name)
+    return vector_map(apply, _square)(Arguments((arguments[0],)), name)
 
 
 def _total(arguments: Arguments, name: str) -> Bound:
@@ -650,13 +650,16 @@ def _backwards(values: Array) -> Array:
 
 
 FUNCTIONS: Mapping[str, Function] = by_name(
-    Function("prefix_sums(v)", _map(lambda v: np.cumsum(v, axis=0), _square), linear=True, by_column=True),
-    Function("suffix_sums(v)", _map(_backwards, _square), linear=True, by_column=True),
-    Function("range_sums(v)", _map(_range_sums, _ranges, labels=_range_labels), linear=True, by_column=True),
+    Function("prefix_sums(v)", vector_map(lambda v: np.cumsum(v, axis=0), _square), linear=True, by_column=True),
+    Function("suffix_sums(v)", vector_map(_backwards, _square), linear=True, by_column=True),
+    Function("range_sums(v)", vector_map(_range_sums, _ranges, labels=_range_labels), linear=True, by_column=True),
     Function("decayed_sums(v, share)", _decayed, arity=(2, 2), linear=True, by_column=True),
     Function("total(v)", _total, linear=True, symmetric=True),
     Function(
-        "differences(v)", _map(lambda v: np.diff(v, axis=0), lambda k: k - 1, least=2), linear=True, by_column=True
+        "differences(v)",
+        vector_map(lambda v: np.diff(v, axis=0), lambda k: k - 1, least=2),
+        linear=True,
+        by_column=True,
     ),
     Function("identity(n)", _matrix(lambda n: np.eye(n), _square)),
     Function("prefix_matrix(n)", _matrix(lambda n: np.tril(np.ones((n, n))), _square)),

@@ -37,7 +37,7 @@ from privspec.model.domains import (
     Tables,
     Type,
 )
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, bind_call, evaluate, value_type
+from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate, value_type
 from privspec.model.library import library
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
@@ -476,15 +476,13 @@ class _Builder:
         """A library function that says where its result lies gives the variable that domain."""
         if not isinstance(expr, syntax.Call) or expr.function in (*FILE_CALLS, *DOMAIN_CALLS):
             return
-        quiet = replace(self.typer, report=Report(self.source))
+        quiet = replace(self.typer, report=Report(self.source)).within(self._party_binding(index))
         try:
-            arguments = quiet.arguments(expr, self._party_binding(index))
-            if all(argument.type.known for argument in arguments.positional):
-                domain = bind_call(expr, arguments).domain
-                if domain is not None:
-                    self.typer.domains[name] = domain
+            bound = quiet.bound(expr)
         except Failure:
             return
+        if bound is not None and bound.domain is not None:
+            self.typer.domains[name] = bound.domain
 
     def _check_declared(self, name: str, expr: syntax.Expr, found: Type, domain: Domain) -> None:
         if not found.known or self.report.marred(expr.span):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,68 +177,231 @@ class Environment:
         return replace(self, values={**self.values, name: value})
 
 
+V = TypeVar("V")
+Unary: TypeAlias = syntax.Negate | syntax.Transpose | syntax.Absolute | syntax.Norm
+
+
+class Algebra(Generic[V]):
+    """One meaning of expressions: what each form becomes, once its parts have become something.
+
+    `of` is the walk that all meanings share. What a method is given are the expression and what its parts are; forms
+    that a meaning does not have are `refused`. Of a call the function itself says what it is (`library.Bound`): a
+    meaning says what its arguments are, `described`, and what comes of them, `applied`.
+    """
+
+    @property
+    def known(self) -> Environment:
+        """What names stand for that are public here."""
+        raise NotImplementedError
+
+    def bind(self, variable: str, place: Value) -> Algebra[V]:
+        """The same meaning where a variable of a comprehension has a value."""
+        raise NotImplementedError
+
+    def of(self, expr: syntax.Expr) -> V:
+        """What an expression means.
+
+        Raises: Failure, at the place of what has no meaning of this kind.
+        """
+        match expr:
+            case syntax.Name():
+                return self.name(expr)
+            case syntax.Number() | syntax.String():
+                return self.constant(expr.value)
+            case syntax.Binary():
+                return self.binary(expr, self.of(expr.left), self.of(expr.right))
+            case syntax.Call(function="csv" | "npy"):
+                return self.constant(read_file(expr, self.known))
+            case syntax.Call():
+                return self.call(expr)
+            case syntax.Index():
+                return self.index(expr)
+            case syntax.Negate() | syntax.Transpose() | syntax.Absolute() | syntax.Norm():
+                return self.unary(expr, self.of(expr.operand))
+            case syntax.Vector() | syntax.TupleOf():
+                return self.vector(expr, [self.of(item) for item in expr.items])
+            case syntax.SetOf():
+                return self.listed(expr)
+            case syntax.Attribute():
+                return self.attribute(expr)
+            case syntax.Over():
+                return self.over(expr)
+            case syntax.Holds():
+                return self.refused(expr)
+
+    def refused(self, expr: syntax.Expr) -> V:
+        """Raises: Failure, always."""
+        raise Failure("PS0262", expr.span, "this has no value here")
+
+    def constant(self, value: Value) -> V:
+        """What is public."""
+        raise NotImplementedError
+
+    def name(self, expr: syntax.Name) -> V:
+        raise NotImplementedError
+
+    def listed(self, expr: syntax.SetOf) -> V:
+        """A set; a bare word in it is itself unless it names a value."""
+        if isinstance(expr, syntax.Numbers):
+            return self.constant(tuple(item.value for item in expr.items if isinstance(item, syntax.Number)))
+        return self.constant(tuple(_symbol(item, self.known) for item in expr.items))
+
+    def vector(self, expr: syntax.Vector | syntax.TupleOf, items: list[V]) -> V:
+        return self.stacked(items, expr.span)
+
+    def stacked(self, items: list[V], span: Span) -> V:
+        """Values of one shape, one under another."""
+        raise NotImplementedError
+
+    def unary(self, expr: Unary, value: V) -> V:
+        return self.refused(expr)
+
+    def binary(self, expr: syntax.Binary, left: V, right: V) -> V:
+        return self.refused(expr)
+
+    def index(self, expr: syntax.Index) -> V:
+        """Entries; meanings that need not know what the places are leave `entry` out."""
+        return self.entry(expr, self.of(expr.base), [self.of(place) for place in expr.indices])
+
+    def entry(self, expr: syntax.Index, base: V, places: list[V]) -> V:
+        return self.refused(expr)
+
+    def attribute(self, expr: syntax.Attribute) -> V:
+        return self.constant(Values(self.known).attribute(expr))
+
+    def over(self, expr: syntax.Over) -> V:
+        return self.refused(expr)
+
+    # -- calls
+
+    def call(self, expr: syntax.Call) -> V:
+        arguments, values = self.arguments(expr)
+        bound = bind_call(expr, arguments)
+        return self.applied(expr, bound, [values[place] for place in bound.data if place < len(values)])
+
+    def arguments(self, expr: syntax.Call) -> tuple[Arguments, list[V]]:
+        """The arguments of a call as its function sees them, and what the positional ones are here."""
+        positional: list[tuple[Argument, V]] = []
+        keywords: dict[str, Argument] = {}
+        for item in expr.arguments:
+            if isinstance(item, syntax.Keyword):
+                keywords[item.name], _ = self.argument(item.value)
+            else:
+                positional.append(self.argument(item))
+        told = tuple(argument for argument, _ in positional)
+        return Arguments(told, keywords), [value for _, value in positional]
+
+    def argument(self, item: syntax.Argument) -> tuple[Argument, V]:
+        """An argument as a function sees it, and what it is here."""
+        match item:
+            case syntax.Comprehension():
+                return self.terms(item)
+            case syntax.RangeOf() | syntax.Member() | syntax.Condition() | syntax.Keyword():
+                raise Failure("PS0206", item.span, "this argument belongs to a domain, not to a function")
+        value = self.of(item)
+        return self.described(item, value), value
+
+    def terms(self, item: syntax.Comprehension) -> tuple[Argument, V]:
+        """The values that a comprehension runs through, along a first axis."""
+        values = [self.bind(item.variable, place).of(item.body) for place in places(item, self.known)]
+        if not values:
+            raise Failure("PS0208", item.span, "there is nothing here to collect")
+        value = self.stacked(values, item.span)
+        return replace(self.described(item, value), iterated=True), value
+
+    def described(self, item: syntax.Argument, value: V) -> Argument:
+        """What a function is told of an argument."""
+        raise NotImplementedError
+
+    def applied(self, expr: syntax.Call, bound: Bound, data: list[V]) -> V:
+        """What a function makes of its data."""
+        return self.refused(expr)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Values(Algebra[Value]):
+    """The values of expressions whose names all have one: what the other meanings are about."""
+
+    environment: Environment
+
+    @property
+    def known(self) -> Environment:
+        return self.environment
+
+    def bind(self, variable: str, place: Value) -> Values:
+        return Values(self.environment.bind(variable, place))
+
+    def constant(self, value: Value) -> Value:
+        return value
+
+    def name(self, expr: syntax.Name) -> Value:
+        values = self.environment.values
+        if expr.id in values:
+            return values[expr.id]
+        label, near = "only public numbers can stand here", suggestion(expr.id, values)
+        raise Failure("PS0261", expr.span, f"{expr.id} has no value here", label=label, help=near)
+
+    def vector(self, expr: syntax.Vector | syntax.TupleOf, items: list[Value]) -> Value:
+        rows = any(isinstance(item, syntax.Vector) for item in expr.items)
+        return stack(items, expr.span) if rows else _joined(items, expr.span)
+
+    def stacked(self, items: list[Value], span: Span) -> Value:
+        return stack(items, span)
+
+    def unary(self, expr: Unary, value: Value) -> Value:
+        match expr:
+            case syntax.Negate():
+                return arithmetic("-", Fraction(0), value, expr.span)
+            case syntax.Transpose():
+                return value.swapaxes(0, 1) if isinstance(value, np.ndarray) and value.ndim > 1 else value
+            case syntax.Absolute():
+                return abs(value) if isinstance(value, Fraction) else np.abs(_numbers(value, expr.span))
+            case syntax.Norm(order=order):
+                entries = floats(value, expr.span).ravel()
+                return Fraction(float(np.linalg.norm(entries, {"1": 1, "2": None, "inf": np.inf}[order])))
+
+    def binary(self, expr: syntax.Binary, left: Value, right: Value) -> Value:
+        return arithmetic(expr.op, left, right, expr.span)
+
+    def entry(self, expr: syntax.Index, base: Value, places: list[Value]) -> Value:
+        if not isinstance(base, np.ndarray):
+            raise Failure("PS0209", expr.span, "only vectors and arrays have entries")
+        if len(places) > base.ndim:
+            raise Failure("PS0209", expr.span, f"{len(places)} indices, but {base.ndim} axes")
+        at = []
+        for place, size, written in zip(places, base.shape, expr.indices, strict=False):
+            if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= size:
+                raise Failure("PS0209", written.span, f"a whole number from 1 to {size} is expected here")
+            at.append(int(place) - 1)
+        return exact_value(base[tuple(at)])
+
+    def attribute(self, expr: syntax.Attribute) -> Value:
+        match expr.base:
+            case syntax.Index(base=syntax.Name() as base):
+                return self.of(replace(expr.base, base=syntax.Attribute(base, expr.name, span=expr.span)))
+            case syntax.Name(id=name) if (found := self.environment.values.get(f"{name}.{expr.name}")) is not None:
+                return found
+        raise Failure("PS0262", expr.span, f".{expr.name} has no value here")
+
+    def over(self, expr: syntax.Over) -> Value:
+        word = "an average" if expr.operator == "E" else "a worst case"
+        raise Failure("PS0262", expr.span, f"{word} over the noise has no value here")
+
+    def described(self, item: syntax.Argument, value: Value) -> Argument:
+        return Argument(value_type(value), value, None, item.span)
+
+    def applied(self, expr: syntax.Call, bound: Bound, data: list[Value]) -> Value:
+        with computing(expr):
+            return exact_value(bound.apply(*[one.counts if isinstance(one, CellCounts) else one for one in data]))
+
+
 def evaluate(expr: syntax.Expr, environment: Environment) -> Value:
     """The value of an expression whose names all have values.
 
     Returns: a Fraction for a number (exact as far as + - * / and whole powers go), an array, a word, a set.
     Raises: Failure (PS0201 no value, PS0260 arithmetic, PS0262 not computable yet, and what files raise).
     """
-    match expr:
-        case syntax.Number():
-            return expr.value
-        case syntax.String():
-            return expr.value
-        case syntax.Name():
-            return _name(expr, environment)
-        case syntax.Vector() | syntax.TupleOf():
-            values = [evaluate(item, environment) for item in expr.items]
-            rows = any(isinstance(item, syntax.Vector) for item in expr.items)
-            return stack(values, expr.span) if rows else _joined(values, expr.span)
-        case syntax.Numbers():
-            return tuple(item.value for item in expr.items if isinstance(item, syntax.Number))
-        case syntax.SetOf():
-            return tuple(_symbol(item, environment) for item in expr.items)
-        case syntax.Negate():
-            return arithmetic("-", Fraction(0), evaluate(expr.operand, environment), expr.span)
-        case syntax.Binary():
-            left, right = evaluate(expr.left, environment), evaluate(expr.right, environment)
-            return arithmetic(expr.op, left, right, expr.span)
-        case syntax.Transpose():
-            value = evaluate(expr.operand, environment)
-            return value.swapaxes(0, 1) if isinstance(value, np.ndarray) and value.ndim > 1 else value
-        case syntax.Index():
-            return _index(expr, environment)
-        case syntax.Norm():
-            return _norm(evaluate(expr.operand, environment), expr)
-        case syntax.Absolute():
-            value = evaluate(expr.operand, environment)
-            return abs(value) if isinstance(value, Fraction) else np.abs(_numbers(value, expr.span))
-        case syntax.Call():
-            return _call(expr, environment)
-        case syntax.Attribute():
-            return _attribute(expr, environment)
-        case syntax.Over():
-            word = "an average" if expr.operator == "E" else "a worst case"
-            raise Failure("PS0262", expr.span, f"{word} over the noise has no value here")
-    raise Failure("PS0262", expr.span, "this has no value here")
-
-
-def _name(expr: syntax.Name, environment: Environment) -> Value:
-    if expr.id in environment.values:
-        return environment.values[expr.id]
-    message = f"{expr.id} has no value here"
-    label = "only public numbers can stand here"
-    raise Failure("PS0261", expr.span, message, label=label, help=suggestion(expr.id, environment.values))
-
-
-def _attribute(expr: syntax.Attribute, environment: Environment) -> Value:
-    if isinstance(expr.base, syntax.Index) and isinstance(expr.base.base, syntax.Name):
-        return _index(replace(expr.base, base=syntax.Attribute(expr.base.base, expr.name, span=expr.span)), environment)
-    if isinstance(expr.base, syntax.Name):
-        found = environment.values.get(f"{expr.base.id}.{expr.name}")
-        if found is not None:
-            return found
-    raise Failure("PS0262", expr.span, f".{expr.name} has no value here")
+    return Values(environment).of(expr)
 
 
 def _symbol(item: syntax.Expr, environment: Environment) -> str | Fraction:
@@ -288,8 +451,6 @@ def _joined(items: list[Value], span: Span) -> Value:
 
 def stack(items: list[Value], span: Span) -> Value:
     """Values of one shape as an array with one more axis in front."""
-    if not items:
-        raise Failure("PS0208", span, "there is nothing here to collect")
     fractions = [item for item in items if isinstance(item, Fraction)]
     if len(fractions) == len(items):
         return exact_array(fractions, (len(items),))
@@ -361,44 +522,18 @@ def arithmetic(op: str, left: Value, right: Value, span: Span) -> Value:
         raise Failure("PS0260", span, "the result is not a finite number") from error
     except ValueError as error:
         raise Failure("PS0207", span, f"shapes {a.shape} and {b.shape} do not fit") from error
-    return Fraction(float(result)) if np.shape(result) == () and not exact else _unwrap(result)
+    return Fraction(float(result)) if np.shape(result) == () and not exact else exact_value(result)
 
 
-def _unwrap(value: Any) -> Value:
-    """A scalar array as a Fraction."""
-    if isinstance(value, Fraction):
-        return value
-    array = np.asarray(value)
+def exact_value(result: Any) -> Value:
+    """What a computation gave, a number as a fraction."""
+    if isinstance(result, Fraction | str | tuple | CellCounts):
+        return result
+    array = np.asarray(result)
     if array.shape == ():
         inner = array.item()
         return inner if isinstance(inner, Fraction | str) else Fraction(inner)
     return array
-
-
-def _index(expr: syntax.Index, environment: Environment) -> Value:
-    base = evaluate(expr.base, environment)
-    if not isinstance(base, np.ndarray):
-        raise Failure("PS0209", expr.span, "only vectors and arrays have entries")
-    if len(expr.indices) > base.ndim:
-        raise Failure("PS0209", expr.span, f"{len(expr.indices)} indices, but {base.ndim} axes")
-    places = []
-    for axis, item in enumerate(expr.indices):
-        place = evaluate(item, environment)
-        if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= base.shape[axis]:
-            raise Failure("PS0209", item.span, f"a whole number from 1 to {base.shape[axis]} is expected here")
-        places.append(int(place) - 1)
-    return _unwrap(base[tuple(places)])
-
-
-def _norm(value: Value, expr: syntax.Norm) -> Fraction:
-    array = floats(value, expr.span).ravel()
-    match expr.order:
-        case "1":
-            return Fraction(float(np.sum(np.abs(array))))
-        case "inf":
-            return Fraction(float(np.max(np.abs(array), initial=0.0)))
-        case _:
-            return Fraction(float(np.linalg.norm(array)))
 
 
 # --- calls ----------------------------------------------------------------------------------------
@@ -452,21 +587,6 @@ def value_type(value: Value) -> Type:
     return Type(value.shape)
 
 
-def _argument(argument: syntax.Argument, environment: Environment) -> Argument:
-    match argument:
-        case syntax.Comprehension():
-            each = (environment.bind(argument.variable, place) for place in places(argument, environment))
-            value = stack([evaluate(argument.body, one) for one in each], argument.span)
-            return Argument(value_type(value), value, None, argument.span, iterated=True)
-        case syntax.RangeOf() | syntax.Member() | syntax.Condition():
-            raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
-        case syntax.Keyword():
-            value = evaluate(argument.value, environment)
-        case _:
-            value = evaluate(argument, environment)
-    return Argument(value_type(value), value, None, argument.span)
-
-
 def known_function(name: str, arguments: list[str], *, averaged: bool = False) -> str:
     """What to write for a call of a function that does not exist."""
     from privspec.language.meanings import FUNCTIONS, written
@@ -503,26 +623,6 @@ def bind_call(expr: syntax.Call, arguments: Arguments) -> Bound:
         ) from error
 
 
-def bound_call(expr: syntax.Call, environment: Environment) -> tuple[Bound, tuple[Argument, ...]]:
-    """A call with its public arguments fixed, and the values of its positional arguments.
-
-    Raises: Failure.
-    """
-    positional = tuple(_argument(item, environment) for item in expr.arguments if not isinstance(item, syntax.Keyword))
-    keywords = {item.name: _argument(item, environment) for item in expr.arguments if isinstance(item, syntax.Keyword)}
-    return bind_call(expr, Arguments(positional, keywords)), positional
-
-
-def _call(expr: syntax.Call, environment: Environment) -> Value:
-    if expr.function in ("csv", "npy"):
-        return read_file(expr, environment)
-    bound, positional = bound_call(expr, environment)
-    data = [_data(positional[i].value) for i in bound.data if i < len(positional)]
-    with computing(expr):
-        result = bound.apply(*data)
-    return result if isinstance(result, str | tuple | CellCounts) else _unwrap(result)
-
-
 @contextmanager
 def computing(expr: syntax.Call) -> Iterator[None]:
     """What a function cannot compute is told at its place in the text.
@@ -539,11 +639,6 @@ def computing(expr: syntax.Call) -> Iterator[None]:
         raise Failure("PS0260", expr.span, "the result is not a finite number") from error
 
 
-def _data(value: Value | None) -> Any:
-    """What `apply` is given: arrays as they are, tables as their cell counts."""
-    return value.counts if isinstance(value, CellCounts) else value
-
-
 def read_file(expr: syntax.Call, environment: Environment) -> NDArray[Any]:
     """The numbers that `csv("f")` or `npy("f")` names.
 
@@ -554,6 +649,3 @@ def read_file(expr: syntax.Call, environment: Environment) -> NDArray[Any]:
             return environment.files.read(expr.function, name, expr.span, exact=environment.exact_files)
         case _:
             raise Failure("PS0206", expr.span, f'{expr.function} takes one file name: {expr.function}("file")')
-
-
-# --- evaluating a model ---------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 from fractions import Fraction
-from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -343,10 +342,19 @@ def by_name(*functions: Function) -> Mapping[str, Function]:
     return {function.name: function for function in functions}
 
 
-def library() -> Mapping[str, Function]:
-    """Every library function by name.
+_PROVIDED: list[Mapping[str, Function]] = []
 
-    Looked up at run time: functions are written in terms of the model, so the model cannot import them.
+
+def provide(functions: Mapping[str, Function]) -> None:
+    """Make these the functions of the language.
+
+    Functions are written in terms of the model, so the model imports none: `privspec.functions` provides them when it
+    is imported, as whatever builds models does.
     """
-    registry: Mapping[str, Function] = import_module("privspec.functions").REGISTRY
-    return registry
+    _PROVIDED[:] = [functions]
+
+
+def library() -> Mapping[str, Function]:
+    """Every function of the language by name."""
+    (functions,) = _PROVIDED
+    return functions

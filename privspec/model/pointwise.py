@@ -9,9 +9,9 @@ that a loss speaks of is drawn by itself: given the data it is independent of wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import lcm, prod
 from typing import Any, TypeAlias
@@ -24,22 +24,12 @@ from privspec.core.rounding import root
 from privspec.core.spans import Span
 from privspec.language import syntax
 from privspec.language.walk import names_used, reached, uses, walk, with_children
-from privspec.model.domains import Type
-from privspec.model.evaluate import (
-    OPERATORS,
-    Environment,
-    arithmetic,
-    bind_call,
-    computing,
-    evaluate,
-    places,
-    value_type,
-)
+from privspec.model.evaluate import OPERATORS, Algebra, Environment, Unary, Values, computing, exact_value, value_type
 from privspec.model.graph import Model
-from privspec.model.library import Argument, Arguments, library
+from privspec.model.library import Argument, Bound, library
 from privspec.model.lotteries import Drawn, Largest
 from privspec.model.reports import Failure
-from privspec.model.targets import environment
+from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, Value, exact_array
 
 Entries: TypeAlias = NDArray[np.object_]
@@ -107,7 +97,7 @@ def stacked(values: Sequence[Value], axis: int) -> Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Pointwise:
+class Pointwise(Algebra[Grid]):
     """Evaluates expressions of a model at all pairs.
 
     Args: rows, columns: values of the nodes that pick them, by name (one for each row or column); fixed: values of
@@ -119,20 +109,25 @@ class Pointwise:
     columns: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     fixed: Mapping[str, Value] = field(default_factory=dict)
     laws: Mapping[str, Mapping[Symbol, Fraction]] = field(default_factory=dict)
-    bound: Mapping[str, Value] = field(default_factory=dict)
+    bound_variables: Mapping[str, Value] = field(default_factory=dict)
     _memory: dict[str, Grid] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def _public(self) -> Environment:
-        return environment(self.model)
+    def known(self) -> Environment:
+        return environment(self.model, self.bound_variables)
+
+    @cached_property
+    def _single(self) -> Values:
+        """The meaning at one pair."""
+        return Values(self.known)
 
     def node(self, name: str, span: Span) -> Grid:
         """The value of a variable.
 
         Raises: Failure PS0261 if it has none at these pairs.
         """
-        if name in self.bound:
-            return constant(self.bound[name])
+        if name in self.bound_variables:
+            return constant(self.bound_variables[name])
         if name not in self._memory:
             self._memory[name] = self._node(name, span)
         return self._memory[name]
@@ -144,76 +139,61 @@ class Pointwise:
             return stacked(self.columns[name], 1)
         if name in self.fixed:
             return constant(self.fixed[name])
-        if name in self._public.values:
-            return constant(self._public.values[name])
+        if name in self.known.values:
+            return constant(self.known.values[name])
         node = self.model.nodes.get(name)
         if node is None or node.definition is None:
             raise Failure("PS0261", span, f"{name} has no value here", label="nothing says what it is")
+        # a definition sees none of the variables bound around its use
+        outside = replace(self, bound_variables={}) if self.bound_variables else self
         if node.index is None:
-            return self.unbound(node.definition)
-        size = self._public.parties[node.index]
-        return _stack([self.bind(node.index, Fraction(i)).grid(node.definition) for i in range(1, size + 1)])
+            return outside.of(node.definition)
+        size = self.known.parties[node.index]
+        return _stack([outside.bind(node.index, Fraction(i)).of(node.definition) for i in range(1, size + 1)])
 
-    def unbound(self, expr: syntax.Expr) -> Grid:
-        """A definition, which sees none of the variables bound around its use."""
-        if not self.bound:
-            return self.grid(expr)
-        return replace(self, bound={}).grid(expr)
-
-    def bind(self, name: str, value: Value) -> Pointwise:
-        """The same with the variable of a comprehension."""
-        return replace(self, bound={**self.bound, name: value})
+    def bind(self, variable: str, place: Value) -> Pointwise:
+        return replace(self, bound_variables={**self.bound_variables, variable: place})
 
     def given(self, values: Mapping[str, Value]) -> Pointwise:
         """The same where some variables have one value each, in definitions too."""
         return replace(self, fixed={**self.fixed, **values}, _memory={})
 
-    def grid(self, expr: syntax.Expr) -> Grid:
-        """The value of an expression at all pairs.
+    def constant(self, value: Value) -> Grid:
+        return constant(value)
 
-        Raises: Failure (PS0261 no value, PS0260 arithmetic, PS0262 not computable).
-        """
+    def name(self, expr: syntax.Name) -> Grid:
+        return self.node(expr.id, expr.span)
+
+    def stacked(self, items: list[Grid], span: Span) -> Grid:
+        return _stack(items)
+
+    def unary(self, expr: Unary, value: Grid) -> Grid:
+        entries = _numbers(value, expr.span)
+        axes = tuple(range(2, entries.ndim))
         match expr:
-            case syntax.Number():
-                return constant(expr.value)
-            case syntax.Name():
-                return self.node(expr.id, expr.span)
-            case syntax.String() | syntax.SetOf():
-                return constant(evaluate(expr, self._public))
-            case syntax.Vector() | syntax.TupleOf():
-                return _stack([self.grid(item) for item in expr.items])
             case syntax.Negate():
-                return Grid(-_numbers(self.grid(expr.operand), expr.span))
-            case syntax.Binary():
-                return self._binary(expr)
+                return Grid(-entries)
             case syntax.Transpose():
-                data = self.grid(expr.operand).data
-                return Grid(data.swapaxes(-1, -2) if data.ndim > 3 else data)
+                return Grid(entries.swapaxes(2, 3) if len(axes) > 1 else entries)
             case syntax.Absolute():
-                return Grid(np.abs(_numbers(self.grid(expr.operand), expr.span)))
-            case syntax.Norm():
-                return _norm(self.grid(expr.operand), expr)
-            case syntax.Index():
-                return self._index(expr)
-            case syntax.Call():
-                return self._call(expr)
-            case syntax.Over(operator="E"):
-                return self._mean_of_law(expr)
-            case syntax.Over():
-                raise Failure("PS0262", expr.span, "a worst case has no value here")
-        return constant(evaluate(expr, self._public))
+                return Grid(np.abs(entries))
+            case syntax.Norm(order="2") if axes:
+                return Grid(_of_squares(root, entries))
+            case syntax.Norm(order=order):
+                return Grid((np.max if order == "inf" else np.sum)(np.abs(entries), axis=axes))
 
-    # -- arithmetic
-
-    def _binary(self, expr: syntax.Binary) -> Grid:
+    def of(self, expr: syntax.Expr) -> Grid:
         match expr:
             case syntax.Binary(op="^", left=syntax.Norm(order="2") as norm, right=syntax.Number(value=power)) if (
                 power == 2
             ):
-                return _squared_norm(self.grid(norm.operand), norm)  # exact, where the root would be rounded
-        left, right = self.grid(expr.left), self.grid(expr.right)
+                # exact, where the root would be rounded
+                return Grid(_of_squares(Fraction, _numbers(self.of(norm.operand), norm.span)))
+        return super().of(expr)
+
+    def binary(self, expr: syntax.Binary, left: Grid, right: Grid) -> Grid:
         if expr.op == "@":
-            return _each(lambda a, b: arithmetic("@", a, b, expr.span), (left, right))
+            return _each(partial(self._single.binary, expr), (left, right))
         a, b = _aligned(_numbers(left, expr.span), _numbers(right, expr.span))
         try:
             if expr.op in "+-" and (together := _in_whole_numbers(OPERATORS[expr.op], a, b)) is not None:
@@ -224,87 +204,40 @@ class Pointwise:
             raise Failure("PS0260", expr.span, "division by zero") from error
         except ValueError as error:
             raise Failure("PS0207", expr.span, f"shapes {left.shape} and {right.shape} do not fit") from error
-        power = np.frompyfunc(lambda x, y: arithmetic("^", x, y, expr.span), 2, 1)
+        power = np.frompyfunc(partial(self._single.binary, expr), 2, 1)
         found: Entries = np.asarray(power(a, b), dtype=object)
         return Grid(found)
 
-    def _index(self, expr: syntax.Index) -> Grid:
-        base = self.grid(expr.base)
-        indices = [self.grid(item) for item in expr.indices]
-        if len(indices) > len(base.shape):
-            raise Failure("PS0209", expr.span, f"{len(indices)} indices, but {len(base.shape)} axes")
+    def entry(self, expr: syntax.Index, base: Grid, places: list[Grid]) -> Grid:
+        return _each(lambda array, *at: self._single.entry(expr, array, list(at)), (base, *places))
 
-        def pick(array: Any, *at: Any) -> Any:
-            chosen = []
-            for axis, place in enumerate(at):
-                extent = array.shape[axis]
-                if not isinstance(place, Fraction) or place.denominator != 1 or not 1 <= place <= extent:
-                    raise Failure("PS0209", expr.span, f"a whole number from 1 to {extent} is expected here")
-                chosen.append(int(place) - 1)
-            return array[tuple(chosen)]
-
-        return _each(pick, (base, *indices))
-
-    # -- calls
-
-    def _call(self, expr: syntax.Call) -> Grid:
-        if expr.function in ("csv", "npy"):
-            return constant(evaluate(expr, self._public))
-        positional = [self._argument(a) for a in expr.arguments if not isinstance(a, syntax.Keyword)]
-        keywords = {
-            a.name: Argument(value_type(value), value, None, a.span)
-            for a in expr.arguments
-            if isinstance(a, syntax.Keyword)
-            for value in (evaluate(a.value, self._public),)
-        }
-        written = [a for a in expr.arguments if not isinstance(a, syntax.Keyword)]
-        arguments = tuple(
-            Argument(self._type(a, g), g.value(0, 0) if g.constant else None, None, expr.span, iterated)
-            for a, (g, iterated) in zip(written, positional, strict=True)
-        )
-        bound = bind_call(expr, Arguments(arguments, keywords))
-        data = tuple(positional[i][0] for i in bound.data if i < len(positional))
-        with computing(expr):
-            return _each(bound.apply, data) if data else constant(bound.apply())
-
-    def _type(self, argument: syntax.Argument, grid: Grid) -> Type:
-        """The type declared for votes, which knows all alternatives and their order; else that of the values."""
-        node = self.model.nodes.get(argument.id) if isinstance(argument, syntax.Name) else None
-        if node is None or node.name in self.bound or node.type.numeric or not node.type.shape:
-            return value_type(grid.value(0, 0))
-        return node.type
-
-    def _argument(self, argument: syntax.Argument) -> tuple[Grid, bool]:
-        match argument:
-            case syntax.Comprehension():
-                terms = [self.bind(argument.variable, p).grid(argument.body) for p in self._places(argument)]
-                if not terms:
-                    raise Failure("PS0208", argument.span, "there is nothing here to collect")
-                return _stack(terms), True
-            case syntax.RangeOf() | syntax.Member() | syntax.Keyword() | syntax.Condition():
-                raise Failure("PS0206", argument.span, "this argument belongs to a domain, not to a function")
-        return self.grid(argument), False
-
-    def _places(self, argument: syntax.Comprehension) -> list[Value]:
-        """What a variable runs through: public, so the evaluator of single values tells."""
-        known = self._public
-        for name, value in self.bound.items():
-            known = known.bind(name, value)
-        return list(places(argument, known))
-
-    def _mean_of_law(self, expr: syntax.Over) -> Grid:
+    def over(self, expr: syntax.Over) -> Grid:
         """E[g(B)] where B is a law with known masses."""
+        if expr.operator != "E":
+            raise Failure("PS0262", expr.span, "a worst case has no value here")
         used = [name for name in self.laws if uses(expr.body, name)]
         if len(used) != 1 or expr.given is not None:
             raise Failure("PS0262", expr.span, "an average over the noise has no value here")
         (law,) = used
         total: Grid | None = None
         for value, mass in self.laws[law].items():
-            data = _numbers(self.bind(law, value).grid(expr.body), expr.span) * mass
+            data = _numbers(self.bind(law, value).of(expr.body), expr.span) * mass
             total = Grid(data if total is None else total.data + data)
         if total is None:
             raise Failure("PS0262", expr.span, f"{law} has no values")
         return total
+
+    def described(self, item: syntax.Argument, value: Grid) -> Argument:
+        """Of votes the type that is declared, which knows all alternatives and their order; else that of the values."""
+        node = self.model.nodes.get(item.id) if isinstance(item, syntax.Name) else None
+        known = value.value(0, 0)
+        own = node is None or node.name in self.bound_variables or node.type.numeric or not node.type.shape
+        kind = value_type(known) if own or node is None else node.type
+        return Argument(kind, known if value.constant else None, None, item.span)
+
+    def applied(self, expr: syntax.Call, bound: Bound, data: list[Grid]) -> Grid:
+        with computing(expr):
+            return _each(bound.apply, data) if data else constant(bound.apply())
 
 
 def _numbers(grid: Grid, span: Span) -> Entries:
@@ -344,36 +277,16 @@ def _each(apply: Callable[..., Any], grids: Sequence[Grid]) -> Grid:
 
 def _value(result: Any) -> Any:
     """What a library function returned, in exact form."""
-    if isinstance(result, Fraction | str | tuple):
-        return result
-    array = np.asarray(result)
-    if array.shape == ():
-        inner = array.item()
-        return inner if isinstance(inner, Fraction | str) else Fraction(inner)
-    return array if array.dtype == object else _exact(array)
+    found = exact_value(result)
+    return found if not isinstance(found, np.ndarray) or found.dtype == object else _exact(found)
 
 
-def _norm(grid: Grid, expr: syntax.Norm) -> Grid:
-    entries = np.abs(_numbers(grid, expr.span))
-    axes = tuple(range(2, entries.ndim))
-    if not axes:
-        return Grid(entries)
-    match expr.order:
-        case "1":
-            return Grid(entries.sum(axis=axes))
-        case "inf":
-            return Grid(entries.max(axis=axes))
-        case _:
-            return _squared_norm(grid, expr, root)
-
-
-def _squared_norm(grid: Grid, expr: syntax.Norm, of: Callable[[Fraction], Fraction] = Fraction) -> Grid:
-    """The squares, or a function `of` them."""
-    entries = _numbers(grid, expr.span)
+def _of_squares(of: Callable[[Fraction], Fraction], entries: Entries) -> Entries:
+    """A function of the sum of the squares of all entries of a value."""
     # whole numbers over one denominator: sums of fractions reduce each
     whole, unit = _whole(entries)
     squares = (whole * whole).sum(axis=tuple(range(2, entries.ndim)))
-    return Grid(_each_once(lambda one: of(Fraction(one, unit * unit)), squares))
+    return _each_once(lambda one: of(Fraction(one, unit * unit)), squares)
 
 
 SMALL = 2**28
@@ -417,15 +330,11 @@ def drawn_by(model: Model, expr: syntax.Node) -> Drawn | None:
     """How a call draws its value from the votes of an input; None for anything that is computed."""
     if not isinstance(expr, syntax.Call) or not expr.arguments:
         return None
-    votes, *others = expr.arguments
+    votes = expr.arguments[0]
     if not isinstance(votes, syntax.Name) or votes.id not in model.nodes or expr.function not in library():
         return None
-    public = environment(model)
     try:
-        values = [evaluate(other, public) for other in others if not isinstance(other, syntax.NO_EXPRESSION)]
-        further = tuple(Argument(value_type(value), value, None, expr.span) for value in values)
-        first = Argument(model.nodes[votes.id].type, None, None, votes.span)
-        drawn = bind_call(expr, Arguments((first, *further))).drawn
+        drawn = call_of(model, expr).drawn
     except Failure:
         return None
     return None if drawn is None or isinstance(drawn.lottery, Largest) else drawn
@@ -446,7 +355,7 @@ class Chances:
     def law(self, expr: syntax.Node) -> RowLaws | None:
         """The law at every row of a value that is drawn, by name or as a call; None for what is computed."""
         model = self.scene.model
-        if isinstance(expr, syntax.Name) and expr.id in model.nodes and expr.id not in self.scene.bound:
+        if isinstance(expr, syntax.Name) and expr.id in model.nodes and expr.id not in self.scene.bound_variables:
             node = model.nodes[expr.id]
             return None if node.definition is None or node.index is not None else self.law(node.definition)
         drawn = drawn_by(model, expr)
@@ -454,7 +363,7 @@ class Chances:
             return None
         if expr not in self._laws:
             assert isinstance(expr, syntax.Call) and isinstance(expr.arguments[0], syntax.Name)
-            votes = self.scene.grid(expr.arguments[0])
+            votes = self.scene.of(expr.arguments[0])
             self._laws[expr] = tuple(drawn.law(votes.value(r, 0)) for r in range(self.rows))  # type: ignore[arg-type]
         return self._laws[expr]
 
@@ -468,10 +377,13 @@ class Chances:
 
         def drawn(name: str) -> bool:
             node = scene.model.nodes.get(name)
-            known = node is None or node.definition is None or name in scene.bound
+            known = node is None or node.definition is None or name in scene.bound_variables
             return not known and self.law(syntax.Name(name)) is not None
 
-        names = reached(names_used(expr), lambda n: () if n in scene.bound or drawn(n) else scene.model.uses(n))
+        def following(name: str) -> Iterable[str]:
+            return () if name in scene.bound_variables or drawn(name) else scene.model.uses(name)
+
+        names = reached(names_used(expr), following)
         return tuple(sorted(filter(drawn, names)))
 
     def mean(self, expr: syntax.Expr) -> Grid:
@@ -485,7 +397,7 @@ class Chances:
         laws |= {name: self.law(call) for name, call in calls.items()}
         known = {name: law for name, law in laws.items() if law is not None}
         if not known:
-            return self.scene.grid(expr)
+            return self.scene.of(expr)
         values = [tuple(dict.fromkeys(value for one in law for value in one)) for law in known.values()]
         if prod(map(len, values)) > COMBINATIONS:
             raise Failure("PS0515", expr.span, "too many values are drawn from the data at once")
@@ -494,7 +406,7 @@ class Chances:
             chosen = dict(zip(known, joint, strict=True))
             each = ([law.get(v, _NONE) for law in known[n]] for n, v in chosen.items())
             weights = exact_array([prod(row, start=_ONE) for row in zip(*each, strict=True)], (self.rows, 1))
-            data = self.scene.given(chosen).grid(named).data
+            data = self.scene.given(chosen).of(named).data
             data = data * weights.reshape(self.rows, *(1,) * (data.ndim - 1))
             total = Grid(data if total is None else total.data + data)
         assert total is not None

@@ -14,9 +14,7 @@ from privspec.language.walk import names_used
 from privspec.model.domain_rules import read_domain
 from privspec.model.domains import (
     NUMBER,
-    TEXT,
     UNKNOWN,
-    Anything,
     Between,
     Domain,
     FiniteSet,
@@ -28,8 +26,8 @@ from privspec.model.domains import (
     Texts,
     Type,
 )
-from privspec.model.evaluate import DOMAIN_CALLS, Environment, bind_call, evaluate, read_file, value_type
-from privspec.model.library import Argument, Arguments, library
+from privspec.model.evaluate import DOMAIN_CALLS, Algebra, Environment, Unary, bind_call, evaluate, value_type
+from privspec.model.library import Argument, Bound, library
 from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.values import Value, joined_length, show
 
@@ -48,8 +46,8 @@ class Binding:
 Bindings = Mapping[str, Binding]
 
 
-@dataclass(slots=True)
-class Typer:
+@dataclass(eq=False)
+class Typer(Algebra[Type]):
     """Types of the expressions of one file; complaints go to the report, and a wrong part has type UNKNOWN."""
 
     report: Report
@@ -62,59 +60,41 @@ class Typer:
     domains: dict[str, Domain] = field(default_factory=dict)
     inferred: set[str] = field(default_factory=set)
     """Outputs whose type is that of what they are compared with."""
-
-    # -- entry points
+    running_variables: Bindings = field(default_factory=dict)
 
     def type_of(self, expr: syntax.Expr, bound: Bindings | None = None) -> Type:
         """The type of an expression; UNKNOWN after a complaint."""
+        return self.within(bound).of(expr)
+
+    def within(self, bound: Bindings | None) -> Typer:
+        """The same where further variables run."""
+        return replace(self, running_variables={**self.running_variables, **bound}) if bound else self
+
+    def of(self, expr: syntax.Expr) -> Type:
         try:
-            return self._type(expr, bound or {})
+            return super().of(expr)
         except Failure as failure:
             self.report.failure(failure)
             return UNKNOWN
 
-    def _type(self, expr: syntax.Expr, bound: Bindings) -> Type:
-        match expr:
-            case syntax.Number():
-                return NUMBER
-            case syntax.String():
-                return TEXT
-            case syntax.Name():
-                return self._name(expr, bound)
-            case syntax.Vector() | syntax.TupleOf():
-                return self._vector(expr, bound)
-            case syntax.SetOf():
-                return self._set(expr)
-            case syntax.Negate():
-                return self._numeric(expr.operand, bound)
-            case syntax.Binary(op="@"):
-                return self._product(expr, bound)
-            case syntax.Binary():
-                return self._entrywise(expr, bound)
-            case syntax.Transpose():
-                return self._transpose(expr, bound)
-            case syntax.Index():
-                return self._index(expr, bound)
-            case syntax.Attribute():
-                return self._attribute(expr, bound)
-            case syntax.Norm():
-                return NUMBER if self._numeric(expr.operand, bound).known else UNKNOWN
-            case syntax.Absolute():
-                return self._numeric(expr.operand, bound)
-            case syntax.Over():
-                if expr.given is not None:
-                    self.type_of(expr.given, bound)
-                return self._numeric(expr.body, bound)
-            case syntax.Call():
-                return self._call(expr, bound)
-            case syntax.Holds():
-                return NUMBER
+    @property
+    def known(self) -> Environment:
+        return self.environment
+
+    def constant(self, value: Value) -> Type:
+        return value_type(value)
+
+    def listed(self, expr: syntax.SetOf) -> Type:
+        try:
+            return super().listed(expr)
+        except Failure:
+            return Type((), Sets())
 
     # -- names
 
-    def _name(self, expr: syntax.Name, bound: Bindings) -> Type:
-        if expr.id in bound:
-            return bound[expr.id].type
+    def name(self, expr: syntax.Name) -> Type:
+        if expr.id in self.running_variables:
+            return self.running_variables[expr.id].type
         if expr.id in self.types:
             return self.types[expr.id]
         if expr.id in self.environment.values:
@@ -126,9 +106,8 @@ class Typer:
             raise Failure("PS0203", expr.span, f"{expr.id} is another spec", help=f"write {expr.id}.O for its output O")
         return UNKNOWN  # undefined: the pass for names has said so
 
-    def _numeric(self, expr: syntax.Expr, bound: Bindings) -> Type:
+    def _numeric(self, expr: syntax.Expr, found: Type) -> Type:
         """The type of an expression that must be made of numbers; a law stands for one draw from it."""
-        found = self.type_of(expr, bound)
         if isinstance(found.element, Laws):
             return NUMBER if found.element.over is None else found.element.over.type
         if not found.numeric:
@@ -152,8 +131,8 @@ class Typer:
 
     # -- building
 
-    def _vector(self, expr: syntax.Vector | syntax.TupleOf, bound: Bindings) -> Type:
-        items = [self._numeric(item, bound) for item in expr.items]
+    def vector(self, expr: syntax.Vector | syntax.TupleOf, items: list[Type]) -> Type:
+        items = [self._numeric(item, found) for item, found in zip(expr.items, items, strict=True)]
         if any(not item.known for item in items):
             return UNKNOWN
         try:
@@ -170,17 +149,31 @@ class Typer:
                 )
         return Type((len(items), *items[0].shape))
 
-    def _set(self, expr: syntax.SetOf) -> Type:
-        try:
-            value = evaluate(expr, self.environment)
-        except Failure:
-            return Type((), Sets())
-        return value_type(value)
-
     # -- arithmetic
 
-    def _entrywise(self, expr: syntax.Binary, bound: Bindings) -> Type:
-        left, right = self._operands(expr, bound)
+    def unary(self, expr: Unary, value: Type) -> Type:
+        found = self._numeric(expr.operand, value)
+        match expr:
+            case syntax.Norm() if found.known:
+                return NUMBER
+            case syntax.Transpose() if found.known:
+                if len(found.shape) > 2:
+                    raise Failure("PS0207", expr.span, f"{found.describe()} has no transpose")
+                return Type(found.shape[::-1])
+        return found
+
+    def over(self, expr: syntax.Over) -> Type:
+        if expr.given is not None:
+            self.of(expr.given)
+        return self._numeric(expr.body, self.of(expr.body))
+
+    def binary(self, expr: syntax.Binary, left: Type, right: Type) -> Type:
+        if isinstance(expr.left, syntax.Name) and expr.left.id in self.inferred:
+            self._numeric(expr.right, right)  # told before an output that takes its type from it
+        left, right = self._numeric(expr.left, left), self._numeric(expr.right, right)
+        return self._product(expr, left, right) if expr.op == "@" else self._entrywise(expr, left, right)
+
+    def _entrywise(self, expr: syntax.Binary, left: Type, right: Type) -> Type:
         if not left.known or not right.known:
             return UNKNOWN
         if expr.op == "/":
@@ -189,23 +182,15 @@ class Typer:
             return left
         if not left.shape:
             return right
-        self._misfit(expr, left, right, bound)
+        self._misfit(expr, left, right)
         return UNKNOWN
-
-    def _operands(self, expr: syntax.Binary, bound: Bindings) -> tuple[Type, Type]:
-        """Both sides; a side that is no number by itself is told before an output that takes its type from it."""
-        if isinstance(expr.left, syntax.Name) and expr.left.id in self.inferred:
-            right = self._numeric(expr.right, bound)
-            return self._numeric(expr.left, bound), right
-        return self._numeric(expr.left, bound), self._numeric(expr.right, bound)
 
     def _check_divisor(self, expr: syntax.Expr) -> None:
         value = self.public(expr)
         if value is not None and isinstance(value, Fraction) and value == 0:
             raise Failure("PS0260", expr.span, "division by zero")
 
-    def _product(self, expr: syntax.Binary, bound: Bindings) -> Type:
-        left, right = self._numeric(expr.left, bound), self._numeric(expr.right, bound)
+    def _product(self, expr: syntax.Binary, left: Type, right: Type) -> Type:
         if not left.known or not right.known:
             return UNKNOWN
         if not left.shape or not right.shape:
@@ -269,7 +254,7 @@ class Typer:
     def _text(self, expr: syntax.Expr) -> str:
         return self.report.source.slice(expr.span).strip() or "..."
 
-    def _misfit(self, expr: syntax.Binary, left: Type, right: Type, bound: Bindings) -> None:
+    def _misfit(self, expr: syntax.Binary, left: Type, right: Type) -> None:
         word = {"+": "added to", "-": "subtracted from", "*": "multiplied with", "/": "divided by"}.get(
             expr.op, "combined with"
         )
@@ -281,17 +266,17 @@ class Typer:
         elif left.shape == right.shape[::-1]:
             help_text = f"did you mean {self._flip(expr.right, self._text(expr.right))}? (' is the transpose)"
         else:
-            help_text = self._deeper_help(expr, left, right, bound)
+            help_text = self._deeper_help(expr, left, right)
         primary, others = self._sides(expr, left, right)
         message = f"{one.describe()} cannot be {word} {other.describe()}"
         self.report.error("PS0207", primary, message, label="shapes differ", others=others, help=help_text)
 
-    def _deeper_help(self, expr: syntax.Binary, left: Type, right: Type, bound: Bindings) -> str | None:
+    def _deeper_help(self, expr: syntax.Binary, left: Type, right: Type) -> str | None:
         """`A' @ x + b` with b of the other extent: offer the product without its transpose."""
         for side, wanted in ((expr.left, right.shape), (expr.right, left.shape)):
             if isinstance(side, syntax.Binary) and side.op == "@":
                 quiet = replace(self, report=Report(self.report.source))
-                inner_left, inner_right = quiet.type_of(side.left, bound), quiet.type_of(side.right, bound)
+                inner_left, inner_right = quiet.of(side.left), quiet.of(side.right)
                 for text, a, b in self._transposed(side, inner_left, inner_right):
                     if product_shape(a, b) == wanted:
                         return f"did you mean {text}"
@@ -309,16 +294,10 @@ class Typer:
                 others.append((side.span, kind.describe()))
         return expr.span, others
 
-    def _transpose(self, expr: syntax.Transpose, bound: Bindings) -> Type:
-        inner = self._numeric(expr.operand, bound)
-        if len(inner.shape) > 2:
-            raise Failure("PS0207", expr.span, f"{inner.describe()} has no transpose")
-        return Type(inner.shape[::-1]) if inner.known else UNKNOWN
-
     # -- entries
 
-    def _index(self, expr: syntax.Index, bound: Bindings) -> Type:
-        base = self.type_of(expr.base, bound)
+    def index(self, expr: syntax.Index) -> Type:
+        base = self.of(expr.base)
         if not base.known:
             return UNKNOWN
         if len(expr.indices) > len(base.shape):
@@ -327,10 +306,11 @@ class Typer:
                 "PS0209", expr.span, f"{len(expr.indices)} indices here; {what}", help=self._instead(expr.base, base)
             )
         for axis, item in enumerate(expr.indices):
-            self._check_place(expr, item, axis, base, bound)
+            self._check_place(expr, item, axis, base)
         return base.with_shape(base.shape[len(expr.indices) :])
 
-    def _check_place(self, expr: syntax.Index, item: syntax.Expr, axis: int, base: Type, bound: Bindings) -> None:
+    def _check_place(self, expr: syntax.Index, item: syntax.Expr, axis: int, base: Type) -> None:
+        bound = self.running_variables
         name = expr.base.id if isinstance(expr.base, syntax.Name) else None
         party = self.indexed.get(name or "") if axis == 0 else None
         extent = base.shape[axis]
@@ -350,7 +330,7 @@ class Typer:
                 message = f"{item.id} runs to {binding.high}, but there are {extent} entries"
                 raise Failure("PS0209", place, message, help=fix)
             return
-        kind = self._numeric(item, bound)
+        kind = self._numeric(item, self.of(item))
         if kind.shape:
             raise Failure("PS0209", item.span, f"an index is one number, not {kind.describe()}")
         value = self.public(item)
@@ -363,7 +343,7 @@ class Typer:
             )
             raise Failure("PS0209", item.span, text, label=f"entries are counted from 1 to {extent}", help=help_)
 
-    def _attribute(self, expr: syntax.Attribute, bound: Bindings) -> Type:
+    def attribute(self, expr: syntax.Attribute) -> Type:
         match expr.base:
             case syntax.Name(id=name) | syntax.Index(base=syntax.Name(id=name)):
                 found = self.attributes.get((name, expr.name))
@@ -374,7 +354,7 @@ class Typer:
             near = nearest(expr.name, known)
             if (name, "*") in self.attributes:
                 return UNKNOWN
-            base = self.type_of(expr.base, bound)
+            base = self.of(expr.base)
             if isinstance(base.element, Tables):
                 raise _column(name, expr, base.element)
             if expr.name in ("T", "transpose") and base.known and base.numeric:
@@ -385,66 +365,47 @@ class Typer:
                 hint = f"weights belong to a data model: add {name} ~ thurstone_mosteller(d, n) under background"
             raise Failure("PS0229", expr.span, f"{name} has no {expr.name}", help=hint)
         if isinstance(expr.base, syntax.Index):
-            self.type_of(expr.base, bound)
+            self.of(expr.base)
             return found.with_shape(found.shape[len(expr.base.indices) :])
         return found
 
     # -- calls
 
-    def _call(self, expr: syntax.Call, bound: Bindings) -> Type:
-        if expr.function in ("csv", "npy"):
-            return value_type(read_file(expr, self.environment))
+    def call(self, expr: syntax.Call) -> Type:
         match expr.arguments:
             case (syntax.Attribute(base=syntax.Name() as table) as column, *_) if expr.function in OF_A_COLUMN:
-                if isinstance(kind := self._name(table, bound).element, Tables):
+                if isinstance(kind := self.name(table).element, Tables):
                     raise _statistic(expr, table.id, column, kind)
-        found = self.bind(expr, bound)
-        return UNKNOWN if found is None else found
+        found = self.bound(expr)
+        return UNKNOWN if found is None else found.type
 
-    def bind(self, expr: syntax.Call, bound: Bindings) -> Type | None:
-        """The type of a library call, None if a part of it is unknown."""
-        arguments = self.arguments(expr, bound)
-        everything = (*arguments.positional, *arguments.keywords.values())
-        if any(isinstance(argument.type.element, Anything) for argument in everything):
-            return None
-        return bind_call(expr, arguments).type
+    def bound(self, expr: syntax.Call) -> Bound | None:
+        """A library call with its public arguments fixed; None if a part of it is unknown."""
+        arguments, _ = self.arguments(expr)
+        every = (*arguments.positional, *arguments.keywords.values())
+        return bind_call(expr, arguments) if all(argument.type.known for argument in every) else None
 
-    def arguments(self, expr: syntax.Call, bound: Bindings) -> Arguments:
-        """The arguments of a call with their types, and their values where they are public."""
-        positional = tuple(
-            self._argument(item, bound) for item in expr.arguments if not isinstance(item, syntax.Keyword)
-        )
-        keywords = {
-            item.name: self._argument(item.value, bound) for item in expr.arguments if isinstance(item, syntax.Keyword)
-        }
-        return Arguments(positional, keywords)
-
-    def _argument(self, item: syntax.Argument, bound: Bindings) -> Argument:
+    def argument(self, item: syntax.Argument) -> tuple[Argument, Type]:
         match item:
             case syntax.Comprehension():
-                return self._comprehension(item, bound)
-            case syntax.RangeOf() | syntax.Member() | syntax.Condition():
-                raise Failure("PS0206", item.span, "this belongs to a domain, not to a function")
-            case syntax.Keyword():
-                return self._argument(item.value, bound)
+                return self.terms(item)
             case syntax.Call(function=function) if function in DOMAIN_CALLS:
                 domain = read_domain(item, self.environment)
-                return Argument(domain.type, None, domain, item.span)
-            case _:
-                found = self.type_of(item, bound)
-                domain_here = self.domains.get(item.id) if isinstance(item, syntax.Name) else None
-                if isinstance(found.element, Laws):
-                    found = NUMBER if found.element.over is None else found.element.over.type
-                return Argument(found, self.public(item), domain_here, item.span)
+                return Argument(domain.type, None, domain, item.span), domain.type
+        return super().argument(item)
 
-    def _comprehension(self, item: syntax.Comprehension, bound: Bindings) -> Argument:
+    def described(self, item: syntax.Argument, value: Type) -> Argument:
+        assert not isinstance(item, syntax.NO_EXPRESSION)
+        domain = self.domains.get(item.id) if isinstance(item, syntax.Name) else None
+        if isinstance(value.element, Laws):
+            value = NUMBER if value.element.over is None else value.element.over.type
+        return Argument(value, self.public(item), domain, item.span)
+
+    def terms(self, item: syntax.Comprehension) -> tuple[Argument, Type]:
         binding, extent = self.running(item.variable, item.domain, item.span)
-        if extent is None:
-            return Argument(UNKNOWN, None, None, item.span, iterated=True)
-        body = self.type_of(item.body, {**bound, item.variable: binding})
-        if not body.known:
-            return Argument(UNKNOWN, None, None, item.span, iterated=True)
-        return Argument(body.with_shape((extent, *body.shape)), None, None, item.span, iterated=True)
+        body = UNKNOWN if extent is None else self.within({item.variable: binding}).of(item.body)
+        found = body.with_shape((extent, *body.shape)) if extent is not None and body.known else UNKNOWN
+        return Argument(found, None, None, item.span, iterated=True), found
 
     def running(self, variable: str, domain: syntax.Domain | None, span: Span) -> tuple[Binding, int | None]:
         """What `for variable in domain` runs through, and over how many."""

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.columns import Cells, Column, crossed
+from privspec.core.records import dataclass
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import children, names_used, reached
 from privspec.model.domains import ENUMERATION_LIMIT, Tables
-from privspec.model.evaluate import Environment, Reader, bound_call, evaluate, stack
+from privspec.model.evaluate import Environment, Reader, Values, bind_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.library import library
+from privspec.model.library import Argument, Bound, library
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure
 from privspec.model.values import Array, CellCounts, Value, as_float, show
@@ -38,6 +39,27 @@ def environment(model: Model, values: Mapping[str, Value] | None = None) -> Envi
         parties={name: party.size for name, party in model.parties.items()},
         files=Reader(model.base, dict(model.files)),
     )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Declared(Values):
+    """The arguments of a call of variables of a model, which have types and domains and no values."""
+
+    model: Model
+
+    def argument(self, item: syntax.Argument) -> tuple[Argument, Value]:
+        node = self.model.nodes.get(item.id) if isinstance(item, syntax.Name) else None
+        if node is None or node.name in self.environment.values:
+            return Values(self.environment).argument(item)
+        return Argument(node.type, None, node.domain, item.span), node.name
+
+
+def call_of(model: Model, call: syntax.Call) -> Bound:
+    """A call of variables with its public arguments fixed.
+
+    Raises: Failure.
+    """
+    return bind_call(call, _Declared(environment(model), model).arguments(call)[0])
 
 
 @once
@@ -259,7 +281,7 @@ def _of_call(model: Model, expr: syntax.Call) -> Labels | None:
     }
     try:
         values = values_at(model, expr, np.zeros(model.size)) if laid_out else tables
-        bound, _ = bound_call(expr, environment(model, values))
+        bound = bind_call(expr, Values(environment(model, values)).arguments(expr)[0])
     except Failure:
         return None
     return None if bound.labels is None else bound.labels()

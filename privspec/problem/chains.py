@@ -20,17 +20,16 @@ from privspec.kernel import chains as judged
 from privspec.kernel.chains import Accuracy, ConditionalLaw, Output
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.evaluate import bind_call
 from privspec.model.graph import Model, once
-from privspec.model.library import Argument, Arguments
 from privspec.model.neighbours import GivenTheModel, ReplacingEntry, ReplacingEverything, ReplacingRecord
 from privspec.model.reports import Failure, not_computed, refuse_all
 from privspec.model.requirements import Chain
+from privspec.model.targets import call_of
 from privspec.model.values import Value, show
 from privspec.problem.form import LISTED, Numbers
 from privspec.problem.linear import numbers_of
 from privspec.problem.linear_affine import INPUTS, Affine, Layout
-from privspec.problem.linear_interpreter import Binding, Interpreter, Reading, unsupported
+from privspec.problem.linear_interpreter import Interpreter, Reading, unsupported
 from privspec.problem.linear_lowering import Errors, lowered_by, raise_failure
 
 FAMILIES = ("laplace", "geometric")
@@ -188,16 +187,16 @@ class EntryReader(Interpreter):
         place = kron(SparseMatrix.diagonal(np.ones(length)), each)
         return Affine((length,), np.zeros(length), {INPUTS: place})
 
-    def _call(self, expr: syntax.Call, local: dict[str, Binding]) -> Reading:
+    def call(self, expr: syntax.Call) -> Reading:
         match expr.arguments:
-            case (syntax.Name(id=name, span=span),) if name in {chain.subject for chain in self.model.chains}:
-                node = self.model.nodes[name]
-                bound = bind_call(expr, Arguments((Argument(node.type, None, node.domain, span),)))
+            case (syntax.Name(id=name),) if name in {chain.subject for chain in self.model.chains}:
+                bound = call_of(self.model, expr)
                 if bound.of_values is not None:
                     size = len(bound.of_values)
-                    tally = kron(np.ones((1, node.type.shape[0])), SparseMatrix.diagonal(np.ones(size)))
+                    ones = np.ones((1, self.model.nodes[name].type.shape[0]))
+                    tally = kron(ones, SparseMatrix.diagonal(np.ones(size)))
                     return Affine((size,), np.zeros(size), {INPUTS: tally})
-        return super()._call(expr, local)
+        return super().call(expr)
 
 
 def _unsupported(model: Model) -> Iterator[Diagnostic]:

@@ -340,6 +340,11 @@ class Affine:
         parts: dict[str, Matrix] = {s: p[index] for s, p in self.coefficients.items()}
         return Affine(shape, self.offset[index], parts)
 
+    def transposed(self) -> Affine:
+        """With the first two axes, of two or more, exchanged."""
+        order = np.arange(self.size).reshape(self.shape).swapaxes(0, 1)
+        return self.taken(order.reshape(-1), order.shape)
+
     def plus(self, other: Affine, sign: float = 1.0) -> Affine:
         """The sum (or, with sign -1, the difference), with broadcasting."""
         shape = np.broadcast_shapes(self.shape, other.shape)

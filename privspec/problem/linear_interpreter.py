@@ -21,8 +21,9 @@ from privspec.language import syntax
 from privspec.language.walk import names_used, walk
 from privspec.model.domains import Table, Tables, Type
 from privspec.model.evaluate import (
+    Algebra,
     Environment,
-    bind_call,
+    Unary,
     evaluate,
     floats,
     places,
@@ -30,7 +31,7 @@ from privspec.model.evaluate import (
     value_type,
 )
 from privspec.model.graph import Model
-from privspec.model.library import Argument, Arguments, library
+from privspec.model.library import Argument, Bound, library
 from privspec.model.reports import COMPUTED
 from privspec.model.targets import environment
 from privspec.model.values import Value, joined_length
@@ -86,6 +87,11 @@ class Member:
     sources: set[tuple[str, int, int]]
 
 
+def _in_rows(values: list[Affine]) -> Affine:
+    """Values of one shape, along a new first axis."""
+    return replace(stack(values), shape=(len(values), *values[0].shape))
+
+
 class _SplitLoopError(Exception):
     """The body of a loop is not the same for all places of a class."""
 
@@ -114,8 +120,8 @@ _NOT_EXPRESSIONS = syntax.RangeOf | syntax.Keyword | syntax.Member | syntax.Cond
 
 
 @dataclass(eq=False)
-class Interpreter:
-    """Affine values of the nodes of a model.
+class Interpreter(Algebra[Reading]):
+    """Affine values of expressions; what depends on nothing secret keeps its public value.
 
     `sites` are the nodes at which noise enters: each of them becomes its definition plus a noise symbol.
     Outputs are symbols of their own unless `computed_outputs`, and then those with a definition are computed.
@@ -125,6 +131,8 @@ class Interpreter:
     layout: Layout
     sites: frozenset[str] = frozenset()
     computed_outputs: bool = False
+    local: Mapping[str, Binding] = field(default_factory=dict)
+    """What the variables of loops stand for."""
     _nodes: dict[str, Reading] = field(default_factory=dict)
     _rows: dict[tuple[int, int, int], Partition] = field(default_factory=dict)
 
@@ -157,7 +165,8 @@ class Interpreter:
             return Affine.symbol(constant_symbol(name), node.type.shape)
         is_output = node.kind is syntax.VariableKind.OUTPUT
         if node.definition is not None and (self.computed_outputs or not is_output):
-            return self._of_each(node.definition, node.index) if node.index else self.expression(node.definition)
+            outside = replace(self, local={}) if self.local else self
+            return outside._of_each(node.definition, node.index) if node.index else outside.of(node.definition)
         if is_output:
             return Affine.symbol(output_symbol(name), node.type.shape)
         raise unsupported(self.model.source, span, f"{name} has no definition that solve can compute")
@@ -165,11 +174,8 @@ class Interpreter:
     def _of_each(self, definition: syntax.Expr, party: str) -> Affine | PerUnit:
         """A value that is defined for each member of an index set."""
         members = range(1, self.model.parties[party].size + 1)
-        found = self._per_unit(definition, party, members, {})
-        if found is not None:
-            return found
-        values = [self._affine(definition, {party: Fraction(member)}) for member in members]
-        return replace(stack(values), shape=(len(values), *values[0].shape))
+        found = self._per_unit(definition, party, members)
+        return found or _in_rows([self.bind(party, Fraction(member))._affine(definition) for member in members])
 
     def _input(self, name: str) -> Reading:
         node = self.model.nodes[name]
@@ -190,38 +196,45 @@ class Interpreter:
 
     # --- expressions -------------------------------------------------------------------------------
 
-    def expression(self, expr: syntax.Expr, local: Mapping[str, Binding] | None = None) -> Reading:
-        """An expression as an affine value, or as a public value when it depends on nothing secret."""
-        bound = dict(local or {})
+    def bind(self, variable: str, place: Binding) -> Interpreter:
+        return replace(self, local={**self.local, variable: place})
+
+    @property
+    def known(self) -> Environment:
+        local = {name: value for name, value in self.local.items() if not isinstance(value, Member)}
+        return environment(self.model, local)
+
+    def of(self, expr: syntax.Expr) -> Reading:
         names = names_used(expr)
-        if not any(n in self.model.nodes and n not in bound and not self._public(n) for n in names):
-            return evaluate(expr, self._environment(self._of_one_unit(expr, bound)))
+        if not any(name in self.model.nodes and name not in self.local and not self._public(name) for name in names):
+            return evaluate(expr, self._of_one_unit(expr))
+        return super().of(expr)
+
+    def refused(self, expr: syntax.Expr) -> Reading:
+        raise self._not_linear(expr.span, "this is not linear in the inputs")
+
+    def constant(self, value: Value) -> Reading:
+        return value
+
+    def attribute(self, expr: syntax.Attribute) -> Reading:
+        return self.refused(expr)
+
+    def name(self, expr: syntax.Name) -> Reading:
+        return self._whole(self.node(expr.id, expr.span))
+
+    def unary(self, expr: Unary, value: Reading) -> Reading:
         match expr:
-            case syntax.Name():
-                return self._whole(self.node(expr.id, expr.span))
             case syntax.Negate():
-                value = self.expression(expr.operand, bound)
-                if isinstance(value, PerUnit):
-                    return value.scaled(np.array(-1.0))
-                return self._as_affine(value, expr.operand.span).scaled(-1.0)
-            case syntax.Binary():
-                return self._binary(expr, bound)
+                return self._scaled(value, np.array(-1.0), expr.operand.span)
             case syntax.Transpose():
-                value = self._affine(expr.operand, bound)
-                if len(value.shape) < 2:
-                    return value
-                order = np.arange(value.size).reshape(value.shape).swapaxes(0, 1)
-                return value.taken(order.reshape(-1), order.shape)
-            case syntax.Index():
-                return self._index(expr, bound)
-            case syntax.Vector() | syntax.TupleOf():
-                items = [self._affine(item, bound) for item in expr.items]
-                joined = joined_length([item.shape for item in items])
-                return stack(items) if joined else replace(stack(items), shape=(len(items), *items[0].shape))
-            case syntax.Call():
-                return self._call(expr, bound)
-            case _:
-                raise self._not_linear(expr.span, "this is not linear in the inputs")
+                affine = self._as_affine(value, expr.operand.span)
+                return affine.transposed() if len(affine.shape) > 1 else affine
+        return self.refused(expr)
+
+    def vector(self, expr: syntax.Vector | syntax.TupleOf, items: list[Reading]) -> Reading:
+        parts = [self._as_affine(item, written.span) for item, written in zip(items, expr.items, strict=True)]
+        joined = joined_length([part.shape for part in parts])
+        return stack(parts) if joined else _in_rows(parts)
 
     @staticmethod
     def _whole(value: Reading) -> Reading:
@@ -238,9 +251,6 @@ class Interpreter:
     def _public(self, name: str) -> bool:
         return name in self.model.values
 
-    def _environment(self, local: Mapping[str, Binding]) -> Environment:
-        return environment(self.model, {n: value for n, value in local.items() if not isinstance(value, Member)})
-
     def _not_linear(self, span: Span, message: str) -> UnsupportedError:
         text = f"{message}; solve adds noise to linear answers"
         hint = (
@@ -249,8 +259,8 @@ class Interpreter:
         )
         return unsupported(self.model.source, span, text, help_=hint)
 
-    def _affine(self, expr: syntax.Expr, local: dict[str, Binding]) -> Affine:
-        return self._as_affine(self.expression(expr, local), expr.span)
+    def _affine(self, expr: syntax.Expr) -> Affine:
+        return self._as_affine(self.of(expr), expr.span)
 
     def _as_affine(self, value: Reading, span: Span) -> Affine:
         match value:
@@ -265,8 +275,7 @@ class Interpreter:
             case _:
                 raise self._not_linear(span, "numbers are expected here")
 
-    def _binary(self, expr: syntax.Binary, local: dict[str, Binding]) -> Affine | PerUnit:
-        left, right = self.expression(expr.left, local), self.expression(expr.right, local)
+    def binary(self, expr: syntax.Binary, left: Reading, right: Reading) -> Reading:
         if expr.op in "+-":
             sign = 1.0 if expr.op == "+" else -1.0
             if isinstance(left, PerUnit):
@@ -338,13 +347,8 @@ class Interpreter:
             rows = matrix.reshape(-1, 1).T if matrix.ndim == 1 else matrix.T
             shape = () if matrix.ndim == 1 else (matrix.shape[1],)
             return value.mapped(shape, lambda a: rows @ a, rows)
-        moved = np.arange(value.size).reshape(value.shape)
-        turned = value.taken(moved.T.reshape(-1), moved.T.shape)
-        back = self._by_columns(turned, lambda a: np.tensordot(matrix.T, a, axes=(-1, 0)))
-        if len(back.shape) < 2:
-            return back
-        order = np.arange(back.size).reshape(back.shape).T
-        return back.taken(order.reshape(-1), order.shape)
+        back = self._by_columns(value.transposed(), lambda a: np.tensordot(matrix.T, a, axes=(-1, 0)))
+        return back.transposed() if len(back.shape) > 1 else back
 
     def _product_per_unit(self, expr: syntax.Binary, left: Reading, right: Reading) -> Affine | PerUnit:
         """Sums over the units, those of a class with the same weights."""
@@ -367,21 +371,16 @@ class Interpreter:
 
         return value.mapped(shape, rows)
 
-    def _index(self, expr: syntax.Index, local: dict[str, Binding]) -> Affine | Cells:
+    def index(self, expr: syntax.Index) -> Reading:
         held = self.node(expr.base.id, expr.base.span) if self._tables(expr.base) else None
-        value, indices = held or self.expression(expr.base, local), expr.indices
+        value, indices = held or self.of(expr.base), expr.indices
         if isinstance(value, PerUnit):
-            value, indices = self._unit(value, indices[0], local), indices[1:]
+            value, indices = self._unit(value, indices[0]), indices[1:]
         value = self._as_affine(value, expr.base.span)
-        at: list[int] = []
-        for axis, item in enumerate(indices):
-            place = self.expression(item, local)
-            if not isinstance(place, Fraction) or place.denominator != 1 or axis >= len(value.shape):
-                raise self._not_linear(item.span, "a whole number is expected here")
-            if not 1 <= place <= value.shape[axis]:
-                text = f"there is no entry {place}: it has {value.shape[axis]}"
-                raise unsupported(self.model.source, item.span, text, "PS0209")
-            at.append(int(place) - 1)
+        at = [
+            self._place(item, value.shape[axis] if axis < len(value.shape) else None)
+            for axis, item in enumerate(indices)
+        ]
         taken = np.arange(value.size).reshape(value.shape)[tuple(at)]
         found = value.taken(np.asarray(taken).reshape(-1), np.shape(taken))
         return Cells(found, held.table) if isinstance(held, Cells) else found
@@ -393,19 +392,19 @@ class Interpreter:
 
     # --- units that count alike ----------------------------------------------------------------------
 
-    def _per_unit(self, body: syntax.Expr, variable: str, run: range, local: Mapping[str, Binding]) -> PerUnit | None:
+    def _per_unit(self, body: syntax.Expr, variable: str, run: range) -> PerUnit | None:
         """What the body of a loop is for each place; None where the places are taken one by one.
 
         Raises: SplitError, UnlikeError where inputs are in classes that do not serve this loop.
         """
-        if self.layout.plain or len(run) < 2 or any(isinstance(value, Member) for value in local.values()):
+        if self.layout.plain or len(run) < 2 or any(isinstance(value, Member) for value in self.local.values()):
             return None
         partition = Partition.single(len(run))
         while partition.number <= MOST:
             sources: set[tuple[str, int, int]] = set()
             members = [Member(run.start - 1, partition, kind, sources) for kind in range(partition.number)]
             try:
-                rows = [self._affine(body, {**local, variable: member}) for member in members]
+                rows = [self.bind(variable, member)._affine(body) for member in members]
             except _SplitLoopError as error:
                 partition = partition.with_(error.partition)
                 continue
@@ -413,20 +412,15 @@ class Interpreter:
                 if len(run) < FROM:
                     return None
                 break
-            each = replace(stack(rows), shape=(len(rows), *rows[0].shape))
-            return PerUnit(partition, each, frozenset(sources))
+            return PerUnit(partition, _in_rows(rows), frozenset(sources))
         raise UnlikeError([share.name for share in self.layout.shares if share.partition is not None])
 
-    def _unit(self, value: PerUnit, item: syntax.Expr, local: dict[str, Binding]) -> Affine:
+    def _unit(self, value: PerUnit, item: syntax.Expr) -> Affine:
         """The value of the unit at a place: a member of a loop, or one that is a class of its own."""
-        member = local.get(item.id) if isinstance(item, syntax.Name) else None
+        member = self.local.get(item.id) if isinstance(item, syntax.Name) else None
         alone = not isinstance(member, Member)
         if not isinstance(member, Member):
-            place = self.expression(item, local)
-            if not isinstance(place, Fraction) or place.denominator != 1:
-                raise self._not_linear(item.span, "a whole number is expected here")
-            self._check_place(place, value.shape[0], item.span)
-            member = Member(int(place) - 1, Partition.single(1), 0, set())
+            member = Member(self._place(item, value.shape[0]), Partition.single(1), 0, set())
         self._check_place(Fraction(member.first + 1), value.shape[0], item.span)
         self._check_place(Fraction(member.first + member.partition.size), value.shape[0], item.span)
         inner, kinds = value.partition.within(member.first, member.partition.size)
@@ -442,20 +436,30 @@ class Interpreter:
         unit = value.unit(int(kinds[member.kind]))
         return unit.of_classes() if alone else unit
 
+    def _place(self, item: syntax.Expr, size: int | None) -> int:
+        """The place that an index names, counted from 0; `size`: None where there is no such axis."""
+        place = self.of(item)
+        if not isinstance(place, Fraction) or place.denominator != 1 or size is None:
+            raise self._not_linear(item.span, "a whole number is expected here")
+        self._check_place(place, size, item.span)
+        return int(place) - 1
+
     def _check_place(self, place: Fraction, size: int, span: Span) -> None:
         if not 1 <= place <= size:
             raise unsupported(self.model.source, span, f"there is no entry {place}: it has {size}", "PS0209")
 
-    def _of_one_unit(self, expr: syntax.Node | None, bound: Mapping[str, Binding]) -> Mapping[str, Binding]:
-        """Bindings for an expression that is public, with a place of the class for each variable of a loop over units.
+    def _of_one_unit(self, expr: syntax.Node | None) -> Environment:
+        """What names stand for in a public expression: of a variable of a loop over units, a place of the class.
 
         Raises: _SplitLoopError if it is not the same for all places of the class, _CountedLoopError if it uses the
             variable for more than to look up entries.
         """
-        names = [] if expr is None else names_used(expr)
-        members = {name: value for name in names if isinstance(value := bound.get(name), Member)}
+        known = self.known
+        if expr is None:
+            return known
+        loops = {name: self.local.get(name) for name in names_used(expr)}
+        members = {name: member for name, member in loops.items() if isinstance(member, Member)}
         for name, member in members.items():
-            assert expr is not None
             looked_up = [
                 node
                 for node in walk(expr)
@@ -468,17 +472,17 @@ class Interpreter:
             if used > len(looked_up) or len(members) > 1:
                 raise _CountedLoopError
             for node in looked_up:
-                wanted = self._equal_rows(node, member, bound)
+                wanted = self._equal_rows(node, member)
                 if member.partition.with_(wanted).number > member.partition.number:
                     raise _SplitLoopError(wanted)
-            bound = {**bound, name: Fraction(member.first + 1 + int(member.partition.first[member.kind]))}
-        return bound
+            known = known.bind(name, Fraction(member.first + 1 + int(member.partition.first[member.kind])))
+        return known
 
-    def _equal_rows(self, node: syntax.Index, member: Member, bound: Mapping[str, Binding]) -> Partition:
+    def _equal_rows(self, node: syntax.Index, member: Member) -> Partition:
         """The places of a loop by the entries of a public value that are looked up."""
         key = (id(node), member.first, member.partition.size)
         if key not in self._rows:
-            rows = floats(evaluate(node.base, self._environment(bound)), node.span)
+            rows = floats(evaluate(node.base, self.known), node.span)
             if not rows.ndim or member.first + member.partition.size > len(rows):
                 raise _CountedLoopError
             self._rows[key] = Partition.of_rows(rows[member.first : member.first + member.partition.size])
@@ -498,61 +502,41 @@ class Interpreter:
 
     # --- calls -------------------------------------------------------------------------------------
 
-    def _call(self, expr: syntax.Call, local: dict[str, Binding]) -> Reading:
-        positional: list[Argument] = []
-        values: list[Reading] = []
-        keywords: dict[str, Argument] = {}
-        for argument in expr.arguments:
-            if isinstance(argument, syntax.Keyword):
-                inner = self.expression(argument.value, local)
-                keywords[argument.name] = self._argument(inner, argument.span)
-            elif isinstance(argument, syntax.Comprehension):
-                run = places_in_turn(argument, self._environment(self._of_one_unit(argument.domain, local)))
-                alike = None if run is None else self._per_unit(argument.body, argument.variable, run, local)
-                if alike is not None:
-                    values.append(alike)
-                    positional.append(Argument(Type(alike.shape), None, None, argument.span, iterated=True))
-                    continue
-                terms = [
-                    self._affine(argument.body, {**local, argument.variable: place})
-                    for place in places(argument, self._environment(local))
-                ]
-                value = replace(stack(terms), shape=(len(terms), *terms[0].shape))
-                values.append(value)
-                positional.append(Argument(Type(value.shape), None, None, argument.span, iterated=True))
-            elif isinstance(argument, syntax.RangeOf | syntax.Member | syntax.Condition):
-                raise self._not_linear(argument.span, "this argument belongs to a domain")
-            else:
-                values.append(self.expression(argument, local))
-                positional.append(self._argument(values[-1], argument.span))
-        bound = bind_call(expr, Arguments(tuple(positional), keywords))
-        if not bound.linear or len(bound.data) != 1:
+    def terms(self, item: syntax.Comprehension) -> tuple[Argument, Reading]:
+        run = places_in_turn(item, self._of_one_unit(item.domain))
+        value: Affine | PerUnit | None = None if run is None else self._per_unit(item.body, item.variable, run)
+        if value is None:
+            value = _in_rows([self.bind(item.variable, place)._affine(item.body) for place in places(item, self.known)])
+        return Argument(Type(value.shape), None, None, item.span, iterated=True), value
+
+    def described(self, item: syntax.Argument, value: Reading) -> Argument:
+        match value:
+            case Affine() | PerUnit():
+                return Argument(Type(value.shape), None, None, item.span)
+            case Cells(_, table):
+                return Argument(Type((), Tables(table)), None, table, item.span)
+            case _:
+                return Argument(value_type(value), value, None, item.span)
+
+    def applied(self, expr: syntax.Call, bound: Bound, data: list[Reading]) -> Reading:
+        if not bound.linear or len(data) != 1:
             raise self._not_linear(expr.span, f"{expr.function} is not linear")
-        moved = values[bound.data[0]]
+        (moved,) = data
         if isinstance(moved, PerUnit):
             if not library()[expr.function].symmetric:
                 raise moved.refuse()
             return self._folded(moved, bound.apply)
-        data = self._as_affine(moved, expr.span)
+        affine = self._as_affine(moved, expr.span)
         if bound.matrix is not None:
-            return data.mapped(bound.type.shape, bound.apply, bound.matrix())
-        return self._by_columns(data, bound.apply)
-
-    def _argument(self, value: Reading, span: Span) -> Argument:
-        match value:
-            case Affine() | PerUnit():
-                return Argument(Type(value.shape), None, None, span)
-            case Cells(_, table):
-                return Argument(Type((), Tables(table)), None, table, span)
-            case _:
-                return Argument(value_type(value), value, None, span)
+            return affine.mapped(bound.type.shape, bound.apply, bound.matrix())
+        return self._by_columns(affine, bound.apply)
 
     # --- losses ------------------------------------------------------------------------------------
 
     def loss(self, expr: syntax.Expr, local: Mapping[str, Binding] | None = None) -> Squares | Worst:
         """A loss as weighted squares or sizes, averaged over the noise, or as the worst of several."""
         try:
-            found = self._loss(expr, dict(local or {}))
+            found = replace(self, local=local or {})._loss(expr)
             if isinstance(found, Worst) and len({member.sizes for member in found.members}) > 1:
                 raise MixedError
             return found
@@ -561,44 +545,43 @@ class Interpreter:
             hint = "write all terms as (O - y)^2, or all as |O - y|"
             raise unsupported(self.model.source, expr.span, text, "PS0502", hint) from error
 
-    def _loss(self, expr: syntax.Expr, bound: dict[str, Binding]) -> Squares | Worst:
+    def _loss(self, expr: syntax.Expr) -> Squares | Worst:
         match expr:
             case syntax.Over(body=body, given=None):
                 # the noise is additive and unbiased: its average is the same for every input
-                return self._loss(body, bound)
+                return self._loss(body)
             case syntax.Call(function="max", arguments=(syntax.Comprehension() as over,)):
-                members = [
-                    self._squares(over.body, {**bound, over.variable: place})
-                    for place in places(over, self._environment(bound))
-                ]
-                return Worst(tuple(members))
+                return Worst(tuple(self._each_term(over)))
             case syntax.Call(function="max"):
                 items = [item for item in expr.arguments if not isinstance(item, _NOT_EXPRESSIONS)]
                 if len(items) < len(expr.arguments):
                     raise self._not_linear(expr.span, "these arguments of max are no errors")
-                return Worst(tuple(self._squares(item, bound) for item in items))
+                return Worst(tuple(self._squares(item) for item in items))
             case _:
-                return self._squares(expr, bound)
+                return self._squares(expr)
 
-    def _squares(self, expr: syntax.Expr, local: dict[str, Binding]) -> Squares:
+    def _each_term(self, over: syntax.Comprehension) -> list[Squares]:
+        return [self.bind(over.variable, place)._squares(over.body) for place in places(over, self.known)]
+
+    def _squares(self, expr: syntax.Expr) -> Squares:
         match expr:
             case syntax.Over(body=body, given=None):
-                return self._squares(body, local)
+                return self._squares(body)
             case syntax.Binary(op="+"):
-                return self._squares(expr.left, local).plus(self._squares(expr.right, local))
+                return self._squares(expr.left).plus(self._squares(expr.right))
             case syntax.Binary(op="*"):
-                return self._weighted(expr.left, expr.right, expr, local)
+                return self._weighted(expr.left, expr.right, expr)
             case syntax.Binary(op="/"):
-                if not self._fixed(expr.right, local):
+                if not self._fixed(expr.right):
                     raise self._not_linear(expr.right.span, "a loss is divided by public numbers only")
-                return self._squares(expr.left, local).scaled(1.0 / self._weight(expr.right, local))
-            case syntax.Binary(op="^", right=exponent) if self._is_two(exponent, local):
-                return self._square_of(expr.left, local)
+                return self._squares(expr.left).scaled(1.0 / self._weight(expr.right))
+            case syntax.Binary(op="^", right=exponent) if self._is_two(exponent):
+                return self._square_of(expr.left)
             case syntax.Absolute(operand=operand):
-                return Squares.of(self._affine(operand, local), sizes=True)
+                return Squares.of(self._affine(operand), sizes=True)
             case syntax.Norm(operand=operand, order="1"):
-                return Squares.of(self._affine(operand, local), sizes=True).total()
-            case syntax.Norm(operand=operand, order="inf") if (value := self._affine(operand, local)).size == 1:
+                return Squares.of(self._affine(operand), sizes=True).total()
+            case syntax.Norm(operand=operand, order="inf") if (value := self._affine(operand)).size == 1:
                 return Squares.of(value, sizes=True).total()
             case syntax.Norm(order="inf"):
                 raise unsupported(
@@ -609,14 +592,11 @@ class Interpreter:
                     "write max(E[ |O[j] - y[j]| ] for j in 1..m), the largest of the averages, or E[ ||O - y||_1 ]",
                 )
             case syntax.Call(function="sum" | "mean", arguments=(syntax.Comprehension() as over,)):
-                parts = [
-                    self._squares(over.body, {**local, over.variable: place})
-                    for place in places(over, self._environment(local))
-                ]
+                parts = self._each_term(over)
                 total = Squares.added(parts)
                 return total.scaled(1.0 / len(parts)) if expr.function == "mean" else total
             case syntax.Call(function="sum" | "mean", arguments=(inner,)) if not isinstance(inner, _NOT_EXPRESSIONS):
-                squares = self._squares(inner, local)
+                squares = self._squares(inner)
                 entries = max(int(np.prod(squares.shape)), 1)
                 return squares.total().scaled(1.0 / entries if expr.function == "mean" else 1.0)
             case _:
@@ -628,36 +608,35 @@ class Interpreter:
                     "write E[ ||O - y||^2 ], a weighted sum of such terms, or max(E[ (O[j] - y[j])^2 ] for j in 1..m)",
                 )
 
-    def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr, local: dict[str, Binding]) -> Squares:
-        if self._fixed(left, local):
-            return self._squares(right, local).scaled(self._weight(left, local))
-        if self._fixed(right, local):
-            return self._squares(left, local).scaled(self._weight(right, local))
+    def _weighted(self, left: syntax.Expr, right: syntax.Expr, expr: syntax.Expr) -> Squares:
+        if self._fixed(left):
+            return self._squares(right).scaled(self._weight(left))
+        if self._fixed(right):
+            return self._squares(left).scaled(self._weight(right))
         raise self._not_linear(expr.span, "a product of two losses is not a sum of squares")
 
-    def _fixed(self, expr: syntax.Expr, local: dict[str, Binding]) -> bool:
-        return all(self._public(name) or name in local for name in names_used(expr))
+    def _fixed(self, expr: syntax.Expr) -> bool:
+        return all(self._public(name) or name in self.local for name in names_used(expr))
 
-    def _weight(self, expr: syntax.Expr, local: dict[str, Binding]) -> float:
-        value = evaluate(expr, self._environment(local))
+    def _weight(self, expr: syntax.Expr) -> float:
+        value = evaluate(expr, self.known)
         if not isinstance(value, Fraction) or value <= 0:
             raise unsupported(self.model.source, expr.span, "a weight of a loss must be a positive number", "PS0503")
         if not 1 / HEAVIEST <= value <= HEAVIEST:
             raise unsupported(self.model.source, expr.span, "this weight is beyond 1e+200 or below 1e-200", "PS0513")
         return float(value)
 
-    def _is_two(self, expr: syntax.Expr, local: dict[str, Binding]) -> bool:
+    def _is_two(self, expr: syntax.Expr) -> bool:
         return (
-            not set(names_used(expr)) - set(local) - set(self.model.parameters)
-            and evaluate(expr, self._environment(local)) == 2
+            not set(names_used(expr)) - set(self.local) - set(self.model.parameters) and evaluate(expr, self.known) == 2
         )
 
-    def _square_of(self, base: syntax.Expr, local: dict[str, Binding]) -> Squares:
+    def _square_of(self, base: syntax.Expr) -> Squares:
         match base:
             case syntax.Norm(operand=operand, order="2"):
-                return Squares.of(self._affine(operand, local)).total()
+                return Squares.of(self._affine(operand)).total()
             case syntax.Absolute(operand=operand):
-                return Squares.of(self._affine(operand, local))
+                return Squares.of(self._affine(operand))
             case syntax.Norm():
                 raise unsupported(
                     self.model.source,
@@ -667,4 +646,4 @@ class Interpreter:
                     "write ||...||^2, or E[ ||...||_1 ] without the square",
                 )
             case _:
-                return Squares.of(self._affine(base, local))
+                return Squares.of(self._affine(base))

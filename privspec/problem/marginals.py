@@ -17,15 +17,15 @@ from privspec.kernel.core.reading import Refused
 from privspec.kernel.marginals import MOST_COLUMNS, MOST_PAIRS, Along, Answers, Marginals
 from privspec.language import syntax
 from privspec.language.spelling import spell
-from privspec.model.domains import Between, Cut, Tables, Type
-from privspec.model.evaluate import bind_call, evaluate, places_in_turn
+from privspec.model.domains import Between, Cut, Tables
+from privspec.model.evaluate import places_in_turn
 from privspec.model.graph import Model, once
-from privspec.model.library import Argument, Arguments, Tally
+from privspec.model.library import Tally
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
-from privspec.model.targets import environment
+from privspec.model.targets import call_of, environment
 from privspec.problem.linear import Column, _column
 from privspec.problem.terms import public, public_number
 
@@ -239,29 +239,15 @@ class Reader:
             case syntax.Vector(items=items):
                 return tuple(own for item in items for own in self.counts(item))
             case syntax.Call():
-                tallies = self._tallies(expr)
+                try:
+                    tallies = call_of(self.model, expr).tallies
+                except Failure as failure:
+                    raise OtherFormError from failure
                 if not tallies:
                     raise OtherFormError
                 return tallies
             case _:
                 raise OtherFormError
-
-    def _tallies(self, call: syntax.Call) -> tuple[Tally, ...]:
-        positional, keywords = list[Argument](), dict[str, Argument]()
-        for argument in call.arguments:
-            if isinstance(argument, syntax.Keyword):
-                keywords[argument.name] = self._argument(argument.value)
-            else:
-                positional.append(self._argument(argument))
-        return bind_call(call, Arguments(tuple(positional), keywords)).tallies
-
-    def _argument(self, expr: syntax.Argument) -> Argument:
-        (source,) = self.model.inputs
-        if isinstance(expr, syntax.Name) and expr.id == source.name:
-            return Argument(Type((), source.type.element), None, source.domain, expr.span)
-        if isinstance(expr, syntax.NO_EXPRESSION) or not public(expr, self.model):
-            raise OtherFormError
-        return Argument(Type(), evaluate(expr, self.environment), None, expr.span)
 
     # --- losses -------------------------------------------------------------------------------------
 

@@ -435,7 +435,7 @@ def _variation(node: syntax.Expr, chances: Chances, worlds: Worlds, weight: Frac
     mine, laws = found
     if weight < 0:
         raise _rewarded(node.span)
-    grid = chances.scene.grid(mine)
+    grid = chances.scene.of(mine)
     if grid.data.shape[0] > 1:
         raise Failure("PS0502", mine.span, "solve compares the law of an output with that of a winner")
     values = [key(grid.value(0, c)) for c in range(len(worlds.columns))]

@@ -185,7 +185,7 @@ class Conditions:
         assert isinstance(domain, Law)
         scalars = {}
         for value in domain.over.elements():
-            grid = self.scene.bind(law, value).grid(expr.body)
+            grid = self.scene.bind(law, value).of(expr.body)
             scalars[mass_name(law, value)] = spread(grid, self.worlds)[:, 0]
         return Affine(self._ones() * 0, scalars)
 
@@ -198,7 +198,7 @@ class Conditions:
         return Affine(self._ones() * 0, {}, costs(expr.body, self.scene, self.worlds))
 
     def _certain(self, expr: syntax.Expr) -> Costs:
-        return spread(self.scene.grid(expr), self.worlds)[:, 0]
+        return spread(self.scene.of(expr), self.worlds)[:, 0]
 
     def _ones(self) -> Costs:
         ones = np.empty(len(self.worlds.rows), dtype=object)
@@ -367,7 +367,7 @@ def _matching(error: syntax.Expr, moments: list[Moment], worlds: Worlds, alpha: 
     left = set(range(len(moments)))
     for trial, value in enumerate(_ALPHAS):
         masses = _trial_masses(worlds, law, trial)
-        grid = worlds.pointwise({alpha: value}, {law: masses} if law is not None else {}).grid(error)
+        grid = worlds.pointwise({alpha: value}, {law: masses} if law is not None else {}).of(error)
         found = grid.spread(len(worlds.rows), len(worlds.columns))
         if found.ndim != 2:
             return None

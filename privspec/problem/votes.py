@@ -13,9 +13,7 @@ from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
-from privspec.model.evaluate import bind_call, evaluate, value_type
 from privspec.model.graph import GraphNode, Model
-from privspec.model.library import Argument, Arguments
 from privspec.model.lotteries import Drawn, FirstChoice, Law, Points, Proportional
 from privspec.model.measures import LDP, Chosen, EpsilonDelta, PureDP
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
@@ -23,7 +21,7 @@ from privspec.model.priors import law_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.spaces import Listed, space_of
-from privspec.model.targets import environment
+from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, show
 from privspec.model.worlds import ROW_LIMIT
 from privspec.problem.table_lines import PLAIN
@@ -96,11 +94,7 @@ def drawn_of(model: Model, expr: syntax.Node, source: GraphNode) -> Drawn | None
         case syntax.Call(arguments=(syntax.Name(id=name), *others)) if name == source.name:
             if any(isinstance(other, _SPECIAL) for other in others):
                 return None
-            public_values = environment(model)
-            values = [evaluate(other, public_values) for other in others]  # type: ignore[arg-type]
-            votes = Argument(source.type, None, source.domain, expr.span)
-            settings = tuple(Argument(value_type(value), value, None, expr.span) for value in values)
-            return bind_call(expr, Arguments((votes, *settings))).drawn
+            return call_of(model, expr).drawn
     return None
 
 

@@ -263,7 +263,7 @@ def of_tables(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
     else:  # what is computed from a report, by the spec's own formulas
         term = next(one for one in case.facts.context.loss_terms if (one.left, one.right) == (of, against))
         scene = _scene(case.model, Stated.of(case.document).mechanism, table)
-        grid = np.sqrt(scene.grid(term.body).spread(len(table.rows), len(table.columns)).astype(float))
+        grid = np.sqrt(scene.of(term.body).spread(len(table.rows), len(table.columns)).astype(float))
         columns = {label[table.releases.index(output)][0]: j for j, label in enumerate(table.columns)}
         errors = np.array([[grid[row, columns[str(v)]] for row, v in zip(picked, one, strict=True)] for one in drawn])
     averages = (errors**2 if squared else errors).mean(axis=1)

@@ -112,7 +112,7 @@ def test_as_pair_by_pair(expression: str) -> None:
     model, expr = built(expression)
     space = worlds(model)
     assert set(space.of) == {"x", "v", "word", "vote", "order"}
-    found = space.pointwise().grid(expr).spread(len(space.rows), len(space.columns))
+    found = space.pointwise().of(expr).spread(len(space.rows), len(space.columns))
     assert found.shape == (len(space.rows), len(space.columns))
     rng = np.random.default_rng(0)
     for r, c in [
@@ -131,22 +131,22 @@ def test_as_pair_by_pair(expression: str) -> None:
 
 def test_squares_of_norms_are_exact() -> None:
     model, expr = built("||v - place||^2")
-    found = worlds(model).pointwise().grid(expr)
+    found = worlds(model).pointwise().of(expr)
     assert {v.denominator for v in found.data.ravel()} == {1}
     model, expr = built("||v - place||^4")
-    assert any(v.denominator != 1 for v in worlds(model).pointwise().grid(expr).data.ravel())
+    assert any(v.denominator != 1 for v in worlds(model).pointwise().of(expr).data.ravel())
 
 
 def test_decimals_are_exact() -> None:
     model, expr = built("weights[z] * tenth")
-    found = worlds(model).pointwise().grid(expr).spread(1, len(worlds(model).columns))
+    found = worlds(model).pointwise().of(expr).spread(1, len(worlds(model).columns))
     assert found[0, 0] == Fraction(1, 100)
 
 
 def test_what_does_not_depend_on_the_pair_is_held_once() -> None:
     model, expr = built("half * 3")
     scene = worlds(model).pointwise()
-    assert scene.grid(expr).constant
+    assert scene.of(expr).constant
     assert scene.node("x", expr.span).data.shape[1] == 1
     assert scene.node("z", expr.span).data.shape[0] == 1
     assert scene.node("w", expr.span).shape == (3,)
@@ -165,11 +165,11 @@ def test_what_does_not_depend_on_the_pair_is_held_once() -> None:
 def test_what_has_no_value_somewhere(expression: str, code: str | None) -> None:
     model, expr = built(expression)
     if code is None:
-        found = worlds(model).pointwise().grid(expr).data.ravel()
+        found = worlds(model).pointwise().of(expr).data.ravel()
         assert [float(v) for v in dict.fromkeys(found)] == pytest.approx([0, 1, sqrt(3)])
         return
     with pytest.raises(Failure) as caught:
-        worlds(model).pointwise().grid(expr)
+        worlds(model).pointwise().of(expr)
     assert caught.value.code == code
 
 
@@ -194,10 +194,10 @@ privacy: z is 1-LDP wrt x
     assert isinstance(model.loss, syntax.Over)
     law = {Fraction(1): Fraction(1, 2), Fraction(2): Fraction(0), Fraction(3): Fraction(1, 2)}
     space = worlds(model)
-    found = space.pointwise({"alpha": Fraction(1, 5)}, {"B": law}).grid(model.loss.body).spread(3, 3)
+    found = space.pointwise({"alpha": Fraction(1, 5)}, {"B": law}).of(model.loss.body).spread(3, 3)
     assert found.tolist() == [[(z - 4) ** 2 for z in (1, 2, 3)]] * 3
     with pytest.raises(Failure) as caught:
-        space.pointwise().grid(model.loss.body)
+        space.pointwise().of(model.loss.body)
     assert caught.value.code in ("PS0261", "PS0262")
 
 
@@ -225,7 +225,7 @@ privacy: z is 1-DP wrt m, replacing everything
     )
     assert isinstance(model.loss, syntax.Over)
     space = worlds(model)
-    found = space.pointwise().grid(model.loss.body).spread(16, 4)
+    found = space.pointwise().of(model.loss.body).spread(16, 4)
     for (r, m), (c, z) in product(enumerate(product((0, 1), repeat=4)), enumerate(product((0, 1), repeat=2))):
         matrix, vector = np.array(m).reshape(2, 2), np.array(z)
         assert found[r, c] == np.abs(matrix @ vector - matrix[0]).sum() + matrix[:, 0].sum()
@@ -250,6 +250,6 @@ privacy: z is 1-DP wrt v
     assert isinstance(model.loss, syntax.Over)
     space = worlds(model)
     assert isinstance(space.pointwise(), Pointwise)
-    found = space.pointwise().grid(model.loss.body).spread(len(space.rows), 4)
+    found = space.pointwise().of(model.loss.body).spread(len(space.rows), 4)
     for r, row in enumerate(space.rows):
         assert [int(e) for e in found[r]] == [abs(z - 6 * sum(int(a) for a in row[0])) for z in (1, 2, 3, 4)]
