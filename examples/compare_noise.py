@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privspec
-from privspec.core.gaussian import delta_bounds, mu_down
+from privspec.kernel.gaussian import delta_bounds, mu_down
 
 SPEC = """
 spec questions

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import asdict, dataclass
 from privspec.explain.quantities import LOSS_DIGITS, rounded
-from privspec.kernel.core.composition import proves
-from privspec.kernel.core.problem import MEASURES
+from privspec.kernel.measures import Measure
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model.graph import described, value_text
@@ -156,18 +155,19 @@ def _implies(strong: Requirement, weak: Requirement) -> bool:
     watchers = not set(weak.observers) - set(strong.observers) or "anyone" in strong.observers
     if not unit or not watchers or strong.measure.local != weak.measure.local:
         return False
-    return implied(weak.measure.name, weak.measure.amounts, strong.measure.name, strong.measure.amounts)
+    return implied(weak.measure.common, weak.measure.amounts, strong.measure.common, strong.measure.amounts)
 
 
-def implied(name: str, asked: Mapping[str, Fraction], other: str, given: Mapping[str, Fraction]) -> bool:
+def implied(
+    measure: Measure | None, asked: Mapping[str, Fraction], other: Measure | None, given: Mapping[str, Fraction]
+) -> bool:
     """Whether a measure with its amounts follows from another one with its."""
-    if name == other and given.get("order", 0) == asked.get("order", 0) and set(asked) == set(given):
+    if measure is None or other is None:
+        return False
+    if measure is other and given.get("order", 0) == asked.get("order", 0):
         return all(given[key] <= asked[key] for key in asked)
-    if set(given) not in ({"mu"}, {"epsilon"}, {"epsilon", "delta"}) or name not in MEASURES or other not in MEASURES:
-        return False
-    if "metric" in name or "metric" in other or "atom" in name or "atom" in other:
-        return False
-    return proves(name, dict(asked), dict(given))
+    spent = set(given) in ({"mu"}, {"epsilon"}, {"epsilon", "delta"})
+    return spent and other.of_laws and measure.proved_by(asked, given)
 
 
 def _reached(old: Side, new: Side) -> Iterator[Change]:

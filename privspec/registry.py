@@ -7,7 +7,7 @@ named, not imported, so that only those of the family at hand are loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +16,6 @@ from privspec.language import syntax
 from privspec.language.walk import walk
 from privspec.model.domains import FiniteSet, Tables, unknown_keys
 from privspec.model.graph import Model
-from privspec.model.measures import Measure, MetricDP, Personalised
 from privspec.model.neighbours import GivenTheModel
 from privspec.model.worlds import finite
 
@@ -117,13 +116,8 @@ def _knows_a_sequence(model: Model) -> bool:
     return any(isinstance(line.neighbours, GivenTheModel) for line in model.requirements)
 
 
-def _measures(model: Model) -> Iterator[Measure]:
-    for line in model.requirements:
-        yield from line.measure.each if isinstance(line.measure, Personalised) else (line.measure,)
-
-
 def _by_distance(model: Model) -> bool:
-    return any(isinstance(one, MetricDP) for one in _measures(model))
+    return any(line.measure.of.by_distance for line in model.requirements)
 
 
 def _of_unknown_keys(model: Model) -> bool:

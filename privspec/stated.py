@@ -15,11 +15,11 @@ from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_
 
 from privspec.core.records import MISSING, dataclass, field, fields, replace
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.registry import block_of
 
 T = TypeVar("T", bound="Part")
 E = TypeVar("E")
-FIGURES = ("epsilon", "delta", "rho", "mu", "order")
 """The amounts of privacy that measures have."""
 
 
@@ -123,16 +123,26 @@ class Guarantee(Part):
     line: int = 0
     text: str = ""
     requirement: int = -1
-    epsilon: Any = None
-    delta: Any = None
-    rho: Any = None
-    mu: Any = None
-    order: Any = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    """The amounts that the line asks for, by name."""
+
+    @classmethod
+    def read(cls: type[T], data: object) -> T:
+        """The amounts stand beside the rest, each under its name."""
+        if isinstance(data, Mapping):
+            amounts = {name: data[name] for name in data if name in FIGURES and data[name] is not None}
+            data = {**data, "figures": amounts}
+        return super().read(data)  # type: ignore[misc,no-any-return]
 
     @property
-    def figures(self) -> dict[str, Any]:
-        """The amounts that the line asks for, by name."""
-        return {name: amount for name in FIGURES if (amount := getattr(self, name)) is not None}
+    def asked(self) -> Measure | None:
+        """The measure; None where the plan names one that is not known."""
+        return named(self.measure)
+
+    @property
+    def by_person(self) -> bool:
+        """Whether each person has amounts of their own."""
+        return self.measure.startswith(BY_PERSON)
 
 
 class RuleFigures(Part):

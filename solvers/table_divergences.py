@@ -8,15 +8,13 @@ be needed, in pairs of rows; notes/divergences.md.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices
 
-from privspec.kernel.divergences import satisfies
+from privspec.kernel.divergences import Curved, Renyi, TradeOff
 
 TINY = 1e-12
 """Probabilities below count as this where orders and epsilons are looked for."""
@@ -31,6 +29,10 @@ class Curve(ABC):
 
     starts: tuple[float, ...]
     """Levels that are stated at the start."""
+
+    @abstractmethod
+    def weaker(self, factor: float) -> Curve:
+        """That of so many times the amount."""
 
     @abstractmethod
     def bound(self, level: float) -> float:
@@ -55,6 +57,9 @@ class RenyiCurve(Curve):
     @property
     def starts(self) -> tuple[float, ...]:  # type: ignore[override]
         return (1.0,) if self.order is None else (self.order,)
+
+    def weaker(self, factor: float) -> Curve:
+        return replace(self, amount=self.amount * factor)
 
     def bound(self, level: float) -> float:
         return self.amount * level if self.order is None else self.amount
@@ -104,6 +109,9 @@ class GaussianCurve(Curve):
     def starts(self) -> tuple[float, ...]:  # type: ignore[override]
         return tuple(self.mu * z for z in (-2.0, -1.0, 0.0, 1.0, 2.0))
 
+    def weaker(self, factor: float) -> Curve:
+        return GaussianCurve(self.mu * factor)
+
     def bound(self, level: float) -> float:
         from scipy.special import ndtr  # slow to load
 
@@ -123,27 +131,26 @@ class GaussianCurve(Curve):
         return list(zip(levels.tolist(), (power - ndtr(quantile + self.mu)).tolist(), strict=True))
 
 
-CURVES: Mapping[str, Callable[..., Curve]] = {
-    "rho-zCDP": lambda rho: RenyiCurve(None, rho),
-    "mu-GDP": GaussianCurve,
-    "(order, epsilon)-RDP": RenyiCurve,
-}
-"""By the names of measures, from their amounts in floats."""
+def curve_of(condition: Curved) -> Curve:
+    """The curve of what the kernel judges, in floats."""
+    if isinstance(condition, Renyi):
+        return RenyiCurve(None if condition.order is None else float(condition.order), float(condition.amount))
+    assert isinstance(condition, TradeOff)
+    return GaussianCurve(float(condition.mu))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CurveRatio:
-    """The laws of each ordered pair satisfy a measure, by its name, with its exact amounts."""
+    """The laws of each ordered pair satisfy a condition that no single ratio says."""
 
     pairs: Indices
-    measure: str
-    amounts: Mapping[str, Fraction]
+    condition: Curved
     view: Indices | None = None
 
     @property
     def curve(self) -> Curve:
         """In floats."""
-        return CURVES[self.measure](*map(float, self.amounts.values()))
+        return curve_of(self.condition)
 
     @property
     def both(self) -> bool:
@@ -152,15 +159,14 @@ class CurveRatio:
 
     def growth(self, level: float, share: float) -> float:
         """By how much the bound of a level grows, to first order, when the last amount grows by a share."""
-        *head, last = map(float, self.amounts.values())
-        more, nowhere = CURVES[self.measure](*head, last * 1.000001), np.ones(1)
+        more, nowhere = self.curve.weaker(1.000001), np.ones(1)
         return (more.line(level, nowhere)[0] - self.curve.line(level, nowhere)[0]) * 1e6 * share
 
     def broken(self, shown: NDArray[np.object_], total: int) -> list[int]:
         """The numbers of pairs whose laws do not satisfy it, exactly; both ways at once."""
         found = []
         for k, (a, b) in enumerate(self.pairs.tolist()):
-            if a < b and not satisfies(self.measure, dict(self.amounts), list(shown[a]), list(shown[b]), total):
+            if a < b and not self.condition.holds(list(shown[a]), list(shown[b]), total):
                 found.append(k)
         return found
 

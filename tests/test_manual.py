@@ -11,6 +11,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import UsageError
 from privspec.core.spans import Source
 from privspec.functions import REGISTRY
+from privspec.kernel.measures import WORDS as MEASURES
 from privspec.language.automaton import parse_table
 from privspec.language.layout import SECTIONS
 from privspec.manual import (
@@ -30,7 +31,6 @@ from privspec.manual import (
 from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.loss_rules import DISTRIBUTIONS
-from privspec.model.measures import MEASURES
 from privspec.model.option_rules import FAMILIES
 from privspec.model.scope import TRUST_WORDS
 from privspec.pipeline import Request, check, solve

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privspec.audit.bounds import SEEN, SHOWN, Array, Promise
+from privspec.audit.bounds import SEEN, Array, Promise
 from privspec.audit.guessing import Draws, Frame, chosen, learned, traits
 from privspec.audit.neighbours import MOST, Data, NotMadeUpError, Pair, pairs_of, promised_of, written
 from privspec.core.diagnostics import DataError
 from privspec.core.records import dataclass, field, replace
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Progress, Secret, mechanism_of, silent
+from privspec.kernel.measures import GAUSSIAN, Measure
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
 if TYPE_CHECKING:
@@ -218,10 +219,11 @@ def audit(
     return Audit(whole.name, tuple(findings))
 
 
-def _promises(guarantee: Guarantee) -> tuple[str, ...]:
+def _promises(guarantee: Guarantee) -> tuple[Measure | None, ...]:
     """What is tested of a line: what it asks for, and the mu of Gaussian noise."""
-    gaussian = "mu" in guarantee.achieved and guarantee.measure in SHOWN and guarantee.measure != "mu-GDP"
-    return (guarantee.measure, *(["mu-GDP"] if gaussian else []))
+    asked = None if guarantee.by_person else guarantee.asked
+    gaussian = GAUSSIAN.figure in guarantee.achieved and asked not in (None, GAUSSIAN)
+    return (asked, *([GAUSSIAN] if gaussian else []))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -275,10 +277,11 @@ class _Line:
     def _promised(self, pair: Pair) -> list[Promise]:
         """What two data sets of a pair may show at most."""
         figures = {name: float(Fraction(str(value))) for name, value in self.guarantee.figures.items()}
-        measure, amounts = promised_of(self.sampler.model, self.line, pair)
-        found = [Promise(measure or self.guarantee.measure, {**figures, **amounts})]
+        amounts = promised_of(self.sampler.model, self.line, pair)
+        found = [Promise(self.line.measure.of, {**figures, **amounts})]
         if len(_promises(self.guarantee)) > 1:
-            found.append(Promise("mu-GDP", {"mu": float(Fraction(str(self.guarantee.achieved["mu"])))}))
+            achieved = Fraction(str(self.guarantee.achieved[GAUSSIAN.figure]))
+            found.append(Promise(GAUSSIAN, {GAUSSIAN.figure: float(achieved)}))
         return found
 
     def _pairs(self, seconds: float | None) -> list[Pair]:
@@ -290,9 +293,8 @@ class _Line:
         first = next(pairs_of(sampler.model, self.line, plain=True), None)
         if first is None:
             raise NotMadeUpError(f"no data sets are made up for {self.line.neighbours.describe()}")
-        measure = self._promised(first)[0].measure
-        if measure not in SHOWN:
-            raise NotMadeUpError(f"no test of {measure}")
+        if self.line.measure.of.each_output:
+            raise NotMadeUpError(f"no test of {self.line.measure.name}")
         begun = time.process_time()
         plain = bool(sampler.secrets(first)[0].deviations()) or sampler.messages
         taken = max(time.process_time() - begun, 1e-6)

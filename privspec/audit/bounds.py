@@ -8,14 +8,18 @@ number, which gives exact bounds (Clopper and Pearson 1934); its share is bounde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
+from privspec.kernel.divergences import HockeyStick, Renyi, TradeOff
+from privspec.kernel.measures import Measure
 
 Array: TypeAlias = NDArray[np.float64]
 Amounts: TypeAlias = Mapping[str, float]
@@ -53,33 +57,33 @@ def _concentrated(right: Array, wrong: Array) -> Array:
     return np.asarray(np.max([_renyi(right, wrong, order) / order for order in ORDERS], axis=0))
 
 
-Shown: TypeAlias = Callable[[Array, Array, Amounts], Array]
-SHOWN: Mapping[str, tuple[str, Shown]] = {
-    "epsilon-DP": ("epsilon", lambda p, q, _: _ratio(p, q, 0.0)),
-    "epsilon-LDP": ("epsilon", lambda p, q, _: _ratio(p, q, 0.0)),
-    "(epsilon, delta)-DP": ("epsilon", lambda p, q, a: _ratio(p, q, a["delta"])),
-    "(epsilon, delta)-LDP": ("epsilon", lambda p, q, a: _ratio(p, q, a["delta"])),
-    "epsilon-metric-DP": ("epsilon", lambda p, q, a: _ratio(p, q, 0.0) / a["distance"]),
-    "(epsilon, delta)-metric-DP": ("epsilon", lambda p, q, a: _ratio(p, q, a["delta"]) / a["distance"]),
-    "Lipschitz": ("constant", lambda p, q, a: np.maximum(p - q, 0.0) / a["distance"]),
-    "mu-GDP": ("mu", lambda p, q, _: _normal(p, q)),
-    "rho-zCDP": ("rho", lambda p, q, _: _concentrated(p, q)),
-    "(order, epsilon)-RDP": ("epsilon", lambda p, q, a: _renyi(p, q, a["order"])),
-}
-"""By measure: its amount, and what that is at least where guesses are right with probability p and wrong with q."""
-
-
 @dataclass(frozen=True, slots=True)
 class Promise:
     """A measure with its amounts; of one that speaks of distances, also how far apart the two data sets are."""
 
-    measure: str
+    measure: Measure
     amounts: Amounts
 
     @property
     def amount(self) -> str:
         """The name of what is tested."""
-        return SHOWN[self.measure][0]
+        return self.measure.main.name
+
+    def least(self, right: Array, wrong: Array) -> Array:
+        """What it is at least where guesses are right, and wrong, with these probabilities."""
+        asked = {name: Fraction(self.amounts[name]) for name in self.measure.figures}
+        match self.measure.condition(asked):
+            case Renyi(order=None):
+                return _concentrated(right, wrong)
+            case Renyi(order=Fraction() as order):
+                return _renyi(right, wrong, float(order))
+            case TradeOff():
+                return _normal(right, wrong)
+            case HockeyStick(epsilon=epsilon, delta=delta):
+                # an epsilon beside the delta that is allowed, or a delta beside no epsilon
+                found = _ratio(right, wrong, float(delta)) if epsilon else np.maximum(right - wrong, 0.0)
+                return np.asarray(found / self.amounts.get("distance", 1.0))
+        raise InternalError(f"no test of {self.measure.name}")
 
     @property
     def promised(self) -> float:
@@ -91,7 +95,7 @@ class Promise:
         right, guesses = np.asarray(right), np.asarray(right) + np.asarray(wrong)
         share = at_least(guesses, trials, SHARE * alarm)
         hit = at_least(right, guesses, (1 - SHARE) * alarm)
-        return SHOWN[self.measure][1](hit * share, (1 - hit) * share, self.amounts)
+        return self.least(hit * share, (1 - hit) * share)
 
     def visible(self, guesses: int, trials: int, alarm: float) -> float | None:
         """The least amount that as many guesses would have shown to be more than is promised, in `SEEN` of all tests.
@@ -106,5 +110,5 @@ class Promise:
             broken = float(self.shown(middle, guesses - middle, trials, alarm)) > self.promised
             below, enough = (below, middle) if broken else (middle, enough)
         hit, share = betaincinv(enough, guesses - enough + 1, SEEN), guesses / trials
-        found = float(SHOWN[self.measure][1](np.asarray(hit * share), np.asarray((1 - hit) * share), self.amounts))
+        found = float(self.least(np.asarray(hit * share), np.asarray((1 - hit) * share)))
         return found if found > self.promised else None

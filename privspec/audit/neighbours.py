@@ -83,18 +83,15 @@ def written(data: Data, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def promised_of(model: Model, line: Requirement, pair: Pair) -> tuple[str | None, dict[str, float]]:
-    """What a line promises of these two data sets and not of all: to their party, and by how far apart they are.
-
-    Returns: the measure, None where it is that of the line; amounts beside those of the line, or instead of them.
-    """
-    amounts, measure = {}, None
+def promised_of(model: Model, line: Requirement, pair: Pair) -> dict[str, float]:
+    """Amounts that a line promises of these two data sets and not of all: to their party, by how far apart they are."""
+    amounts = {}
     if isinstance(line.measure, Personalised):
-        own = line.measure.each[pair.place]
-        measure, amounts = own.name, {name: float(amount) for name, amount in own.amounts.items()}
+        own = line.measure.each[pair.place].amounts
+        amounts = {name: float(amount) for name, amount in own.items()}
     if takes_distance(line):
         amounts["distance"] = _distance(model, line, pair)
-    return measure, amounts
+    return amounts
 
 
 def _distance(model: Model, line: Requirement, pair: Pair) -> float:

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
+from privspec.kernel.gaussian import sqrt_down as sqrt_down
+from privspec.kernel.gaussian import sqrt_up as sqrt_up
 
 BITS = 64
 """Binary digits after the point."""
 LISTED = 4
 """Digits of losses that are listed in order: solved ones are no more exact."""
-MANTISSA_BITS = 48
-"""Short dyadic numbers: whole numbers of this many bits times a power of two, within 2^-47 of what they stand for."""
 
 
 def exp_down(exponent: Fraction, bits: int = BITS) -> Fraction:
@@ -75,38 +75,6 @@ def _whole(enclose: Callable[[], Any], bits: int, digits: int = 0, *, up: bool) 
         if low == high:
             return Fraction(int(low) + up, 1 << bits)
         precision *= 2
-
-
-def power_of_two(exponent: int) -> Fraction:
-    """2^exponent, exactly."""
-    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
-
-
-def sqrt_down(value: Fraction) -> Fraction:
-    """A short dyadic number within 2^-47 below the square root.
-
-    Raises: ValueError if `value` is negative.
-    """
-    if value < 0:
-        raise ValueError("square root of a negative number")
-    if value == 0:
-        return Fraction(0)
-    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
-    shift = MANTISSA_BITS - magnitude
-    scaled = value * power_of_two(2 * shift)
-    return isqrt(scaled.numerator // scaled.denominator) * power_of_two(-shift)
-
-
-def sqrt_up(value: Fraction) -> Fraction:
-    """A short dyadic number within 2^-46 above the square root.
-
-    Raises: ValueError if `value` is negative.
-    """
-    low = sqrt_down(value)
-    if low * low == value:
-        return low
-    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
-    return low + power_of_two(magnitude - MANTISSA_BITS)
 
 
 def root(value: Fraction) -> Fraction:

@@ -15,6 +15,7 @@ from privspec.core.diagnostics import Diagnostic, PrivspecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Source, Span
 from privspec.functions import REGISTRY
+from privspec.kernel.measures import PATTERN, WORDS
 from privspec.language import syntax
 from privspec.language.automaton import Reached, Token, parse_table, reach
 from privspec.language.layout import SECTIONS, Layout, lay_out
@@ -25,7 +26,6 @@ from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.graph import GraphNode, Model
 from privspec.model.loss_rules import DISTRIBUTIONS
-from privspec.model.measures import MEASURES
 from privspec.model.option_rules import FAMILIES
 from privspec.model.reports import Report
 from privspec.model.scope import TRUST_WORDS, Declaration, Scope, collect
@@ -37,7 +37,7 @@ LARGE = 1024
 """Numbers that a spec holds, up to which the sensitivity of a value is worked out while one waits."""
 _WORD = re.compile(r"[^\W\d²³¹][^\W²³¹]*")
 _WORD_BEFORE = re.compile(r"(?:[^\W\d²³¹][^\W²³¹]*)?\Z")
-_MEASURE = re.compile(rf"[-‐‑]({'|'.join(sorted(MEASURES, key=len, reverse=True))})\b")
+_MEASURE = re.compile(rf"[-‐‑]({PATTERN})\b")
 _MEASURE_BEFORE = re.compile(r"[-‐‑]([A-Za-z-]*)\Z")
 _ROLES = {
     "input": "secret input",
@@ -138,7 +138,7 @@ def _hovered(looked: Looked, offset: int, known: Model | None) -> str | None:
         return _of_name(declared, looked.model or known)
     if word in SECTIONS and after == ":":
         return _of_section(word)
-    measures = _MEASURE.finditer(text, max(0, span.start - len("-per-atom-")), span.end + len("-atom-LDP"))
+    measures = _MEASURE.finditer(text, max(0, span.start - len(PATTERN)), span.end + len(PATTERN))
     measure = next((one[1] for one in measures if one.start(1) <= span.start and span.end <= one.end(1)), word)
     return "\n---\n\n".join(f"**{measure}**\n\n{one.text}\n" for one in words() if measure in one.names) or None
 
@@ -310,7 +310,7 @@ def _in_statement(looked: Looked, offset: int, place: _Place) -> Iterator[Sugges
         reached = reach(parse_table(), rule, text, start, measure.start())
         if reached is not None and "MEASURE" in reached.expected:
             begun = Span(measure.start(), offset)
-            yield from (Suggestion(f"-{name}", "keyword", begun, _written(name)) for name in MEASURES)
+            yield from (Suggestion(f"-{name}", "keyword", begun, _written(name)) for name in WORDS)
             return
     reached = reach(parse_table(), rule, text, start, place.word.start)
     if reached is None:
@@ -323,7 +323,7 @@ def _in_statement(looked: Looked, offset: int, place: _Place) -> Iterator[Sugges
 
 
 def _written(measure: str) -> str:
-    return " or ".join(MEASURES[measure].written)
+    return " or ".join(one.example for one in WORDS[measure])
 
 
 def _spelt(terminal: str) -> tuple[str, ...]:
@@ -333,7 +333,7 @@ def _spelt(terminal: str) -> tuple[str, ...]:
         "IN": ("in",),
         "WRT": ("wrt",),
         "OVER": ("E", "worst"),
-        "MEASURE": tuple(f"-{name}" for name in MEASURES),
+        "MEASURE": tuple(f"-{name}" for name in WORDS),
     }
     return spelt.get(terminal, (terminal,) if terminal.isalpha() and terminal.islower() else ())
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privspec.functions import REGISTRY
+from privspec.kernel.measures import PATTERN
 from privspec.language.layout import SECTIONS
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.loss_rules import DISTRIBUTIONS
@@ -82,7 +83,7 @@ def grammar() -> dict[str, Any]:
     ]
     calls = _any((*REGISTRY, *DOMAIN_CALLS, *READERS, *DISTRIBUTIONS))
     values = [
-        _rule("support.type.measure", patterns["MEASURE"]),
+        _rule("support.type.measure", rf"[-‐‑]({PATTERN})\b"),
         _rule("keyword.operator.average", patterns["OVER"]),
         _rule("keyword.other.wrt", rf"\b(?:{patterns['WRT']})"),
         _rule("constant.numeric", rf"(?<![\w.]){patterns['NUMBER']}|(?<=\.\.){patterns['NUMBER']}"),

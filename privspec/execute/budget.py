@@ -15,6 +15,8 @@ from typing import Any
 from privspec.core.diagnostics import BudgetError, UsageError
 from privspec.core.records import dataclass
 from privspec.core.rounding import exp_up, log_up, sqrt_up
+from privspec.kernel.divergences import Condition
+from privspec.kernel.measures import named
 
 _DISTANCE = re.compile(r"\bdistance\s+(?P<metric>.+?)\s*(?:,\s*(?:seen|replacing|adding)\b.*)?$")
 """The distance in the text of a requirement."""
@@ -77,7 +79,8 @@ class Unit:
     def of_guarantee(cls, guarantee: Mapping[str, Any]) -> Unit:
         """The unit of a plan's guarantee: an amount for each unit of a distance is for a unit of its own."""
         unit = cls.from_json(guarantee)
-        if "metric" not in str(guarantee.get("measure")):
+        known = named(str(guarantee.get("measure")))
+        if known is None or not known.by_distance:
             return unit
         stated = _DISTANCE.search(str(guarantee.get("text", "")))
         metric = f" {stated['metric']}" if stated else ""
@@ -173,11 +176,28 @@ def spend_of_guarantee(guarantee: Mapping[str, Any]) -> Spend:
         if epsilon is not None and delta:
             pair, epsilon = (epsilon, delta), None
         spend = Spend(mu, epsilon, rho, pair)
+        known = named(str(guarantee.get("measure")))
+        if known is not None and set(achieved) == set(known.figures) and not spend.stated:
+            spend = _spend_of(known.condition({name: Fraction(str(value)) for name, value in achieved.items()}))
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         spend = Spend()
     if not spend.stated:
         raise UsageError.of("PS1008", "the ledger cannot account for a guarantee of this plan: it states no amount")
     return spend
+
+
+def _spend_of(condition: Condition) -> Spend:
+    """What satisfies a condition on neighbouring laws costs; nothing is known of Rényi divergences of one order."""
+    from privspec.kernel.divergences import HockeyStick, Renyi, TradeOff
+
+    match condition:
+        case HockeyStick(epsilon, delta):
+            return Spend(pair=(epsilon, delta)) if delta else Spend(pure=epsilon)
+        case Renyi(order=None, amount=rho):
+            return Spend(rho=rho)
+        case TradeOff(mu):
+            return Spend(mu)
+    return Spend()
 
 
 class MixedError(Exception):
@@ -279,7 +299,7 @@ class EpsilonDeltaLimit(Limit):
     def reached(self, spends: Sequence[Spend]) -> dict[str, Fraction]:
         """The delta reached at the limit's epsilon, or the two sums."""
         if spends and spends[0].mu is not None:
-            from privspec.core.gaussian import delta_bounds
+            from privspec.kernel.gaussian import delta_bounds
 
             mu = sqrt_up(_mu_squared(spends))
             return {"epsilon": self.epsilon, "delta": delta_bounds(self.epsilon, mu)[1]}
@@ -315,7 +335,7 @@ def _converted(spend: Spend, delta: Fraction) -> tuple[Fraction, Fraction]:
     if delta <= 0:
         return Fraction(0), Fraction(1)
     if spend.mu is not None:
-        from privspec.core.gaussian import epsilon_up
+        from privspec.kernel.gaussian import epsilon_up
 
         return epsilon_up(spend.mu, delta), delta
     if spend.rho is None:

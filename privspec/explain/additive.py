@@ -538,7 +538,7 @@ Scaling: TypeAlias = tuple[str, str, Fraction, list[tuple[Fraction, float]]]
 
 def _gaussian(claim: Claim, _run: Executed) -> Scaling | None:
     if claim.epsilon and claim.delta:
-        from privspec.core.gaussian import mu_down
+        from privspec.kernel.gaussian import mu_down
 
         delta, chosen = claim.delta, claim.epsilon
         base = float(mu_down(chosen, delta))

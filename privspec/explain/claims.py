@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from privspec.core.records import dataclass, replace
-from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve
+from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve, curve_of
 from privspec.explain.document import Note, SpecLine
 from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded
+from privspec.kernel.divergences import HockeyStick
+from privspec.kernel.measures import BY_PERSON, Measure
 from privspec.stated import Guarantee, parse_exact
 
 
@@ -100,6 +102,7 @@ class Claim:
     by_distance: bool = False
     per_distance: Fraction | None = None
     remark: Remark | None = None
+    measure: Measure | None = None
 
     @property
     def conditional(self) -> bool:
@@ -148,35 +151,35 @@ def _stated(value: Fraction) -> Quantity:
     return found if found.rounding is EXACT else rounded(value, 6, UP)
 
 
-Reader = Callable[[Claim, Guarantee], Claim]
+def _asked(claim: Claim, guarantee: Guarantee, measure: Measure) -> Claim:
+    """What a line asks for: the statement with its amounts, and what that allows, where it is about all pairs alike."""
+    exactly = {name: parse_exact(guarantee.figures.get(name) or 0) for name in measure.figures}
+    shown = {name: _stated(value) for name, value in exactly.items()}
+    found = replace(
+        claim,
+        variant=measure.title,
+        statement=measure.at(tuple(map(str, shown.values()))),
+        parameters=tuple(shown.items()),
+        local=measure.local,
+        by_distance=measure.by_distance,
+        measure=measure,
+    )
+    if measure.each_output:
+        return _each_output(found, guarantee)
+    if measure.by_distance:
+        return _by_distance(found, guarantee)
+    match measure.condition(exactly):
+        case HockeyStick(epsilon, delta):
+            return replace(
+                found, epsilon=epsilon, delta=delta, promised=EpsilonDeltaCurve(float(epsilon), float(delta))
+            )
+    values = {name: Fraction(amount.value) for name, amount in shown.items()}
+    return replace(found, promised=curve_of(measure.condition(values)))
 
 
-def _plain(suffix: str, pure: str) -> Reader:
-    """(epsilon, delta) or epsilon alone."""
-
-    def read(claim: Claim, guarantee: Guarantee) -> Claim:
-        epsilon, delta = parse_exact(guarantee.epsilon), parse_exact(guarantee.delta or 0)
-        shown, spent = _stated(epsilon), _stated(delta)
-        claim = replace(claim, epsilon=epsilon, delta=delta, promised=EpsilonDeltaCurve(float(epsilon), float(delta)))
-        if delta == 0:
-            return replace(claim, variant=pure, statement=f"{shown}-{suffix}", parameters=(("epsilon", shown),))
-        return replace(
-            claim,
-            variant=f"approximate {pure.removeprefix('pure ')}",
-            statement=f"({shown}, {spent})-{suffix}",
-            parameters=(("epsilon", shown), ("delta", spent)),
-        )
-
-    return read
-
-
-def _ldp(claim: Claim, guarantee: Guarantee) -> Claim:
-    return replace(_plain("LDP", "local differential privacy")(claim, guarantee), local=True)
-
-
-def _per_atom(claim: Claim, guarantee: Guarantee) -> Claim:
+def _each_output(claim: Claim, guarantee: Guarantee) -> Claim:
     """A condition on every single output; what it allows for sets of outputs is only what was reached."""
-    epsilon, asked = _stated(parse_exact(guarantee.epsilon)), parse_exact(guarantee.delta)
+    epsilon, asked = claim.parameters[0][1], parse_exact(guarantee.figures["delta"])
     true, delta = parse_exact(guarantee.achieved.get("delta", 1)), exact(asked)
     reached = rounded(true, 3, UP)
     text = "This line asks for the condition of Ramon & Basu 2020, section 3.3, output by output"
@@ -186,50 +189,13 @@ def _per_atom(claim: Claim, guarantee: Guarantee) -> Claim:
     else:
         text += f"; here the true δ, over sets of outputs, is {reached}, so that it holds what it says."
         remark = Remark(text, "", unsound=False)
-    return replace(
-        claim,
-        variant="local differential privacy, output by output",
-        statement=f"({epsilon}, {delta})-per-atom-LDP",
-        parameters=(("epsilon", epsilon), ("delta for each output by itself", delta)),
-        local=True,
-        remark=remark,
-    )
+    return replace(claim, parameters=(("epsilon", epsilon), ("delta for each output by itself", delta)), remark=remark)
 
 
-def _amount(variant: str, form: str, **labels: str) -> Reader:
-    """A measure whose statement is written with its amounts."""
-
-    def read(claim: Claim, guarantee: Guarantee) -> Claim:
-        shown = {name: _stated(parse_exact(guarantee.figures[name])) for name in labels}
-        parameters = tuple((labels[name], amount) for name, amount in shown.items())
-        return replace(claim, variant=variant, statement=form.format(**shown), parameters=parameters)
-
-    return read
-
-
-def _gdp(claim: Claim, guarantee: Guarantee) -> Claim:
-    found = _amount("Gaussian differential privacy", "{mu}-GDP", mu="mu")(claim, guarantee)
-    return replace(found, promised=GaussianCurve(found.parameters[0][1].value))
-
-
-def _zcdp(claim: Claim, guarantee: Guarantee) -> Claim:
-    found = _amount("zero-concentrated differential privacy", "{rho}-zCDP", rho="rho")(claim, guarantee)
-    return replace(found, promised=RenyiCurve(found.parameters[0][1].value))
-
-
-def _rdp(claim: Claim, guarantee: Guarantee) -> Claim:
-    form = "({order}, {epsilon})-RDP"
-    found = _amount("Rényi differential privacy", form, order="order", epsilon="epsilon")(claim, guarantee)
-    (_, order), (_, epsilon) = found.parameters
-    return replace(found, promised=RenyiCurve(epsilon.value, order.value))
-
-
-def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
+def _by_distance(claim: Claim, guarantee: Guarantee) -> Claim:
     """Epsilon for each unit of distance gives no curve by itself."""
-    form, labels = "{epsilon}-metric-DP", {"epsilon": "epsilon for each unit"}
-    if "delta" in guarantee.figures:
-        form, labels = "({epsilon}, {delta})-metric-DP", labels | {"delta": "delta"}
-    found = replace(_amount("metric differential privacy", form, **labels)(claim, guarantee), by_distance=True)
+    (_, epsilon), *more = claim.parameters
+    found = replace(claim, parameters=(("epsilon for each unit", epsilon), *more))
     if "delta" in guarantee.figures:
         delta = rounded(parse_exact(guarantee.achieved["delta"]), 3, UP)
         return replace(found, achieved=None, achieved_parameter=("δ", delta))
@@ -238,18 +204,6 @@ def _metric(claim: Claim, guarantee: Guarantee) -> Claim:
     rate = parse_exact(guarantee.achieved["epsilon"])
     reached = "ε per unit of distance", rounded(rate, 6, UP)
     return replace(found, per_distance=rate, achieved=None, achieved_parameter=reached)
-
-
-_READERS: Mapping[str, Reader] = {
-    "DP": _plain("DP", "pure differential privacy"),
-    "LDP": _ldp,
-    "per-atom-LDP": _per_atom,
-    "zCDP": _zcdp,
-    "GDP": _gdp,
-    "RDP": _rdp,
-    "metric-DP": _metric,
-}
-_SUFFIX = re.compile(r"(metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP)$")
 
 
 def claim(guarantee: Guarantee) -> Claim:
@@ -273,14 +227,13 @@ def claim(guarantee: Guarantee) -> Claim:
         notes=tuple(map(Note, guarantee.because)),
         requirement=guarantee.requirement,
     )
-    match = _SUFFIX.search(measure)
-    found = _READERS[match[1]](bare, guarantee) if match else bare
-    if not measure.startswith("personalised"):
+    found = bare if guarantee.asked is None else _asked(bare, guarantee, guarantee.asked)
+    if not guarantee.by_person:
         return found
     # the amounts are those of the strictest person, so the statement gives no curve for the others
     statement = f"{found.statement} (for the strictest person)"
     found = replace(
-        found, variant=f"personalised {found.variant}", statement=statement, promised=None, epsilon=None, delta=None
+        found, variant=f"{BY_PERSON}{found.variant}", statement=statement, promised=None, epsilon=None, delta=None
     )
     # what a table reaches for the strictest person is not what it reaches for everybody
     return replace(found, achieved=None, achieved_parameter=None) if "tables" in guarantee.because else found
@@ -326,7 +279,7 @@ def calibration(claim: Claim) -> Calibration | None:
     epsilon, delta = claim.epsilon, claim.delta
     if not epsilon or not delta or claim.achieved_parameter is None or claim.achieved_parameter[0] != "μ":
         return None
-    from privspec.core.gaussian import delta_bounds, mu_down
+    from privspec.kernel.gaussian import delta_bounds, mu_down
 
     exact_mu = mu_down(epsilon, delta)
     classic_mu = float(epsilon) / math.sqrt(2 * math.log(1.25 / float(delta)))

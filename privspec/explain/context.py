@@ -271,7 +271,7 @@ def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None =
         return next((o for o in tree.options if isinstance(o, kind)), None)
 
     known, trust, sites = formulas(tree, plan.spec.parameters, model), option(syntax.Trust), option(syntax.NoiseAt)
-    local = any(g.measure.endswith("LDP") for g in plan.guarantees)
+    local = any(g.asked is not None and g.asked.local for g in plan.guarantees)
     because: Because = at(trust) if trust else Note("trust-by-default")
     inputs, chosen = (
         {v.target.name: v for v in tree.variables if v.kind is kind}

@@ -19,8 +19,10 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, rounded, share_up
+from privspec.kernel.divergences import Condition, HockeyStick, Renyi, TradeOff
 
 Array: TypeAlias = NDArray[np.float64]
 _NORMAL = NormalDist()
@@ -88,7 +90,7 @@ class GaussianCurve:
         return GaussianCurve(self.mu * size)
 
     def bound(self, delta: Fraction | None) -> str:
-        from privspec.core.gaussian import epsilon_up
+        from privspec.kernel.gaussian import epsilon_up
 
         words = f"μ ≤ {rounded(self.mu, 4, UP)}"
         if not delta:
@@ -190,6 +192,18 @@ class RenyiCurve:
     def bound(self, _delta: Fraction | None) -> str:
         shown = rounded(self.amount, 4, UP)
         return f"ρ ≤ {shown}" if self.order is None else f"a Rényi divergence of order {self.order:g} ≤ {shown}"
+
+
+def curve_of(condition: Condition) -> Curve:
+    """All that a condition on pairs of laws allows."""
+    match condition:
+        case HockeyStick(epsilon, delta):
+            return EpsilonDeltaCurve(float(epsilon), float(delta))
+        case Renyi(order, amount):
+            return RenyiCurve(float(amount), None if order is None else float(order))
+        case TradeOff(mu):
+            return GaussianCurve(float(mu))
+    raise InternalError("a condition without a curve")
 
 
 def least_misses(curve: Curve, false_alarms: Sequence[float]) -> list[float]:

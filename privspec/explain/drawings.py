@@ -42,7 +42,8 @@ from privspec.explain.drawing import (
 )
 from privspec.explain.quantities import UP, Quantity, rounded, ungrouped
 from privspec.explain.voting_rules import MOST, Chance, Dictator, Example, Rule, Vote
-from privspec.model.measures import PureDP
+from privspec.kernel.measures import PURE
+from privspec.model.measures import MeasureAt
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.stated import Mechanism, parse_exact
@@ -255,7 +256,7 @@ def neighbours(table: ProbabilityTable, claim: Claim, unit: Unit | None, model: 
     if unit.requirement >= 0:
         line = model.requirements[unit.requirement]
     else:  # a line that compares what a unit compares; its measure is not looked at
-        measure, span = PureDP(Fraction(1)), model.block(unit.wrt[0]).span
+        measure, span = MeasureAt(PURE, (Fraction(1),)), model.block(unit.wrt[0]).span
         line = Requirement(claim.outputs, unit.wrt, unit.relation, measure, ("anyone",), span, 0, "")
     try:
         found = worlds(model)

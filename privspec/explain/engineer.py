@@ -152,7 +152,6 @@ def _commands(facts: Facts) -> document.Listing:
 TO_FILL = "to be filled in by the curator"
 AT_DELTA = Fraction(1, 10**6)
 """The delta at which an epsilon is stated for guarantees that have neither."""
-_VARIANTS = {"zero-concentrated": "Zero-concentrated DP", "Rényi": "Renyi DP", "approximate": "Approximate DP"}
 _MODELS = {"curator": "Central", "nobody": "Local", "secure_sum": "Federated"}
 
 
@@ -231,12 +230,7 @@ def _covers_all(facts: Facts) -> bool:
 
 def _variant(claims: list[Claim]) -> str:
     """The name that all guarantees share; others are custom."""
-    found = set[str]()
-    for claim in claims:
-        named = next((name for word, name in _VARIANTS.items() if word in claim.variant), None)
-        pure = claim.epsilon is not None and claim.delta == 0 and not claim.by_distance
-        inexact = claim.epsilon is not None and bool(claim.delta)
-        found.add(named or ("Pure DP" if pure else "Approximate DP" if inexact else "Custom"))
+    found = {"Custom" if claim.measure is None else claim.measure.variant for claim in claims}
     return found.pop() if len(found) == 1 else "Custom"
 
 
@@ -259,7 +253,7 @@ def _parameters(facts: Facts) -> dict[str, float]:
         case RenyiCurve(amount=amount, order=None):
             return {"rho": math.nextafter(amount, math.inf)}
         case GaussianCurve(mu=mu):
-            from privspec.core.gaussian import epsilon_up
+            from privspec.kernel.gaussian import epsilon_up
 
             return {"epsilon": up(epsilon_up(Fraction(math.nextafter(mu, math.inf)), AT_DELTA)), "delta": up(AT_DELTA)}
         case EpsilonDeltaCurve(epsilon=epsilon, delta=delta):

@@ -17,9 +17,9 @@ from privspec.core.diagnostics import InternalError, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.document import decimal_up, plan_document, rated
 from privspec.families.family import Decision, Infeasible, Relaxation, Settings, conflict_line
-from privspec.kernel.allowed import exceeds
+from privspec.kernel.divergences import HockeyStick, exceeds
 from privspec.model.graph import GraphNode, Model
-from privspec.model.measures import LDP, EpsilonDelta
+from privspec.model.measures import AskedMeasure
 from privspec.model.values import show
 from privspec.problem.priced import Parsed, factors_of_delta, inner_family, parsed, reference
 from privspec.solvers.programs import Array
@@ -154,12 +154,15 @@ def shares_of(weights: Array | None) -> list[Fraction]:
     return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
 
 
-def mu_up(measure: EpsilonDelta | LDP, budget: float) -> Fraction:
-    """A figure that no Gaussian release of the measure reaches, next to the largest one."""
+def mu_up(measure: AskedMeasure, budget: float) -> str | None:
+    """A mu that no Gaussian release of the measure reaches, next to the largest; None where a closed form says it."""
+    condition = None if measure.common is None else measure.common.condition(measure.amounts)
+    if not isinstance(condition, HockeyStick):
+        return None
     step = 1e-14
-    while not exceeds(measure.epsilon, Fraction(repr(budget * (1 + step))), measure.delta):
+    while not exceeds(condition.epsilon, Fraction(repr(budget * (1 + step))), condition.delta):
         step *= 2
-    return Fraction(repr(budget * (1 + step)))
+    return str(Fraction(repr(budget * (1 + step))))
 
 
 # --- the family of specs whose amount is picked ---------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -28,6 +28,7 @@ from privspec.kernel.rows import chosen_rows, doubles
 from privspec.kernel.selection import LISTED as MECHANISMS_LISTED
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
+from privspec.model.measures import AskedMeasure, MeasureAt
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem import form
@@ -159,6 +160,13 @@ def promised(requirement: Requirement, index: int, least: Fraction | None, becau
     asked = requirement.measure.amounts["epsilon"]
     said = asked if least is None else min(Fraction(decimal_up(least)), asked)
     return guarantee_head(requirement, index) | {"achieved": {"epsilon": show(said)}, "because": [because]}
+
+
+def raised(measure: AskedMeasure) -> Iterator[tuple[str, AskedMeasure]]:
+    """The measure with a tenth more of the amount that is priced; none where each party has its own."""
+    if isinstance(measure, MeasureAt):
+        amount = measure.of.main.name
+        yield amount, measure.changed(**{amount: measure.amounts[amount] * STEP})
 
 
 def price(requirement: Requirement, change: float, amount: str = "epsilon") -> dict[str, Any]:

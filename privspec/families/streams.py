@@ -20,7 +20,7 @@ from privspec.core.records import dataclass
 from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation
 from privspec.families.amounts import mu_up
-from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
+from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, price, raised, rated
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, Obligation, read_frame
@@ -28,7 +28,6 @@ from privspec.kernel.core.reading import Item
 from privspec.kernel.participation import notes_of
 from privspec.kernel.streams import AMONG, BITS, NOTES, Banded, Pattern, Stream, least, pattern_of, read_banded, roots
 from privspec.model.graph import Model
-from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.requirements import Requirement
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.samplers import Randomness
@@ -46,7 +45,6 @@ GRID_BITS, OUTPUT_STEPS = 30, 14
 """Noisy answers lie on a grid of the least deviation times 2^-30, what is released on one of 2^-14 of it."""
 INPUT_BITS = 24
 """Of the grid of the inputs, beside those that count the numbers in the row."""
-PRICED = ("epsilon", "rho", "mu")
 Offer = tuple[float, Fraction, int, list[int], list[float]]
 """A loss, and the ramp, the band, the lengths of stretches and their deviations."""
 
@@ -182,9 +180,7 @@ class Decided:
     def witness(self) -> dict[str, Any]:
         """The line that the bound is of, and at least the mu that one of two amounts allows."""
         measure = self.system.model.requirements[0].measure
-        if not isinstance(measure, EpsilonDelta | LDP):
-            return {"line": 0, "mu": None}
-        return {"line": 0, "mu": str(mu_up(measure, float(measure.gaussian_mu_down() or 0)))}
+        return {"line": 0, "mu": mu_up(measure, float(measure.gaussian_mu_down() or 0))}
 
     @cached_property
     def lower_bound(self) -> float | None:
@@ -226,11 +222,9 @@ class Decided:
 
 def _prices(requirement: Requirement) -> Iterator[dict[str, Any]]:
     """What a tenth more of each amount of the line would bring."""
-    for amount in PRICED:
-        if (now := requirement.measure.amounts.get(amount)) is not None:
-            more = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
-            after = float(more.gaussian_mu_down() or 0)
-            yield price(requirement, (float(requirement.measure.gaussian_mu_down() or 0) / after) ** 2 - 1, amount)
+    for amount, more in raised(requirement.measure):
+        after = float(more.gaussian_mu_down() or 0)
+        yield price(requirement, (float(requirement.measure.gaussian_mu_down() or 0) / after) ** 2 - 1, amount)
 
 
 # --- runs ----

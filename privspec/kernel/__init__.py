@@ -4,7 +4,21 @@ Alone: `python -m privspec.kernel PLAN`. It imports json, fractions, hashlib, ma
 python-flint only.
 """
 
-from privspec.kernel.judge import judge
-from privspec.kernel.report import Claim, Report
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privspec.kernel.judging import judge
+    from privspec.kernel.report import Claim, Report
 
 __all__ = ["Claim", "Report", "judge"]
+
+
+def __getattr__(name: str) -> object:
+    """Load what judges plans when it is first asked for: whoever needs a type of the kernel need not."""
+    if name not in __all__:
+        raise AttributeError(f"module 'privspec.kernel' has no attribute {name!r}")
+    from privspec.kernel import judging
+
+    return getattr(judging, name)

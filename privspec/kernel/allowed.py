@@ -7,8 +7,8 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
-from privspec.kernel.core.numbers import NONE, ball, end, exp_up, fraction, sqrt_up
-from privspec.kernel.core.problem import Frame, Measure
+from privspec.kernel.core.numbers import NONE, ball, end, fraction, sqrt_up
+from privspec.kernel.core.problem import AskedMeasure, Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.lengths import in_a_row
 from privspec.kernel.moves import Moves, Piece, pieces, units_of
@@ -17,27 +17,18 @@ from privspec.kernel.rows import chosen_rows
 from privspec.kernel.shares import Owner, check_one, owners
 
 
-def largest_mu_squared(measure: Measure, pure: bool, stated: Item) -> Fraction:
+def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: Item) -> Fraction:
     """At least the mu^2 of every Gaussian release (every unbiased mechanism, if `pure`) that satisfies a measure.
 
-    Hammersley, Chapman and Robbins for pure epsilon: mu^2 = e^eps + e^-eps - 2. For (epsilon, delta) the mu that is
-    stated is shown to be too large.
+    `stated`: a mu that is shown to be too large, where there is no closed form.
     """
-    amounts, name = measure.figures({}), measure.name.replace("LDP", "DP")
-    epsilon, order = amounts.get("epsilon", NONE), amounts.get("order", Fraction(1))
-    squares = {"mu-GDP": amounts.get("mu", 0) ** 2, "rho-zCDP": 2 * amounts.get("rho", 0)}
-    squares |= {"(order, epsilon)-RDP": 2 * epsilon / order}
-    if name == "(epsilon, delta)-DP" and not pure:
-        mu = stated.exact(0)
-        if mu == 0 or not exceeds(epsilon, mu, amounts["delta"]):
-            raise stated.wrong("is not shown to be more than the measure allows")
-        return mu * mu
-    stated.same(None)
-    if pure and name in ("epsilon-DP", "(epsilon, delta)-DP"):
-        return exp_up(epsilon) + exp_up(-epsilon) - 2
-    if pure or name not in squares:
+    condition = measure.of.condition(measure.figures({}))
+    if pure:
+        stated.same(None)
+    found = condition.largest_unbiased() if pure else condition.largest_mu_squared(stated)
+    if found is None or measure.common is None or not measure.of.of_laws:
         raise stated.wrong("goes with a measure for which no bound is known")
-    return Fraction(squares[name])
+    return found
 
 
 def variance_up(size: Fraction, probability: Fraction) -> Fraction:
@@ -50,14 +41,6 @@ def variance_of_size_up(size: Fraction) -> Fraction:
     """At least the variance of all normal noise of which the size is no larger on average."""
     with ctx.workprec(256):
         return end((ball(size) ** 2 * arb.pi() / 2).upper())
-
-
-def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
-    """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
-    with ctx.workprec(512):
-        eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
-        value = ((eps / size - size / 2) / root).erfc() - eps.exp() * ((eps / size + size / 2) / root).erfc()
-        return bool(value / 2 > ball(delta))
 
 
 # --- noise that each party draws alone, of any covariance in all that it holds ---------------------------

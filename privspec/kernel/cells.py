@@ -16,7 +16,8 @@ from flint import ctx
 from privspec.kernel.core.numbers import ball, end, exp_up
 from privspec.kernel.core.problem import Bound, Case, Rules, View
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
-from privspec.kernel.points import PURE, Held, guarantees_of, judge_epsilon, judge_view, reach_of_reports
+from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.points import Held, guarantees_of, judge_epsilon, judge_view, reach_of_reports
 from privspec.kernel.quality.stated import judge_loss
 
 NOTE = "real-cells"
@@ -176,7 +177,7 @@ class CellRules(Rules):
         case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
         text = "the cell of a number is a function of that number alone: it costs no privacy"
         case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")
-        guarantees = guarantees_of(case, block, PURE)
+        guarantees = guarantees_of(case, block, PURE_MEASURES)
         epsilon = cells.epsilon()
         for one in guarantees:
             figure = "some report tells for certain" if epsilon is None else f"epsilon {float(epsilon):.8g}"

@@ -16,6 +16,7 @@ from flint import arb, arb_mat, ctx, fmpz_poly
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, Size, read
+from privspec.kernel.measures import PURE
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NOISE = ("discrete-laplace",)
@@ -671,7 +672,7 @@ class ChainRules(Rules):
             line, scale, place, beyond = bound.fields("line", "scale", "place", "beyond")
             guarantee = guarantees[line.integer(0, len(guarantees) - 1)]
             smaller, epsilon = scale.exact(0), guarantee.asked["epsilon"]
-            if guarantee.obligation.measure.name != "epsilon-DP" or not smaller or chain.unit != step_of(chain.block):
+            if guarantee.obligation.measure.common is not PURE or not smaller or chain.unit != step_of(chain.block):
                 raise bound.wrong("is about a line that noise may meet in other ways")
             if guarantee.number in chain.block.lines and not beyond.absent:
                 signs = [1 if up.flag() else -1 for up in beyond.items(len(chain.offset))]

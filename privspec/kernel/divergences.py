@@ -1,24 +1,301 @@
-"""Measures of two finite laws that no single ratio says: Rényi divergences of an order, of all orders, and mu-GDP.
+"""What measures of privacy ask of two laws, and when independent parts, two finite laws, or Gaussian noise satisfy it.
 
-Laws p and q are whole numbers over one `whole`. With s = order - 1, the generator (p^order q^-s - order p + s q) /
-(order s) is convex, >= 0, and adds up to (e^(s divergence) - 1) / (order s); notes/divergences.md.
+A hockey-stick divergence: P(S) <= e^epsilon Q(S) + delta. Rényi divergences, of one order or of all. The trade-off
+curve of two normal laws. Independent parts that one difference moves all at once are one: Gaussian parts of the sum of
+their squared mu; a part of pure epsilon is dominated by binary randomised response of that epsilon, one of
+(epsilon, delta) by the same that fails with probability delta, and such laws reach these bounds
+(noise/notes/composition.md).
+
+Finite laws p and q are whole numbers over one `whole`. With s = order - 1, the generator
+(p^order q^-s - order p + s q) / (order s) is convex, >= 0, and adds up to (e^(s divergence) - 1) / (order s);
+notes/divergences.md.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
-from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ball, end, exp_up, gaussian_delta_up
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_up, gaussian_delta_up, sqrt_down
+from privspec.kernel.core.reading import Item, Refused
 
 SMALLEST = Fraction(1, 2**1000)
 """Smaller ratios count as this."""
 STEPS = 2**12
 """Most intervals of orders that are looked at for one pair."""
-Amounts = dict[str, Fraction]
+PURE_PARTS = 12
+"""Parts that are not Gaussian of which one line may be composed: 2^12 patterns of their answers."""
 Law = list[int]
+Supported = tuple[Fraction, list[Fraction], list[Fraction]]
+"""A bound, up, and factors u, down, and v, up, for which the sum over values of u p - v q is at most the bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What independent parts let through on one difference: Gaussian noise, pure epsilons, sums of deltas and rhos."""
+
+    mu_squared: Fraction
+    pure: tuple[Fraction, ...]
+    delta: Fraction
+    rho: Fraction
+
+    @classmethod
+    def of(cls, *parts: Mapping[str, Fraction]) -> Composed:
+        """Parts of a mu each, of an epsilon (but for a delta), or of a rho.
+
+        Raises: Refused where there are too many.
+        """
+        pure = tuple(part["epsilon"] for part in parts if "epsilon" in part)
+        if len(pure) > PURE_PARTS:
+            raise Refused(f"more than {PURE_PARTS} parts share a line")
+        mu_squared = sum((part["mu"] ** 2 for part in parts if "mu" in part), NONE)
+        delta = sum((part.get("delta", NONE) for part in parts), NONE)
+        rho = sum((part["rho"] for part in parts if "rho" in part), NONE)
+        return cls(mu_squared, pure, delta, rho)
+
+
+class Condition(ABC):
+    """How close two laws have to be, each of them to the other."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def satisfied_by(self, parts: Composed) -> bool:
+        """Whether independent parts satisfy it together."""
+
+    @abstractmethod
+    def broken_by(self, mu_squared: Fraction, pure: list[Fraction]) -> bool:
+        """Whether Gaussian noise and randomised responses surely do not satisfy it together.
+
+        Raises: Refused where no bound is known.
+        """
+
+    @abstractmethod
+    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+        """At least the mu^2 of every Gaussian release that satisfies it, None where none is known.
+
+        `stated`: a mu that the plan says is too large, where there is no closed form.
+        """
+
+    @abstractmethod
+    def largest_unbiased(self) -> Fraction | None:
+        """At least the mu^2 that any unbiased mechanism reaches, as `largest_mu_squared`."""
+
+    @abstractmethod
+    def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
+        """The amount that is surely let through by laws of an epsilon, or by Gaussian noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class HockeyStick(Condition):
+    """No set of outputs is more than e^epsilon times as likely, up to delta."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def satisfied_by(self, parts: Composed) -> bool:
+        if parts.rho:
+            return False
+        within = not parts.mu_squared and sum(parts.pure) <= self.epsilon
+        over = NONE if within else delta_up(self.epsilon, parts.mu_squared, parts.pure)
+        return parts.delta + over <= self.delta
+
+    def broken_by(self, mu_squared: Fraction, pure: list[Fraction]) -> bool:
+        if not self.delta:
+            return mu_squared > 0 or sum(pure) > self.epsilon
+        if len(pure) > PURE_PARTS:
+            raise Refused(f"more than {PURE_PARTS} parts share a line")
+        if not mu_squared and sum(pure) <= self.epsilon:
+            return False
+        with ctx.workprec(BITS):
+            return bool(_delta(self.epsilon, mu_squared, pure) > ball(self.delta))
+
+    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+        if not self.delta:
+            stated.same(None)
+            return None
+        mu = stated.exact(0)
+        if mu == 0 or not exceeds(self.epsilon, mu, self.delta):
+            raise stated.wrong("is not shown to be more than the measure allows")
+        return mu * mu
+
+    def largest_unbiased(self) -> Fraction | None:
+        """Hammersley, Chapman and Robbins: mu^2 = e^eps + e^-eps - 2, of pure epsilon."""
+        return exp_up(self.epsilon) + exp_up(-self.epsilon) - 2
+
+    def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
+        return epsilon
+
+
+class Curved(Condition):
+    """A condition on two laws that no single ratio says; a linear bound stands for it at each of its levels."""
+
+    __slots__ = ()
+
+    def holds(self, p: Law, q: Law, whole: int) -> bool:
+        """Whether two laws satisfy it, both ways; other laws do not, if one has a value that the other has not."""
+        same = all((a > 0) == (b > 0) for a, b in zip(p, q, strict=True))
+        with ctx.workprec(2 * BITS):
+            return p == q or (same and self._one_way(p, q, whole) and self._one_way(q, p, whole))
+
+    def support(self, level: Item, multiplier: Item, at: Item, values: int) -> Supported:
+        """A linear bound times a multiplier >= 0; for each value there is a t >= 0, where the bound is a tangent.
+
+        The level is an epsilon of a trade-off curve, and t says how much of a value is counted, at most 1. Of Rényi
+        divergences it is the order where all are asked for, and t the ratio at which the generator has its tangent.
+        """
+        picked, z = Fraction(level.double()), Fraction(multiplier.double())
+        points = [Fraction(t.double()) for t in at.items(values)]
+        if min(z, *points) < 0 or abs(picked) > LARGEST_LOG or not self._has_level(picked):
+            raise level.wrong("is no order or epsilon, or has a multiplier or a ratio below 0")
+        return self._support(picked, z, points)
+
+    @abstractmethod
+    def _one_way(self, p: Law, q: Law, whole: int) -> bool:
+        """Whether p is as close to q as is asked."""
+
+    @abstractmethod
+    def _has_level(self, level: Fraction) -> bool:
+        """Whether there is a linear bound at a level."""
+
+    @abstractmethod
+    def _support(self, level: Fraction, z: Fraction, points: list[Fraction]) -> Supported:
+        """The linear bound times z."""
+
+
+@dataclass(frozen=True, slots=True)
+class Renyi(Curved):
+    """The divergence of an order is at most an amount; without an order, of every order that times the amount."""
+
+    order: Fraction | None
+    amount: Fraction
+
+    def satisfied_by(self, parts: Composed) -> bool:
+        """By epsilon^2 / 2 (Bun & Steinke 2016, proposition 1.4); of an order by min(epsilon, order epsilon^2 / 2)."""
+        if parts.delta or (parts.rho and self.order is not None):
+            return False
+        if self.order is None:
+            return parts.rho + (parts.mu_squared + sum(q * q for q in parts.pure)) / 2 <= self.amount
+        pure = sum(min(q, self.order * q * q / 2) for q in parts.pure)
+        return self.order * parts.mu_squared / 2 + pure <= self.amount
+
+    def within_spread(self, spread: Fraction) -> bool:
+        """Whether a law whose log ratios lie within a spread satisfies it.
+
+        A spread s is (s^2 / 8)-zCDP (Cesar & Rogers 2021), and so of Renyi order a at most a s^2 / 8.
+        """
+        return spread * spread / 8 * (self.order or 1) <= self.amount
+
+    def broken_by(self, mu_squared: Fraction, pure: list[Fraction]) -> bool:
+        if self.order is not None:
+            raise Refused("no bound is known for parts that share a line in this measure")
+        return (mu_squared + sum(q * q for q in pure)) / 2 > self.amount
+
+    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+        stated.same(None)
+        return 2 * self.amount / (self.order or 1)
+
+    def largest_unbiased(self) -> Fraction | None:
+        return None
+
+    def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
+        return (self.order or 1) * mu_squared / 2
+
+    def _one_way(self, p: Law, q: Law, whole: int) -> bool:
+        if self.order is None:
+            return self._every_order(p, q, whole)
+        s = ball(self.order - 1)
+        return bool(log_moment(log_ratios(p, q), whole, s) <= s * ball(self.amount))
+
+    def _every_order(self, p: Law, q: Law, whole: int) -> bool:
+        """Whether the divergence of p from q of every order above 1 is at most the amount times the order.
+
+        Log-moments are then at most rho s (s + 1), as they are beyond s = (largest log ratio) / rho. Before, their
+        chord over an interval is below it at both ends and where it comes nearest, or else the interval is halved.
+        """
+        ratios, rho, left, low = log_ratios(p, q), ball(self.amount), arb(0), arb(0)
+        last = (ball(max(Fraction(a, b) for a, b in zip(p, q, strict=True) if b)).log() / rho).upper()
+        todo = [(last, log_moment(ratios, whole, last).upper())]
+        for _ in range(STEPS):
+            right, high = todo[-1]
+            slope = (high - low) / (right - left)
+            nearest = (slope / rho - 1) / 2
+            if not high <= rho * right * (right + 1):
+                return False
+            if nearest <= left or nearest >= right or low - slope * left + (slope - rho) ** 2 / (4 * rho) <= 0:
+                left, low = todo.pop()
+            else:
+                middle = ((left + right) / 2).mid()
+                todo.append((middle, log_moment(ratios, whole, middle).upper()))
+            if not todo:
+                return True
+        return False
+
+    def _has_level(self, level: Fraction) -> bool:
+        return (level if self.order is None else self.order) >= 1
+
+    def _support(self, level: Fraction, z: Fraction, points: list[Fraction]) -> Supported:
+        order = level if self.order is None else self.order
+        with ctx.workprec(2 * BITS):
+            s, limit = ball(order - 1), ball(self.amount * order if self.order is None else self.amount)
+            logs = [ball(max(t, SMALLEST)).log() for t in points]
+            most = (s * limit).expm1() / (s * ball(order)) if order > 1 else limit
+            ups = [(s * log).expm1() / s if order > 1 else log for log in logs]
+            downs = [(ball(order) * log).expm1() / ball(order) for log in logs]
+            return z * end(most.upper()), [z * end(up.lower()) for up in ups], [z * end(down.upper()) for down in downs]
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOff(Curved):
+    """No test of one law against the other has more power than one of two normal laws of deviation 1, mu apart."""
+
+    mu: Fraction
+
+    def satisfied_by(self, parts: Composed) -> bool:
+        if parts.delta or parts.rho:
+            return False
+        return parts.mu_squared + sum(pure_mu_up(q) ** 2 for q in parts.pure) <= self.mu**2
+
+    def broken_by(self, mu_squared: Fraction, pure: list[Fraction]) -> bool:
+        with ctx.workprec(BITS):
+            roots = [arb(8) * (2 / (1 + ball(q).exp())).erfcinv() ** 2 for q in pure]
+            return bool(ball(mu_squared) + sum(roots, arb(0)) > ball(self.mu**2))
+
+    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+        stated.same(None)
+        return self.mu**2
+
+    def largest_unbiased(self) -> Fraction | None:
+        return None
+
+    def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
+        return sqrt_down(mu_squared)
+
+    def _one_way(self, p: Law, q: Law, whole: int) -> bool:
+        """The best tests count values by falling p / q; all others mix them, and the curve of Gaussians is concave."""
+        mu, power, size = ball(self.mu) / arb(2).sqrt(), 0, 0
+        pairs = zip(p, q, strict=True)
+        for a, b in sorted(pairs, key=lambda one: Fraction(*one) if one[1] else Fraction(0), reverse=True):
+            power, size = power + a, size + b
+            most = arb(1) if size == whole else (ball(Fraction(2 * size, whole)).erfcinv() - mu).erfc() / 2
+            if size and not ball(Fraction(power, whole)) <= most:
+                return False
+        return True
+
+    def _has_level(self, level: Fraction) -> bool:
+        return True
+
+    def _support(self, level: Fraction, z: Fraction, points: list[Fraction]) -> Supported:
+        counted = [z * min(t, Fraction(1)) for t in points]
+        return z * gaussian_delta_up(level, self.mu**2), counted, [t * exp_up(level) for t in counted]
+
+
+# --- what they are worked out from ----------------------------------------------------------------------
 
 
 def log_ratios(p: Law, q: Law) -> list[tuple[int, arb]]:
@@ -31,82 +308,55 @@ def log_moment(ratios: list[tuple[int, arb]], whole: int, s: arb) -> arb:
     return (sum((a * (s * ratio).exp() for a, ratio in ratios), arb(0)) / whole).log()
 
 
-def renyi(p: Law, q: Law, whole: int, asked: Amounts) -> bool:
-    """Whether the divergence of p from q of one order is at most epsilon."""
-    s = ball(asked["order"] - 1)
-    return bool(log_moment(log_ratios(p, q), whole, s) <= s * ball(asked["epsilon"]))
+def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction] | tuple[Fraction, ...]) -> Fraction:
+    """At least delta(epsilon) of Gaussian noise and of randomised responses of some epsilons, on one difference.
 
-
-def concentrated(p: Law, q: Law, whole: int, asked: Amounts) -> bool:
-    """Whether the divergence of p from q of every order above 1 is at most rho times the order.
-
-    Log-moments are then at most rho s (s + 1), as they are beyond s = (largest log ratio) / rho. Before, their chord
-    over an interval is below it at both ends and where it comes nearest, or else the interval is halved.
+    The sum over the answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (PROBLEM.md, composition).
     """
-    ratios, rho, left, low = log_ratios(p, q), ball(asked["rho"]), arb(0), arb(0)
-    last = (ball(max(Fraction(a, b) for a, b in zip(p, q, strict=True) if b)).log() / rho).upper()
-    todo = [(last, log_moment(ratios, whole, last).upper())]
-    for _ in range(STEPS):
-        right, high = todo[-1]
-        slope = (high - low) / (right - left)
-        nearest = (slope / rho - 1) / 2
-        if not high <= rho * right * (right + 1):
-            return False
-        if nearest <= left or nearest >= right or low - slope * left + (slope - rho) ** 2 / (4 * rho) <= 0:
-            left, low = todo.pop()
-        else:
-            middle = ((left + right) / 2).mid()
-            todo.append((middle, log_moment(ratios, whole, middle).upper()))
-        if not todo:
-            return True
-    return False
+    with ctx.workprec(256):
+        answers = [(Fraction(0), ball(Fraction(1)))]
+        for q in pure:
+            answers = [(log + one, chance / (1 + ball(-one).exp())) for log, chance in answers for one in (q, -q)]
+        parts = (end(chance.upper()) * gaussian_delta_up(epsilon - log, mu_squared) for log, chance in answers)
+        return sum(parts, Fraction(0))
 
 
-def gaussian(p: Law, q: Law, whole: int, asked: Amounts) -> bool:
-    """Whether no test of q against p has more power than one of two Gaussians mu apart.
+def _delta(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> arb:
+    """The same, enclosed at the working precision, with answers of one log ratio taken together."""
+    mu, root, found = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(0)
+    unit = lcm(epsilon.denominator, *(q.denominator for q in pure))
+    # by what is left of epsilon, in whole parts: chance, its power of e
+    answers = {int(epsilon * unit): (arb(1), ball(epsilon).exp())}
+    for q in pure:
+        before, answers, power, parts = answers, {}, ball(q).exp(), int(q * unit)
+        for rest, (chance, ratio) in before.items():
+            for left, own, other in (
+                (rest - parts, chance * power / (1 + power), ratio / power),
+                (rest + parts, chance / (1 + power), ratio * power),
+            ):
+                answers[left] = (own + answers[left][0] if left in answers else own, other)
+    for rest, (chance, ratio) in answers.items():
+        if mu_squared:
+            scaled = arb(fmpq(rest, unit)) / mu
+            near, far = (scaled - mu / 2) / root, (scaled + mu / 2) / root
+            found += chance * (near.erfc() - ratio * far.erfc()) / 2
+        elif rest < 0:
+            found += chance * (1 - ratio)
+    return found
 
-    The best tests count values by falling p / q; all others mix them, and the curve of Gaussians is concave.
+
+def pure_mu_up(epsilon: Fraction) -> Fraction:
+    """At least the mu of which a law of pure epsilon satisfies mu-GDP: Phi(-mu / 2) = 1 / (1 + e^epsilon).
+
+    The trade-off curve of randomised response is the chords of the Gaussian one through (0, 1), that point and (1, 0).
     """
-    mu, power, size = ball(asked["mu"]) / arb(2).sqrt(), 0, 0
-    for a, b in sorted(zip(p, q, strict=True), key=lambda one: Fraction(*one) if one[1] else Fraction(0), reverse=True):
-        power, size = power + a, size + b
-        most = arb(1) if size == whole else (ball(Fraction(2 * size, whole)).erfcinv() - mu).erfc() / 2
-        if size and not ball(Fraction(power, whole)) <= most:
-            return False
-    return True
+    with ctx.workprec(256):
+        return end((arb(8).sqrt() * (2 / (1 + ball(epsilon).exp())).erfcinv()).upper())
 
 
-MEASURES = {"(order, epsilon)-RDP": renyi, "rho-zCDP": concentrated, "mu-GDP": gaussian}
-
-
-def satisfies(measure: str, asked: Amounts, p: Law, q: Law, whole: int) -> bool:
-    """Whether two laws satisfy a measure, both ways; other laws do not, if one has a value that the other has not."""
-    same = all((a > 0) == (b > 0) for a, b in zip(p, q, strict=True))
-    with ctx.workprec(2 * BITS):
-        judged = MEASURES[measure]
-        return p == q or (same and judged(p, q, whole, asked) and judged(q, p, whole, asked))
-
-
-def support(
-    measure: str, asked: Amounts, level: Item, multiplier: Item, at: Item, values: int
-) -> tuple[Fraction, list[Fraction], list[Fraction]]:
-    """A bound, up, and factors u, down, and v, up, for which sum u p - v q is at most the bound.
-
-    Times a multiplier >= 0. For each value there is a t >= 0: of mu-GDP the level is an epsilon, and t says how much
-    of a value is counted, at most 1; of Rényi divergences it is the order where all are asked for, and t the ratio at
-    which the generator has its tangent.
-    """
-    picked, z = Fraction(level.double()), Fraction(multiplier.double())
-    points, order = [Fraction(t.double()) for t in at.items(values)], asked.get("order", picked)
-    if min(z, *points) < 0 or abs(picked) > LARGEST_LOG or (order < 1 and "mu" not in asked):
-        raise level.wrong("is no order or epsilon, or has a multiplier or a ratio below 0")
-    if measure == "mu-GDP":
-        counted = [z * min(t, Fraction(1)) for t in points]
-        return z * gaussian_delta_up(picked, asked["mu"] ** 2), counted, [t * exp_up(picked) for t in counted]
-    with ctx.workprec(2 * BITS):
-        s, limit = ball(order - 1), ball(asked["epsilon"] if "order" in asked else asked["rho"] * order)
-        logs = [ball(max(t, SMALLEST)).log() for t in points]
-        most = (s * limit).expm1() / (s * ball(order)) if order > 1 else limit
-        ups = [(s * log).expm1() / s if order > 1 else log for log in logs]
-        downs = [(ball(order) * log).expm1() / ball(order) for log in logs]
-        return z * end(most.upper()), [z * end(up.lower()) for up in ups], [z * end(down.upper()) for down in downs]
+def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
+    with ctx.workprec(512):
+        eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
+        value = ((eps / size - size / 2) / root).erfc() - eps.exp() * ((eps / size + size / 2) / root).erfc()
+        return bool(value / 2 > ball(delta))

@@ -15,7 +15,8 @@ from flint import ctx
 from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_up
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
-from privspec.kernel.points import PURE, Held, guarantees_of, judge_epsilon, reach_of_reports
+from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.points import Held, guarantees_of, judge_epsilon, reach_of_reports
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NOTE = "local-histograms"
@@ -228,7 +229,7 @@ class FrequencyRules(Rules):
         for kind in found.kinds:
             law = f"sets of {kind.subset} of {block.told} values: the own one with chance {float(kind.chance):.8g}"
             case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
-        guarantees = guarantees_of(case, block, PURE, block.count)
+        guarantees = guarantees_of(case, block, PURE_MEASURES, block.count)
         for one in guarantees:
             self._guarantee(case, found, one)
         case.claims.fields()
@@ -251,8 +252,7 @@ class FrequencyRules(Rules):
         largest = max(reached)
         if not one.obligation.measure.each:
             figure = f"epsilon {float(largest):.8g}, the logarithm of the largest ratio of chances"
-            known = one.obligation.measure.distance is None
-            judge_epsilon(case, block, one, largest if known else None, figure, NOTE)
+            judge_epsilon(case, block, one, largest, figure, NOTE)
             return
         pairs = set(zip(found.of or (0,) * block.count, limits, strict=True))
         holds = all(reached[kind] <= limit for kind, limit in pairs)

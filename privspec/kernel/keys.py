@@ -17,11 +17,11 @@ from flint import arb, ctx
 from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, exp_up, gaussian_delta_up
 from privspec.kernel.core.problem import Case, Guarantee, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NOTE = "unknown-keys"
-MEASURE = "(epsilon, delta)-DP"
 ALL = "all mechanisms that show only keys that occur"
 CLASSES = ("", ALL, f"{ALL}, with whole counts")
 CLAIMS = ("share", "scale", "middle", "bound")
@@ -402,8 +402,8 @@ class KeyRules(Rules):
     def _guarantee(self, case: Case, keys: Keys) -> Guarantee:
         """The one line, and whether it holds."""
         found = read_guarantees(case.guarantees, case.frame)
-        if len(found) != 1 or found[0].obligation.measure.name != MEASURE or found[0].obligation.measure.each:
-            raise Refused("one line of (epsilon, delta)-DP is judged for unknown keys, and no other")
+        if len(found) != 1 or found[0].obligation.measure.common is not APPROXIMATE:
+            raise Refused(f"one line of {APPROXIMATE.name} is judged for unknown keys, and no other")
         (one,), asked = found, found[0].obligation
         (unit, *more), output = asked.units, (keys.block.output,)
         (data,) = case.frame.data

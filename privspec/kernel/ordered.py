@@ -20,7 +20,6 @@ from math import prod
 from flint import arb, ctx, fmpq_mat, fmpz_mat
 
 from privspec.kernel.allowed import largest_mu_squared
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import Matrix, read_matrix
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Obligation, Rules, Unit, View, read_guarantees
@@ -288,12 +287,12 @@ def conclude(case: Case, guarantee: Guarantee, executed: Residuals | Separate | 
     if guarantee.because != (*(LAPLACE if pure else NOTES), *group) or set(said) != {name} or asked.measure.each:
         raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
     case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
-    stated, measure = said[name], asked.measure.name
-    holds = found is not None and found <= stated**power and proves(measure, guarantee.asked, said)
+    stated, measure = said[name], asked.measure
+    holds = found is not None and found <= stated**power and measure.proved_by(guarantee.asked, said)
     figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
     reach = "a part without noise moves" if found is None else f"{name} is {float(found) ** (1 / power):.8g} at most"
     tail = "gives" if holds else f"does not give, with the {float(stated):.8g} that is stated,"
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, which {tail} {measure} with {figures}"
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, which {tail} {measure.name} with {figures}"
     case.says("privacy", holds, text, guarantee.number)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, prod
 
-from privspec.kernel.core.composition import pure_mu_up
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
 from privspec.kernel.core.reading import Item, Positive, Refused
+from privspec.kernel.divergences import pure_mu_up
 
 Ball = tuple[Fraction, int, int]
 Wholes = tuple[int, ...]

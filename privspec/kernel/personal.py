@@ -14,8 +14,9 @@ from fractions import Fraction
 from privspec.kernel.core.linear import Difference, Held, Matrix, Measured, Release
 from privspec.kernel.core.linear_privacy import Seen, reached, seen_by
 from privspec.kernel.core.numbers import NONE, fraction, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import NOTHING, Case, Frame, Guarantee, Measure, read_guarantees
+from privspec.kernel.core.problem import NOTHING, AskedMeasure, Case, Frame, Guarantee, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.measures import PURE
 from privspec.kernel.moves import Unit, units_of
 from privspec.kernel.participation import Alike
 from privspec.kernel.quality.linear import LinearRules, listed
@@ -65,7 +66,7 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     Raises: Refused where a number that costs something does not show by itself, or units are not made of numbers.
     """
     block, asked = release.problem, frame.obligations[line]
-    if not block.sites or block.worst or frame.trust.means.public or asked.measure.name != "epsilon-DP":
+    if not block.sites or block.worst or frame.trust.means.public or asked.measure.common is not PURE:
         raise Refused("the problem does not confine noise to places under one line of pure epsilon")
     if any(copies != 1 for *_, some in block.sites for copies in some):
         raise Refused("numbers that are added up have no place of their own")
@@ -160,7 +161,7 @@ def _moves_as_said(
         raise case.problem.wrong(f"moves {said.function} by less than what is asserted, or in another norm")
 
 
-def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...]) -> list[Fraction]:
+def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[AskedMeasure, ...]) -> list[Fraction]:
     """For each party what its units reach, as `reached` has it: those of one measure are bounded together.
 
     Raises: Refused where units are not those of the parties in turn, each laid out or in a class of one figure.
@@ -185,7 +186,7 @@ def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple
 
 
 def _by_class(
-    release: Release, seen: Seen, difference: Difference, each: tuple[Measure, ...], place: tuple[int, Alike]
+    release: Release, seen: Seen, difference: Difference, each: tuple[AskedMeasure, ...], place: tuple[int, Alike]
 ) -> list[Fraction]:
     """The same of parties in classes: those of a class have one figure."""
     units, count = units_of(difference, release.problem.places)

@@ -15,12 +15,12 @@ from flint import arb, ctx
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 
 NORMS = ("l1", "l2", "linf")
 """From the largest to the least."""
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
-METRIC, PURE = "epsilon-metric-DP", ("epsilon-DP", "epsilon-LDP")
 NOTE = "real-points"
 CLASSES = ("", "noise of one law, whatever the point")
 PRECISION = 256
@@ -278,7 +278,7 @@ class PointRules(Rules):
                 "reports beyond their ends are moved to them, and no point lies there: errors are at most those stated"
             )
             case.says("moved", True, text)
-        guarantees = guarantees_of(case, block, (METRIC, *PURE))
+        guarantees = guarantees_of(case, block, (BY_DISTANCE, *PURE_MEASURES))
         bounds = [self._guarantee(case, points, one) for one in guarantees]
         case.claims.fields()
         derived = None if block.moved else max((one for one in bounds if one is not None), default=None)
@@ -301,9 +301,9 @@ class PointRules(Rules):
         """Whether a line holds; the least loss under it, where it is one by distance."""
         asked, epsilon = guarantee.obligation, guarantee.asked["epsilon"]
         metric = asked.measure.distance
-        by_distance = asked.measure.name == METRIC and metric in NORM_OF
+        by_distance = asked.measure.common is BY_DISTANCE and metric in NORM_OF
         epsilon_of = rate(points, str(metric)) if by_distance else whole(points)
-        known = by_distance or (asked.measure.name in PURE and metric is None)
+        known = by_distance or asked.measure.common in PURE_MEASURES
         figure = "no epsilon" if epsilon_of is None else f"epsilon {float(epsilon_of):.8g}"
         figure += f" per unit of {metric} distance" * by_distance
         text = f"{figure}, from {points.norm} noise of scale {points.scale}"
@@ -345,7 +345,7 @@ def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs:
     return {"epsilon": epsilon, "delta": Fraction(0)}
 
 
-def guarantees_of(case: Case, block: Held, measures: tuple[str, ...], each: int = 0) -> list[Guarantee]:
+def guarantees_of(case: Case, block: Held, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
     """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
 
     Args: each, of how many parties a line may have figures of their own; 0 where none may.
@@ -357,7 +357,7 @@ def guarantees_of(case: Case, block: Held, measures: tuple[str, ...], each: int 
         about = asked.outputs == asked.seen == (block.output,) and asked.wrt == (block.source,)
         fits = (unit.kind, unit.party, unit.count, unit.adding, unit.apart) == (kind, block.party, 1, False, None)
         own = asked.measure.each
-        known = {one.name for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
+        known = {one.common for one in own or (asked.measure,)} <= set(measures) and len(own) in {0, each}
         if more or not about or not fits or not known:
             raise Refused(f"line {asked.line} is about outputs, inputs, units or a measure that are not judged here")
     if not found:

@@ -13,10 +13,22 @@ from math import ceil, comb, factorial, floor, prod
 
 from flint import arb, ctx
 
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import NONE, ball, end, exp_up
-from privspec.kernel.core.problem import Bound, Case, Frame, Guarantee, Obligation, Rules, Unit, View, read_guarantees
+from privspec.kernel.core.problem import (
+    AskedMeasure,
+    Bound,
+    Case,
+    Frame,
+    Guarantee,
+    Obligation,
+    Rules,
+    Unit,
+    View,
+    read_guarantees,
+)
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.divergences import Renyi
+from privspec.kernel.measures import PURE
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.thresholds import Averaged, Sought, averaged
@@ -575,7 +587,7 @@ def least(block: Selected, lines: tuple[Obligation, ...], kept: Kept | None, wit
     found = []
     for line in lines:
         (unit,), epsilon = line.units, line.measure.figures({}).get("epsilon", NONE)
-        if line.measure.name != "epsilon-DP":
+        if line.measure.common is not PURE:
             continue
         if isinstance(witness, Fraction):
             most = (kept and kept.per_cell) or unit.count
@@ -668,7 +680,7 @@ class SelectionRules(Rules):
         epsilon = epsilon_up(drawn.ratio(unit))
         said = one.achieved.get("epsilon", Fraction(-1))
         holds = set(one.achieved) == {"epsilon"} and epsilon <= said and one.because == (NOTE,)
-        holds = holds and proved_by(name, one.asked, said, drawn.spread(unit))
+        holds = holds and proved_by(one.obligation.measure, one.asked, said, drawn.spread(unit))
         text = f"{name}, {one.obligation.neighbours}: no chance changes by more than e^{float(epsilon):.8g}"
         tail = "" if holds else f"; the plan states {float(said):.8g} and asks for {_figures(one.asked)}"
         case.says("privacy", holds, f"{text} ({NOTE}){tail}", one.number)
@@ -702,16 +714,12 @@ class SelectionRules(Rules):
         return {"epsilon": epsilon_up(executed.ratio(unit)), "delta": NONE}
 
 
-def proved_by(measure: str, asked: dict[str, Fraction], epsilon: Fraction, spread: Fraction | None) -> bool:
-    """Whether a law of pure epsilon, its log ratios within a `spread`, satisfies a measure.
-
-    A spread s is (s^2 / 8)-zCDP (Cesar & Rogers 2021; note, section 4), and so of Renyi order a at most a s^2 / 8.
-    """
-    if proves(measure, asked, {"epsilon": epsilon}):
+def proved_by(measure: AskedMeasure, asked: dict[str, Fraction], epsilon: Fraction, spread: Fraction | None) -> bool:
+    """Whether a law of pure epsilon, its log ratios within a `spread`, satisfies a measure (note, section 4)."""
+    if measure.proved_by(asked, {"epsilon": epsilon}):
         return True
-    if spread is None or measure not in ("rho-zCDP", "(order, epsilon)-RDP"):
-        return False
-    return spread * spread / 8 * asked.get("order", Fraction(1)) <= asked["rho" if measure == "rho-zCDP" else "epsilon"]
+    condition = None if spread is None or measure.common is None else measure.common.condition(asked)
+    return isinstance(condition, Renyi) and spread is not None and condition.within_spread(spread)
 
 
 def units_of(block: Selected) -> str:

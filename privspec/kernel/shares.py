@@ -66,7 +66,7 @@ def owners(frame: Frame, held: list[tuple[tuple[int, ...], int, bool, Alike | No
     A coordinate of a class is held by each of its parties: what it sends is told for one of them. An input of which a
     line is about any value against any other (LDP) is one party's. Args: held, as above, with the classes of units.
     """
-    found, whole = list[Owner](), {name for one in frame.obligations if "LDP" in one.measure.name for name in one.wrt}
+    found, whole = list[Owner](), {name for one in frame.obligations if one.measure.of.local for name in one.wrt}
     sets = dict[str, set[Alike | None]]()
     for data, (shape, size, cells, alike) in zip(frame.data, held, strict=True):
         count = shape[0] if data.party and shape else size

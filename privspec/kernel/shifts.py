@@ -20,6 +20,7 @@ from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, re
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
 from privspec.kernel.moves import Piece, pieces
 from privspec.kernel.participation import PERSON
 from privspec.kernel.rows import laid_out
@@ -35,7 +36,7 @@ OF_PURE = {
     EVERY: "all mechanisms of the same pure epsilon, for data of any size",
 }
 """Of lines that have a delta, which such mechanisms do not use."""
-SAME_EPSILON = ("epsilon-DP", "(epsilon, delta)-DP")
+SAME_EPSILON = (PURE, APPROXIMATE)
 BITS = 128
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
@@ -64,7 +65,7 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     Raises: Refused where there are several, or its line is of another measure or of other neighbours.
     """
     asked, amounts = frame.obligations[line], frame.obligations[line].measure.figures({})
-    if block.size > 1 or asked.measure.each or asked.measure.name.replace("LDP", "DP") not in SAME_EPSILON:
+    if block.size > 1 or asked.measure.common not in (*SAME_EPSILON, LOCAL_PURE, LOCAL_APPROXIMATE):
         raise Refused("is about more than one number, or a measure without a bound of shifts")
     found = list[tuple[Fraction, Fraction | None]]()
     for difference in block.surely(line):
@@ -113,19 +114,19 @@ def of_any_law(
     witness, means, block = dict(item.entries()), frame.trust.means, release.problem
     lines = [one.fields("requirement", "mu", "columns")[0].integer() for one in witness["differences"].items()]
     asked = [frame.obligations[line] for line in lines]
-    kinds = {(one.measure.name, one.measure.distance, one.measure.each) for one in asked}
+    kinds = {one.measure.common for one in asked}
     plain = witness["prices"].absent and not block.errors.sizes and not release.noise.gaussian
-    if not plain or not kinds <= {(name, None, ()) for name in SAME_EPSILON} or means.shared:
+    if not plain or not kinds <= set(SAME_EPSILON) or means.shared:
         return value, words
     people = any(part.shape in PERSON for some in block.differences for one in some for part in one.parts)
     every = not people and all(_of_any_size(block, one) for one in asked)
     classes = ALONE if means.alone else EVERY if every else ADDITIVE
-    return 2 * value, (classes if all(one.measure.name == SAME_EPSILON[0] for one in asked) else OF_PURE[classes],)
+    return 2 * value, (classes if kinds == {PURE} else OF_PURE[classes],)
 
 
 def _of_any_size(block: Linear, asked: Obligation) -> bool:
     """Whether there may be any number of records of each kind: in cells, or numbers that all count alike."""
-    if asked.measure.name not in SAME_EPSILON:
+    if asked.measure.common not in SAME_EPSILON:
         return False  # parties that report are as many as there are
     adding = all(unit.adding for unit in asked.units)
     rows = block.target.tolist()

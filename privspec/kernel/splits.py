@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp, floor, lcm, sinh, sqrt
-
-from flint import arb, ctx, fmpq
+from math import ceil, exp, floor, sinh, sqrt
 
 from privspec.kernel.allowed import largest_mu_squared, mass, sent
-from privspec.kernel.core.composition import APPROXIMATE, PURE_PARTS
 from privspec.kernel.core.linear import Release, read_matrix
-from privspec.kernel.core.numbers import NONE, ball, exp_down, exp_up
+from privspec.kernel.core.numbers import NONE, exp_down, exp_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes import Total, bounds
+from privspec.kernel.measures import ZERO_CONCENTRATED, Measure
 from privspec.kernel.quality.tables import Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task
 from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_witness
@@ -50,7 +48,7 @@ Known = dict[tuple[Fraction, Fraction], "Piece"]
 class SharedLine:
     """A line that several parts share: its measure, what it asks, and their numbers."""
 
-    measure: str
+    measure: Measure
     asked: Amounts
     parts: tuple[int, ...]
 
@@ -59,52 +57,7 @@ class SharedLine:
         own = [(kinds[k], shares[k]) for k in self.parts]
         mu_squared = sum((share**2 for kind, share in own if kind == "mu"), NONE)
         pure = [share for kind, share in own if kind == "epsilon" and share]
-        return broken(self.measure, self.asked, mu_squared, pure)
-
-
-def broken(measure: str, asked: Amounts, mu_squared: Fraction, pure: list[Fraction]) -> bool:
-    """Whether Gaussian noise and randomised responses surely do not satisfy a measure: `proves` with the other end."""
-    if measure == "epsilon-DP":
-        return mu_squared > 0 or sum(pure) > asked["epsilon"]
-    if measure == "rho-zCDP":
-        return (mu_squared + sum(q * q for q in pure)) / 2 > asked["rho"]
-    if measure == "mu-GDP":
-        with ctx.workprec(BITS):
-            roots = [arb(8) * (2 / (1 + ball(q).exp())).erfcinv() ** 2 for q in pure]
-            return bool(ball(mu_squared) + sum(roots, arb(0)) > ball(asked["mu"] ** 2))
-    if measure not in APPROXIMATE:
-        raise Refused("no bound is known for parts that share a line in this measure")
-    epsilon, delta = asked["epsilon"], asked.get("delta", NONE)
-    if len(pure) > PURE_PARTS:
-        raise Refused(f"more than {PURE_PARTS} parts share a line")
-    if not mu_squared and sum(pure) <= epsilon:
-        return False
-    with ctx.workprec(BITS):
-        return bool(delta_of(epsilon, mu_squared, pure) > ball(delta))
-
-
-def delta_of(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction]) -> arb:
-    """The delta of composition (noise/notes/composition.md), enclosed."""
-    mu, root, found = ball(mu_squared).sqrt(), arb(2).sqrt(), arb(0)
-    unit = lcm(epsilon.denominator, *(q.denominator for q in pure))
-    # by what is left of epsilon, in whole parts: chance, its power of e
-    answers = {int(epsilon * unit): (arb(1), ball(epsilon).exp())}
-    for q in pure:
-        before, answers, power, parts = answers, {}, ball(q).exp(), int(q * unit)
-        for rest, (chance, ratio) in before.items():
-            for left, own, other in (
-                (rest - parts, chance * power / (1 + power), ratio / power),
-                (rest + parts, chance / (1 + power), ratio * power),
-            ):
-                answers[left] = (own + answers[left][0] if left in answers else own, other)
-    for rest, (chance, ratio) in answers.items():
-        if mu_squared:
-            scaled = arb(fmpq(rest, unit)) / mu
-            near, far = (scaled - mu / 2) / root, (scaled + mu / 2) / root
-            found += chance * (near.erfc() - ratio * far.erfc()) / 2
-        elif rest < 0:
-            found += chance * (1 - ratio)
-    return found
+        return self.measure.condition(self.asked).broken_by(mu_squared, pure)
 
 
 # --- what a part costs at least, by its share ------------------------------------------------------------------
@@ -136,7 +89,7 @@ class Sharing:
         found = list(self.case.frame.obligations)
         for number in self.shared:
             measure = found[number].measure
-            amount = ("rho", share * share / 2) if measure.name == "rho-zCDP" else (self.kind, share)
+            amount = ("rho", share * share / 2) if measure.of is ZERO_CONCENTRATED else (self.kind, share)
             found[number] = replace(found[number], measure=replace(measure, amounts=(amount,)))
         return tuple(found)
 

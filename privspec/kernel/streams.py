@@ -22,7 +22,6 @@ from math import prod
 from flint import arb, ctx, fmpz, fmpz_poly
 
 from privspec.kernel.allowed import largest_mu_squared
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.linear import Held, Released
 from privspec.kernel.core.numbers import ball, end, sqrt_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, Rules, Unit, read_guarantees
@@ -470,9 +469,9 @@ def conclude(case: Case, guarantee: Guarantee, executed: Banded) -> None:
     found = executed.mu_squared(pattern_of(asked, executed.block))
     text = f"whoever sees {' and '.join(asked.seen)} sees noisy answers and nothing else"
     case.says("view", True, text, guarantee.number)
-    stated, measure = said["mu"], asked.measure.name
-    holds = found <= stated**2 and proves(measure, guarantee.asked, said)
+    stated, measure = said["mu"], asked.measure
+    holds = found <= stated**2 and measure.proved_by(guarantee.asked, said)
     figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
     tail = "gives" if holds else f"does not give, with the {float(stated):.8g} that is stated,"
     text = f"{', '.join(asked.outputs)}, {asked.neighbours}: mu is {float(sqrt_up(found)):.8g} at most, which {tail} "
-    case.says("privacy", holds, f"{text}{measure} with {figures}", guarantee.number)
+    case.says("privacy", holds, f"{text}{measure.name} with {figures}", guarantee.number)

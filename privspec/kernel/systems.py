@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from privspec.kernel.core.composition import PURE_PARTS, delta_up, proves, pure_mu_up
-from privspec.kernel.core.numbers import digits_down, sqrt_down, sqrt_up
+from privspec.kernel.core.numbers import digits_down, sqrt_up
 from privspec.kernel.core.problem import (
     PLAN,
+    AskedMeasure,
     Bound,
     Case,
     Data,
@@ -22,8 +22,10 @@ from privspec.kernel.core.problem import (
     read_guarantees,
 )
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.quality.stated import OPTIMAL_GAP, near
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
 
@@ -37,11 +39,9 @@ PLAIN_UNITS = ("entry", "record", "party", "person", "everything")
 
 Of a person parts keep so many records by chance; whichever these are, the others' records are as they were.
 """
-SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP")
-ZCDP = "rho-zCDP"
-SPENT_IN = {"epsilon": "epsilon-DP", "mu": "mu-GDP"}
+SPENT_IN = {"epsilon": PURE, "mu": GAUSSIAN}
 """Measures in which parts spend."""
-Spent = tuple[str, dict[str, Fraction]]
+Spent = tuple[Measure | None, dict[str, Fraction]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ class SystemRules(Rules):
             moved = tuple(name for name in view.wrt if name in held), _within(view.units, held)
             lines = [one for one in own.frame.obligations if set(one.seen) >= given and (one.wrt, one.units) == moved]
             lines = [one for one in lines if all(unit.kind in PLAIN_UNITS for unit in one.units)]
-            spent = [(one.measure.name, one.measure.figures({})) for one in lines if not one.measure.each]
-            spent = [one for one in spent if one[0] in SHARES]
+            measures = [(one.measure.common, one.measure.figures({})) for one in lines]
+            spent = [(one, asked) for one, asked in measures if one is not None and one.shared_with_all]
             if not spent:
                 return None
             found += [min(spent, key=lambda one: (one[1].get("delta", 0), *one[1].values()))] * part.times
@@ -288,26 +288,24 @@ def composed(
         line = part.lines.index(number)
         measure = own.frame.obligations[line].measure
         found.append((counted(own, executed, line, measure.figures({})), part.times))
-        spent += [(measure.name, measure.figures({}))] * part.times
+        spent += [(measure.common, measure.figures({}))] * part.times
         held += [data.name for data in own.frame.data if data.name in asked.wrt]
-    _composing(asked.measure.name, spent)
+    _composing(asked.measure.common, spent)
     pure = [one["epsilon"] for _, one in spent if "epsilon" in one]
     if len(pure) > PURE_PARTS:
         raise Refused(f"more than {PURE_PARTS} parts share a line")
     mu_squared = sum((one.get("mu", NONE) ** 2 for _, one in spent), NONE)
     lump = sum((one.get("delta", NONE) for _, one in spent), NONE)
-    epsilon = (reached or asked.measure.figures({})).get("epsilon", NONE)
-    asks, within = asked.measure.name == "(epsilon, delta)-DP", not mu_squared and sum(pure) <= epsilon
+    figures = reached or asked.measure.figures({})
+    epsilon, asks = figures.get("epsilon", NONE), asked.measure.of is APPROXIMATE
+    within = not mu_squared and sum(pure) <= epsilon
     ends = delta_of(epsilon, found) if asks else None
     delta = lump if within or not asks else ends[0] if ends else lump + delta_up(epsilon, mu_squared, pure)
     gaussian = sum((one.mu_squared[1] * times for one, times in found), NONE)
     alone = NONE if any(one.pairs or one.laplace[0] for one, _ in found) else gaussian
-    least = {
-        "(epsilon, delta)-DP": {"epsilon": epsilon, "delta": NONE if ends is None else ends[1]},
-        "epsilon-DP": {"epsilon": sum((one.epsilon_down * times for one, times in found), NONE)},
-        "mu-GDP": {"mu": sqrt_down(alone)},
-        "rho-zCDP": {"rho": alone / 2},
-    }[asked.measure.name]
+    epsilons = sum((one.epsilon_down * times for one, times in found), NONE)
+    (figure, *_), surely = asked.measure.of.figures, asked.measure.of.condition(figures).least(epsilons, alone)
+    least = {"epsilon": epsilon, "delta": NONE if ends is None else ends[1]} if asks else {figure: surely}
     moved = len(set(held)) == len(held) and [unit.kind in ("party", "everything") for unit in asked.units] == [True]
     known = moved and all(one.own for one, _ in found) and all(part.only_if is None for *_, part in parts)
     return Composed(known, delta, least, found)
@@ -331,8 +329,8 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
             for _, one, _ in sharing
         ):
             raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
-    each = [(one.measure.name, one.measure.figures({}), times) for _, one, times in sharing]
-    spent = [(name, figures) for name, figures, times in each for _ in range(times)]
+    each = [(one.measure, one.measure.figures({}), times) for _, one, times in sharing]
+    spent = [(measure.common, figures) for measure, figures, times in each for _ in range(times)]
     amounts, reached = guarantee.asked, guarantee.achieved
     because: tuple[str, ...] = (NOTE,)
     words = " and ".join(_share_words(*one) for one in each) + " together" * (len(spent) > 1)
@@ -344,12 +342,12 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
         # of guarantees given a model, about what a unit tells through others, no sum is known
         holds = all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(amounts)
         holds = holds and all(reached[key] <= value for key, value in amounts.items())
-        holds = holds and all(one.measure.distance is None and not one.measure.each for _, one, _ in sharing)
+        holds = holds and all(one.measure.common is not None and one.measure.of.of_laws for _, one, _ in sharing)
         together = composed(asked, number, parts, reached)
         within = (
             together.delta <= reached["delta"]
             if "delta" in amounts
-            else composed_proves(asked.measure.name, reached, spent)
+            else composed_proves(asked.measure.common, reached, spent)
         )
         holds, because = holds and within, together.because(reached)
         words += f", delta {float(together.delta):.9g}" if "delta" in amounts else ""
@@ -359,16 +357,16 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
     case.says("privacy", holds, f"line {asked.line}: {words}", number)
 
 
-def composed_proves(measure: str, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
+def composed_proves(measure: Measure | None, asked: dict[str, Fraction], shares: list[Spent]) -> bool:
     """Whether parts that each satisfy their own measure satisfy another one together."""
-    _composing(measure, shares)
-    return proves(measure, asked, *(amounts for _, amounts in shares))
+    return _composing(measure, shares).proved_by(asked, *(amounts for _, amounts in shares))
 
 
-def _composing(measure: str, shares: list[Spent]) -> None:
-    known = (*SHARES, ZCDP) if measure == ZCDP else SHARES  # a rho bounds no epsilon, delta or mu
-    if any(name not in known for name, _ in shares) or measure not in (*SHARES, ZCDP):
+def _composing(line: Measure | None, shares: list[Spent]) -> Measure:
+    """The measure of a line that these shares compose to."""
+    if line is None or not line.shared or any(own is None or not line.shared_by(own) for own, _ in shares):
         raise Refused("a line, or a share of it, is in a measure that does not compose: it is not shared by parts")
+    return line
 
 
 def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
@@ -377,9 +375,9 @@ def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
     return tuple(unit for unit in found if unit.inputs)
 
 
-def _share_words(name: str, figures: dict[str, Fraction], times: int) -> str:
+def _share_words(measure: AskedMeasure, figures: dict[str, Fraction], times: int) -> str:
     shown = ", ".join(f"{key} {float(value):.6g}" for key, value in figures.items())
-    return f"{f'{times} times ' if times > 1 else ''}{name} ({shown})"
+    return f"{f'{times} times ' if times > 1 else ''}{measure.name} ({shown})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +443,7 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
         _moving_all(obligations[i], [own for own, _, part in parts if i in part.lines])
         copies = [place[n] for n, (*_, part) in enumerate(parts) if i in part.lines for _ in range(part.times)]
         measure = obligations[i].measure
-        shared_lines.append(SharedLine(measure.name, measure.figures({}), tuple(copies)))
+        shared_lines.append(SharedLine(_composing(measure.common, []), measure.figures({}), tuple(copies)))
     boxes, curves = Boxes(shared_lines, [one.kind for one in sharing]), list[Curve]()
     for one, given, most in zip(sharing, witnesses.items(len(sharing)), boxes.whole, strict=True):
         pairs = [pair.fields("share", "claims") for pair in given.items()]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel.measures import PATTERN
 from privspec.language.layout import SECTIONS
 
 STARTS = tuple(SECTIONS.values())
@@ -88,7 +89,7 @@ _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)+")
 _WORD = re.compile(r"[^\W\d_²³¹][^\W²³¹]*")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STRING = re.compile(r'"[^"\n]*"')
-_MEASURE = re.compile(r"[-‐‑](metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP|Lipschitz)\b")
+_MEASURE = re.compile(rf"[-‐‑]({PATTERN})\b")
 _WRT = re.compile(r"wrt\b|w\.r\.t\.|with +respect +to\b")
 _OVER = re.compile(r"([E𝔼]|worst)(?= *\[)")
 _NORM_P = re.compile(r"(?:\|\||‖)_(1|2|inf)\b")

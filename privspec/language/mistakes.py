@@ -12,18 +12,18 @@ from collections.abc import Callable
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest
+from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, PATTERN, PURE, WORDS, Measure
 from privspec.language import mistakes_signs as signs
 from privspec.language.automaton import END, KINDS, ParseFailure, is_name
 from privspec.language.flaws import CLOSERS, OPERATORS, Failure, plain_list
 from privspec.language.meanings import FUNCTIONS, written
 from privspec.language.meanings import MEASURES as SENSES
 
-_MEASURES = ("DP", "zCDP", "GDP", "LDP", "RDP", "metric-DP", "per-atom-LDP", "Lipschitz")
 _MEASURE = re.compile(r"[-‐‑−–]?[ \t]*([^\W\d_]+(?:-[^\W\d_]+)*)")
-_COMPUTED = re.compile(r"[^,\n]*?(?=[-‐‑](metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP|Lipschitz)\b)")
-_PAIR = re.compile(r",[ \t]*([\w.]+(?:[eE]-[0-9]+)?)[ \t]*[-‐‑](metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP)\b")
+_COMPUTED = re.compile(rf"[^,\n]*?(?=[-‐‑]({PATTERN})\b)")
+_PAIR = re.compile(rf",[ \t]*([\w.]+(?:[eE]-[0-9]+)?)[ \t]*[-‐‑]({PATTERN})\b")
 _SENTENCES = frozenset({"requirement", "fairness"})
-_MODEL = "write for instance: O is epsilon-DP wrt x, replacing one record"
+_MODEL = f"write for instance: O is {PURE.name} wrt x, replacing one record"
 _OPERAND = frozenset({"NAME", "NUMBER", "STRING", "OVER", "(", "{"})
 
 _WRT_LIKE = re.compile(
@@ -34,7 +34,7 @@ _VERB_LIKE = re.compile(
     r"(?:(?:should|must|shall|will|has|have)(?:[ \t]+to)?(?:[ \t]+(?:be|satisfy|have))?"
     r"|be|satisf(?:y|ies)|guarantees?|provides?|achieves?|gives?|ensures?|=|:)[ \t]+"
 )
-_BARE = re.compile(r"((?:\([^\n)]*\)|[\w.]+)-(?:metric-DP|per-atom-LDP|zCDP|GDP|LDP|RDP|DP|Lipschitz))\b([^\n]*)")
+_BARE = re.compile(rf"((?:\([^\n)]*\)|[\w.]+)-(?:{PATTERN}))\b([^\n]*)")
 _CHANGE = re.compile(
     r"((?:replac|substitut|chang|add|remov)[a-z]*(?:[ \t]*(?:/|or|and|,)[ \t]*(?:remov|add)[a-z]*)?)[ \t]+"
     r"(?:(?:the|of)[ \t]+)?(?:(one|an?|any|single|each|[0-9]+)[ \t]+)?([^\W\d_]\w*)"
@@ -79,14 +79,14 @@ def measure(case: Failure) -> Diagnostic | None:
     if "MEASURE" not in case.expected or case.rule not in _SENTENCES or case.last is None:
         return None
     before, rest = case.last, case.rest
-    if before.value in _MEASURES and case.seen[-2].type in {"is", "are"}:
+    if before.value in WORDS and case.seen[-2].type in {"is", "are"}:
         message = f"how much {before.value}? An amount is missing"
-        amount = {"zCDP": "rho", "GDP": "mu", "RDP": "(order, epsilon)"}.get(before.value, "epsilon")
+        amount = Measure.written(WORDS[before.value][0].figures)
         if amount.isalpha() and not re.search(rf"^[ \t]*{amount}\b", case.source.text, re.MULTILINE):
             amount = "1"
         return case.error("PS0111", message, "only the measure", f"write {amount}-{before.value}", before.span)
     if case.token.type == END:
-        advice = f"write for instance {_amount(case)}-DP"
+        advice = f"write for instance {_amount(case)}-{PURE.word}"
         return case.error("PS0111", "the measure is missing", "an amount, but of what?", advice)
     if more := re.match(
         r"(?:at most|up to|less than|about)[ \t]+", case.source.text[case.seen[_verb_at(case)].end :].lstrip()
@@ -119,19 +119,19 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
         declared = re.search(r"^[ \t]*epsilon\b", case.source.text, re.MULTILINE)
         phrase = Span(case.seen[_verb_at(case) + 1].start, span.end)
         message = "how private? An amount and a measure say so"
-        measure = "LDP" if amount.lower() == "locally" else "DP"
+        measure = (LOCAL_PURE if amount.lower() == "locally" else PURE).word
         advice = f"write {'epsilon' if declared else '1'}-{measure}" if re.search(r"\bwrt\b", rest) else _MODEL
         return case.error("PS0111", message, "not an amount", advice, at=phrase)
     if word.lower().startswith("different"):
-        return case.error("PS0111", "the measures have short names", "DP", f"write {amount}-DP", at=span)
-    known = next((m for m in _MEASURES if m.lower() == word.lower()), None)
+        return case.error("PS0111", "the measures have short names", PURE.word, f"write {amount}-{PURE.word}", at=span)
+    known = next((m for m in WORDS if m.lower() == word.lower()), None)
     if known is None and word.lower() in SENSES:
         known, other = SENSES[word.lower()]
         message = f"there is no measure {word}"
         advice = f"there is {other}-{known}, with figures of its own" if other else f"write {amount}-{known}"
         return case.error("PS0111", message, "not known", advice, at=span)
     # short names of measures differ by a letter, and in what they promise: only long ones can be misspelt
-    known = known or nearest(word, [m for m in _MEASURES if len(m) > 5])
+    known = known or nearest(word, [m for m in WORDS if len(m) > 5])
     hyphen = rest[0] in "-‐‑−–"
     if known == word:
         message = "a hyphen joins the amount and the measure, without spaces"
@@ -140,7 +140,7 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
         message = f"there is no measure {word}"
         return case.error("PS0111", message, "not known", f"did you mean {amount}-{known}?", at=span)
     if hyphen or case.token.type == "NAME":
-        advice = f"the measures are {', '.join(_MEASURES)}; for instance {amount}-DP"
+        advice = f"the measures are {', '.join(WORDS)}; for instance {amount}-{PURE.word}"
         message = f"there is no measure {word}" if hyphen else "a measure should follow the amount"
         return case.error("PS0111", message, "not a measure", advice, at=span)
     return None
@@ -456,7 +456,7 @@ _FORMS = {
     "background": "a line of background reads: y = A @ x + b",
     "loss": "a loss reads: E[ ||O - y||^2 ]",
     "target": "a line of accuracy reads: E[ (O[j] - y[j])^2 ] <= 4 for j in 1..32",
-    "requirement": "a requirement reads: O is (epsilon, delta)-DP wrt x, replacing one record",
+    "requirement": f"a requirement reads: O is {APPROXIMATE.name} wrt x, replacing one record",
     "fairness": "a line of fairness reads: O is independent of sex given income, up to 0.05",
     "option": "the options are: trust curator, noise at x, noise family gaussian, different people: x, y",
 }

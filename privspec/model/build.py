@@ -13,6 +13,7 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, PrivspecError, SpecError
 from privspec.core.spans import Source, Span
+from privspec.kernel.measures import APPROXIMATE
 from privspec.language import syntax
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, with_children
@@ -318,7 +319,7 @@ class _Builder:
         start = Span(0, len(self.source.text.split("\n", 1)[0]))
         output, data = next(iter(scope.of("output")), "O"), next(iter(scope.of("input")), "x")
         parts = scope.of("component")
-        line = f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-DP wrt {data}`"
+        line = f"add a section `privacy:` with a line such as `{output} is (1, 1e-6)-{APPROXIMATE.word} wrt {data}`"
         for there, what, hint in (
             (scope.of("input") or parts, "input", "add `input x in [0, 1]^64` under `variables:`"),
             (scope.of("output") or parts, "output", "add `output O` under `variables:`"),

@@ -24,7 +24,7 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Numbers, PartialRankingOf, Power, RankingOf, Rankings
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
-from privspec.model.measures import Lipschitz, Metric, MetricDP
+from privspec.model.measures import MeasureAt, Metric
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, suggestion
 from privspec.model.requirements import Requirement
@@ -257,7 +257,7 @@ def _lattice(metric: str, values: Sequence[Sequence[Any]]) -> Lattice:
 
 def takes_distance(requirement: object) -> bool:
     """Whether a line compares inputs by how far apart they are."""
-    return isinstance(requirement, Requirement) and isinstance(requirement.measure, MetricDP | Lipschitz)
+    return isinstance(requirement, Requirement) and requirement.measure.of.takes_distance
 
 
 def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequence[Value]]) -> Distances:
@@ -268,7 +268,7 @@ def distances(model: Model, requirement: Requirement, lists: Mapping[str, Sequen
     Raises: Failure PS0318 for a matrix that holds no distances, and what its evaluation raises.
     """
     measure = requirement.measure
-    assert isinstance(measure, MetricDP | Lipschitz)
+    assert isinstance(measure, MeasureAt)
     named = [name for name in requirement.wrt if name in lists]
     if measure.matrix is None:
         values = list(product(*(lists[name] for name in named)))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
+from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
@@ -191,7 +192,7 @@ def _local(trust: Trust | None, node: syntax.Trust | None, requirements: list[Re
         return trust or Curator()
     if node is not None and isinstance(trust, Curator | SecureSum):
         message = f"a local requirement means that nobody is trusted, and this line trusts {trust.name}"
-        hint = "write `trust nobody`, or DP in place of LDP"
+        hint = f"write `trust nobody`, or {PURE.word} in place of {local[0].measure.of.word}"
         report.error(
             "PS0308", node.span, message, others=((local[0].span, "protects each party's own report"),), help=hint
         )

@@ -6,7 +6,7 @@ a large epsilon, a delta that leaves room for publishing a person.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from math import prod
@@ -16,6 +16,16 @@ import numpy as np
 
 from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
+from privspec.kernel.measures import (
+    BY_DISTANCE,
+    GAUSSIAN,
+    LOCAL_APPROXIMATE,
+    PURE,
+    WORDS,
+    Amount,
+    Measure,
+    delta_of_sets,
+)
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
@@ -24,20 +34,7 @@ from privspec.model.distances import DISTANCES, DistanceReader
 from privspec.model.domain_rules import whole
 from privspec.model.domains import Domain, Power
 from privspec.model.evaluate import Environment, evaluate
-from privspec.model.measures import (
-    LDP,
-    MEASURES,
-    Chosen,
-    EpsilonDelta,
-    Lipschitz,
-    Measure,
-    MeasureRule,
-    Metric,
-    MetricDP,
-    PerAtomLDP,
-    Personalised,
-    PureDP,
-)
+from privspec.model.measures import AskedMeasure, Chosen, MeasureAt, Metric, Personalised, check_amount, measure_at
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest, suggestion
 from privspec.model.requirements import Chain, Requirement
@@ -49,8 +46,6 @@ LARGE_EPSILON = 10
 LARGE_DELTA = Fraction(1, 1000)
 INSIDE = Fraction(1, 2**20)
 """So far inside of its range a number that is chosen has to be allowed."""
-WHOLE_REPORTS = ("LDP", "per-atom-LDP", "metric-DP", "Lipschitz")
-"""Measures that compare any value with any other."""
 Figures: TypeAlias = tuple[str | None, tuple[Fraction, ...]]
 """One exact figure, or an index set and one figure per person."""
 
@@ -132,7 +127,7 @@ class RequirementReader:
         self._warn_of_units(line, relation, wrt)
         if isinstance(measure, Personalised):
             self._check_personalised(measure, relation, line, wrt)
-        if isinstance(measure, PerAtomLDP) and outputs and wrt:
+        if isinstance(measure, MeasureAt) and measure.of.each_output and outputs and wrt:
             self._check_atoms(measure, line, outputs, wrt)
         if relation is not None and measure is not None:
             self._check_bounded(relation, measure, line, wrt)
@@ -203,12 +198,12 @@ class RequirementReader:
 
     def _distance(self, line: syntax.Requirement, clauses: Clauses, wrt: tuple[str, ...]) -> Metric | None:
         """The distance of a line that needs one; one without a name for others; None after a complaint."""
-        needed, clause = MEASURES[line.measure].distance, clauses.distance
+        needed, clause = WORDS[line.measure][0].takes_distance, clauses.distance
         if clause is not None and needed:
             return DistanceReader(self.scope, self.report, self.public, self.blocks).read(clause, wrt)
         if clause is not None:
             message = f"{line.measure} takes no distance"
-            self.report.error("PS0310", clause.span, message, help="leave it out, or write metric-DP")
+            self.report.error("PS0310", clause.span, message, help=f"leave it out, or write {BY_DISTANCE.word}")
             return None
         if not needed:
             return Metric("")
@@ -216,25 +211,27 @@ class RequirementReader:
         self.report.error("PS0309", line.span, f"{line.measure} needs a distance", help=hint)
         return None
 
-    def _measure(self, line: syntax.Requirement, metric: Metric) -> Measure | None:
+    def _measure(self, line: syntax.Requirement, metric: Metric) -> AskedMeasure | None:
         """The measure with its figures; None after a complaint."""
-        rule = MEASURES[line.measure]
-        items = line.amount.items
-        if len(items) not in rule.arities:
-            many = f"{listing([str(n) for n in rule.arities], 'or')} figure{'' if rule.arities[-1] == 1 else 's'}"
+        known, items = WORDS[line.measure], line.amount.items
+        measure = next((one for one in known if len(one.amounts) == len(items)), None)
+        if measure is None:
+            counts = [len(one.amounts) for one in known]
+            many = f"{listing(list(map(str, counts)), 'or')} figure{'' if counts[-1] == 1 else 's'}"
             message = f"{line.measure} takes {many}, not {len(items)}"
-            self.report.error("PS0303", line.amount.span, message, help=f"it is written {listing(rule.written, 'or')}")
+            written = listing([one.example for one in known], "or")
+            self.report.error("PS0303", line.amount.span, message, help=f"it is written {written}")
             return None
         chosen = self.scope.of("choose")
         if any(name in chosen for item in items for name in names_used(item)):
-            for item, check in zip(items, rule.checks, strict=False):
-                self.report.told(partial(self._allowed, item, check))
-            return Chosen(rule.kind, items, f"{self.report.source.slice(line.amount.span)}-{line.measure}")
+            for item, amount in zip(items, measure.amounts, strict=True):
+                self.report.told(partial(self._allowed, item, amount))
+            return Chosen(measure, items, f"{self.report.source.slice(line.amount.span)}-{line.measure}")
         found = [self.report.told(lambda item=item: self._figures(item)) for item in items]  # type: ignore[misc]
-        known = [one for one in found if one is not None]
-        return self._assembled(rule, items, known, metric) if len(known) == len(found) else None
+        figures = [one for one in found if one is not None]
+        return self._assembled(measure, items, figures, metric) if len(figures) == len(found) else None
 
-    def _allowed(self, item: syntax.Expr, check: Callable[[Fraction, Span], None]) -> None:
+    def _allowed(self, item: syntax.Expr, amount: Amount) -> None:
         """Whether an amount is public but for what is chosen in it, and allowed near the lower end of its range.
 
         Raises: Failure.
@@ -247,7 +244,7 @@ class RequirementReader:
                 inside = INSIDE if high is None else min(INSIDE, Fraction(high - low) / 2)
                 values[name] = Fraction(low) + (inside if low >= 0 else 0)
         if isinstance(value := self._value(item, values), Fraction):
-            check(value, item.span)
+            check_amount(amount, value, item.span)
 
     def _figures(self, item: syntax.Expr) -> Figures | None:
         """The figures of one amount; None where the value of a name failed, which has been told.
@@ -292,14 +289,14 @@ class RequirementReader:
                 raise Failure("PS0307", span, message, others=declared.here)
 
     def _assembled(
-        self, rule: MeasureRule, items: tuple[syntax.Expr, ...], figures: Sequence[Figures], metric: Metric
-    ) -> Measure | None:
+        self, measure: Measure, items: tuple[syntax.Expr, ...], figures: Sequence[Figures], metric: Metric
+    ) -> AskedMeasure | None:
         columns = [column for _, column in figures]
         good = True
-        for column, item, check in zip(columns, items, rule.checks, strict=False):
+        for column, item, amount in zip(columns, items, measure.amounts, strict=True):
             try:
                 for number in sorted(set(column)):
-                    check(number, item.span)
+                    check_amount(amount, number, item.span)
             except Failure as failure:
                 given = [(self.scope[name].span, "given here") for name in names_used(item) if name in self.scope]
                 self.report.failure(failure, others=given)
@@ -307,13 +304,13 @@ class RequirementReader:
         if not good:
             return None
         party = next((party for party, _ in reversed(figures) if party is not None), None)
-        if party is None:
-            return rule.make(tuple(column[0] for column in columns), metric)
         people = max(map(len, columns))
         wide = [column * people if len(column) == 1 else column for column in columns]
-        return Personalised(party, tuple(rule.make(figure, metric) for figure in zip(*wide, strict=True)))
+        each = (dict(zip(measure.figures, own, strict=True)) for own in zip(*wide, strict=True))
+        found = tuple(measure_at(measure, own, metric) for own in each)
+        return found[0] if party is None else Personalised(party, found)
 
-    def _written(self, line: syntax.Requirement, measure: Measure) -> str:
+    def _written(self, line: syntax.Requirement, measure: AskedMeasure) -> str:
         """The amounts that no short decimal gives, as the spec writes them."""
         found = []
         for (name, value), item in zip(measure.amounts.items(), line.amount.items, strict=False):
@@ -343,7 +340,7 @@ class RequirementReader:
     ) -> tuple[nb.NeighbourRelation | None, bool]:
         """The neighbour relation, and whether it is the default; None after a complaint."""
         clause = clauses.unit
-        if line.measure in WHOLE_REPORTS:
+        if WORDS[line.measure][0].any_values:
             if clause is not None:
                 message = f"{line.measure} compares any value with any other, so it takes no unit"
                 self.report.error("PS0310", clause.span, message, help="leave this clause out")
@@ -360,7 +357,7 @@ class RequirementReader:
         numbers = isinstance(relation, nb.ReplacingEntry | nb.ReplacingRecord)
         if relation.adding or not numbers or len(known) != 1 or known[0].layout == "cells" or known[0].index:
             message = "a distance is one between entries, or records, of one sequence that are replaced"
-            hint = "write O is 1-GDP wrt x, replacing up to 4 entries, at least 16 apart"
+            hint = f"write O is 1-{GAUSSIAN.word} wrt x, replacing up to 4 entries, at least 16 apart"
             self.report.error("PS0230", clause.span, message, help=hint)
             return None
         if len(clause.amount.items) != 1:
@@ -419,8 +416,8 @@ class RequirementReader:
             hint = f"add under background {name}[1] ~ categorical(w) and {name}[i] ~ categorical(step[{name}[i-1]])"
             message = f"no model says how the entries of {name} depend on one another"
             self.report.error("PS0340", clause.span, message, help=hint)
-        elif len(wrt) > 1 or line.measure != "DP" or relation not in (nb.ReplacingEntry(), nb.ReplacingRecord()):
-            hint = f"write O is epsilon-DP wrt {wrt[0]}, replacing one entry, given the model"
+        elif len(wrt) > 1 or line.measure != PURE.word or relation not in (nb.ReplacingEntry(), nb.ReplacingRecord()):
+            hint = f"write O is {PURE.name} wrt {wrt[0]}, replacing one entry, given the model"
             message = "a line that counts on the model is about one entry of one input, in epsilon"
             self.report.error("PS0340", clause.span, message, help=hint)
         else:
@@ -562,25 +559,26 @@ class RequirementReader:
         self.report.error("PS0317", line.amount.span, message, help=hint)
 
     def _check_atoms(
-        self, measure: PerAtomLDP, line: syntax.Requirement, outputs: tuple[str, ...], wrt: tuple[str, ...]
+        self, measure: MeasureAt, line: syntax.Requirement, outputs: tuple[str, ...], wrt: tuple[str, ...]
     ) -> None:
         """What the condition of single outputs allows sets of outputs."""
         domains = {name: self.domains.get(name) for name in (*outputs, *wrt)}
-        exact = measure.describe().replace("per-atom-", "")
+        asked = measure.amounts["delta"]
+        exact = measure_at(LOCAL_APPROXIMATE, measure.amounts).describe()
         for name, domain in domains.items():
             if domain is not None and domain.size is None:
-                message = f"per-atom-LDP counts values, and {name} has infinitely many or too many"
+                message = f"{line.measure} counts values, and {name} has infinitely many or too many"
                 others = ((self.scope[name].span, f"in {domain.describe()}"),) if name in self.scope else ()
                 self.report.error("PS0316", line.span, message, others=others, help=f"write {exact}")
                 return
         if any(domain is None for domain in domains.values()):
             return
         inputs, drawn = (prod((d.size or 0) for n in names if (d := domains[n])) for names in (wrt, outputs))
-        largest = measure.largest_delta(inputs, drawn)
-        if largest > measure.delta:
+        largest = delta_of_sets(asked, inputs, drawn)
+        if largest > asked:
             message = (
                 f"this bounds each single output, not sets of them: the true delta may be up to {show(largest)}, "
-                f"and {show(measure.delta)} is asked for"
+                f"and {show(asked)} is asked for"
             )
             label = f"{drawn} outputs, {inputs} inputs"
             hint = f"write {exact} for the exact condition; the plan says what the true delta is"
@@ -590,9 +588,9 @@ class RequirementReader:
         self.report.warn("PS0316", line.span, message, label=label, help=hint)
 
     def _check_bounded(
-        self, relation: nb.NeighbourRelation, measure: Measure, line: syntax.Requirement, wrt: tuple[str, ...]
+        self, relation: nb.NeighbourRelation, measure: AskedMeasure, line: syntax.Requirement, wrt: tuple[str, ...]
     ) -> None:
-        if isinstance(measure, MetricDP | Lipschitz):
+        if measure.of.takes_distance:
             return
         for block in (self.blocks[name] for name in wrt if name in self.blocks):
             own = relation.of(block) if isinstance(relation, nb.ReplacingOneOf) else relation
@@ -619,9 +617,9 @@ def warn_about_amounts(
     line: syntax.Requirement, found: Requirement, blocks: Mapping[str, InputBlock], report: Report
 ) -> None:
     """A requirement that holds and protects hardly anybody is warned about; nothing is refused."""
-    measures = found.measure.each if isinstance(found.measure, Personalised) else (found.measure,)
-    amounts = [one.amounts for one in measures if isinstance(one, PureDP | EpsilonDelta | LDP | PerAtomLDP)]
-    epsilon = max((figures["epsilon"] for figures in amounts), default=Fraction(0))
+    measures = found.measure.by_person
+    amounts = [one.amounts for one in measures if one.of.follows_from_pure]
+    epsilon = max((figures.get("epsilon", Fraction(0)) for figures in amounts), default=Fraction(0))
     delta = max((figures.get("delta", Fraction(0)) for figures in amounts), default=Fraction(0))
     items = line.amount.items
     if epsilon > LARGE_EPSILON:
@@ -633,7 +631,7 @@ def warn_about_amounts(
         report.warn("PS0324", items[0].span, message, label="above 10", help=hint)
     people = [n for name in found.wrt if (n := _units(found.neighbours, blocks.get(name))) is not None]
     limit = min((Fraction(1, n) for n in people if n > 0), default=Fraction(1))
-    if any(isinstance(one, PureDP) for one in measures) or delta <= min(limit, LARGE_DELTA):
+    if any(one.common is PURE for one in measures) or delta <= min(limit, LARGE_DELTA):
         return
     message, label = f"a delta of {show(delta)} allows publishing all about one", "above 1/1000"
     if delta > limit:

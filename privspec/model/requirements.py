@@ -9,7 +9,7 @@ from typing import ClassVar
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.language import syntax
-from privspec.model.measures import Measure
+from privspec.model.measures import AskedMeasure
 from privspec.model.neighbours import NeighbourRelation
 from privspec.model.values import Value
 
@@ -122,7 +122,7 @@ class Requirement:
     outputs: tuple[str, ...]
     wrt: tuple[str, ...]
     neighbours: NeighbourRelation
-    measure: Measure
+    measure: AskedMeasure
     observers: tuple[str, ...]
     span: Span
     line: int

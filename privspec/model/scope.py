@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.core.suggest import advice, alike, disguised, fold, letter_name
+from privspec.kernel.measures import GAUSSIAN, PURE, ZERO_CONCENTRATED
 from privspec.language import syntax
 from privspec.language.automaton import is_name
 from privspec.language.spelling import spell
@@ -125,13 +126,14 @@ def warn_of_unused(read: Iterable[syntax.Node], scope: Scope, report: Report, ch
 
     What is `chosen` has a use.
     """
+    amount_of = {one.figure: one for one in (ZERO_CONCENTRATED, GAUSSIAN, PURE)}
     used = {*chosen, *(node.id for one in read for node in walk(one) if isinstance(node, syntax.Name))}
     for name, found in scope.of("parameter").items():
         if name not in used:
             message = f"nothing uses the parameter {name}"
             hint = (
-                f"leave it out, or write {name} where it belongs, as in O is {name}-DP wrt x"
-                if name in ("epsilon", "rho", "mu")
+                f"leave it out, or write {name} where it belongs, as in O is {amount_of[name].name} wrt x"
+                if name in amount_of
                 else "leave it out, or write it where it belongs"
             )
             report.warn("PS0233", found.span, message, label="changing it would change nothing", help=hint)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import root
+from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.language.walk import reached
 from privspec.model.distances import distances, takes_distance
@@ -119,7 +120,8 @@ class Adjacency:
         """
         if set(measure.amounts) != {"epsilon"} or not isinstance(requirement.neighbours, ReplacingVoter):
             text = f"solve takes an epsilon for each {measure.party} in tables, and no other figure"
-            raise Failure("PS0501", requirement.span, text, help=f"as in O is epsilon[{measure.party}]-DP wrt x")
+            hint = f"as in O is epsilon[{measure.party}]-{PURE.word} wrt x"
+            raise Failure("PS0501", requirement.span, text, help=hint)
         if requirement.neighbours.adding or requirement.neighbours.group > 1:
             raise Failure("PS0516", requirement.span, "tables take people with a figure of their own one at a time")
         least = measure.amounts["epsilon"]

@@ -10,12 +10,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privspec.kernel.measures import LOCAL_APPROXIMATE
 from privspec.kernel.trust import NORMS
 from privspec.language import syntax
 from privspec.model.conditions import unread_columns
 from privspec.model.distances import takes_distance
 from privspec.model.graph import Model
-from privspec.model.measures import PerAtomLDP
 from privspec.model.neighbours import (
     Asserted,
     GivenTheModel,
@@ -369,11 +369,13 @@ def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
         yield _said(text, "proved", note="tables")
     for requirement, guarantee in zip(model.requirements, plan["guarantees"], strict=True):
         measure = requirement.measure
-        if isinstance(measure, PerAtomLDP) and "delta" in guarantee["achieved"]:
+        if measure.of.each_output and "delta" in guarantee["achieved"]:
             # what a condition on each single output (Ramon & Basu 2020, 3.3) means for sets of outputs
+            share = show(measure.amounts["delta"])
+            exact = LOCAL_APPROXIMATE.at((show(measure.amounts["epsilon"]), "delta"))
             text = (
-                f"Line {requirement.line} bounds each single output, by {show(measure.delta)} over the number of "
-                f"inputs. Over sets of outputs the table is ({show(measure.epsilon)}, delta)-LDP with a true delta of "
+                f"Line {requirement.line} bounds each single output, by {share} over the number of "
+                f"inputs. Over sets of outputs the table is {exact} with a true delta of "
                 f"at most {guarantee['achieved']['delta']}."
             )
             yield _said(text, "proved", note="tables")

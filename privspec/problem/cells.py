@@ -16,12 +16,12 @@ import flint
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel import cells as judged
+from privspec.kernel.measures import PURE_MEASURES
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.domains import Interval
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
-from privspec.model.measures import MetricDP
 from privspec.model.reports import Failure, computable
 from privspec.model.requirements import DataModel
 from privspec.model.targets import environment
@@ -29,7 +29,6 @@ from privspec.model.values import show
 from privspec.problem.form import Numbers
 from privspec.problem.points import ErrorReader, as_weak, besides, other_unit
 
-MEASURES = ("epsilon-DP", "epsilon-LDP")
 LARGEST_EPSILON = 30
 MOST_ENTRIES = 20_000
 """Cells times values of the largest table."""
@@ -342,10 +341,10 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for line in model.requirements:
         measure = line.measure
         yield from other_unit(line, source, finite)
-        if isinstance(measure, MetricDP):
+        if measure.of.by_distance:
             hint = f"write `output {output.name}`: noise is added to the number, and rounding it then is free"
-            yield line.span, f"metric-DP of {finite}", hint
-        elif measure.name not in MEASURES:
+            yield line.span, f"{measure.of.word} of {finite}", hint
+        elif measure.common not in PURE_MEASURES:
             yield line.span, f"{measure.name} of {finite}", grid
         elif measure.amounts["epsilon"] > LARGEST_EPSILON:
             yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"

@@ -18,6 +18,7 @@ from privspec.core.diagnostics import Diagnostic
 from privspec.core.sparse import SparseMatrix, kron
 from privspec.kernel import chains as judged
 from privspec.kernel.chains import Accuracy, ConditionalLaw, Output
+from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
@@ -229,7 +230,7 @@ def _unsupported(model: Model) -> Iterator[Diagnostic]:
         if not isinstance(line.neighbours, unit) or line.neighbours.adding or line.neighbours.group > 1:
             yield at(line.span, f"the unit {line.neighbours.describe()} {beside}", "replacing one entry")
         if set(line.outputs) != {node.name for node in model.outputs}:
-            yield at(line.span, f"a line about some outputs only {beside}", "all outputs are epsilon-DP wrt ...")
+            yield at(line.span, f"a line about some outputs only {beside}", f"all outputs are {PURE.name} wrt ...")
         epsilon = line.measure.pure_epsilon
         if epsilon is None or epsilon > LARGEST_EPSILON:
-            yield at(line.span, f"{line.measure.describe()} {beside}", "epsilon-DP, with an epsilon of up to 50")
+            yield at(line.span, f"{line.measure.describe()} {beside}", f"{PURE.name}, with an epsilon of up to 50")

@@ -13,8 +13,9 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import replace
-from privspec.kernel.core.problem import FORMAT, Data, Measure, Obligation, Share, Unit, View
+from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation, Share, Unit, View
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.measures import PURE
 from privspec.kernel.participation import Kept
 from privspec.kernel.trust import Asserted as AssertedMove
 from privspec.kernel.trust import Trust
@@ -22,8 +23,8 @@ from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domains import unknown_keys
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import Chosen, MetricDP, Personalised, PureDP
-from privspec.model.measures import Measure as ModelMeasure
+from privspec.model.measures import AskedMeasure as ModelMeasure
+from privspec.model.measures import Chosen, MeasureAt, Personalised
 from privspec.model.neighbours import (
     Asserted,
     InputBlock,
@@ -106,7 +107,7 @@ def views_of(model: Model) -> tuple[View, ...]:
 def _moved(model: Model, unit: Change, seen: tuple[str, ...], who: Observer) -> Any:
     """What a unit changes in what somebody sees."""
     span = model.block(unit.wrt[0]).span
-    line = Requirement(seen, unit.wrt, unit.relation, PureDP(Fraction(1)), (who.name,), span, 0, "")
+    line = Requirement(seen, unit.wrt, unit.relation, MeasureAt(PURE, (Fraction(1),)), (who.name,), span, 0, "")
     return family_of(model).difference(model, line)
 
 
@@ -262,17 +263,17 @@ def units_of(relation: NeighbourRelation, inputs: tuple[str, ...]) -> tuple[Unit
     return (Unit(kind, inputs, relation.adding, relation.group, party, None, exactly=False),)
 
 
-def measure_of(measure: ModelMeasure, model: Model) -> Measure:
+def measure_of(measure: ModelMeasure, model: Model) -> AskedMeasure:
     """Its name and exact amounts.
 
     Raises: SpecError PS0524 for an amount that is no multiple of a chosen number, nor a number divided by one.
     """
     if isinstance(measure, Chosen):
         amounts = tuple(chosen_amount(one, model) for one in measure.amounts_as_written)
-        return Measure(measure.name, tuple(zip(measure.figures, amounts, strict=True)), None, ())
+        return AskedMeasure(measure.name, tuple(zip(measure.figures, amounts, strict=True)), None, ())
     each = tuple(measure_of(one, model) for one in measure.each) if isinstance(measure, Personalised) else ()
-    metric = measure.metric if isinstance(measure, MetricDP) else None
-    return Measure(measure.name, tuple(measure.amounts.items()), metric, each)
+    metric = measure.metric if measure.of.by_distance and not each else None
+    return AskedMeasure(measure.name, tuple(measure.amounts.items()), metric, each)
 
 
 def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | Share:
@@ -286,7 +287,7 @@ def chosen_amount(expr: syntax.Expr, model: Model) -> Fraction | Share:
         return public_number(expr, model)
     if found is None:
         message = "an amount that is chosen is a number, a multiple of it, or a number divided by it"
-        hint = "O is epsilon-DP wrt x, or (2 * epsilon)-DP, or (budget / rounds)-DP"
+        hint = f"O is {PURE.name} wrt x, or (2 * epsilon)-{PURE.word}, or (budget / rounds)-{PURE.word}"
         raise SpecError.at(model.source, expr.span, "PS0524", message, label="not of such a form", help=hint)
     return Share(numbers[0], *found)
 

@@ -16,18 +16,18 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel import frequencies as judged
 from privspec.kernel.frequencies import MOST_PARTIES, MOST_VALUES, Accuracy
+from privspec.kernel.measures import PURE_MEASURES
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, Grid, IntegerRange
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.reports import Failure, computable, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
-from privspec.problem.points import PURE, as_weak, besides, other_unit
+from privspec.problem.points import PURE_NAMES, as_weak, besides, other_unit
 from privspec.problem.terms import Term, public, public_number, terms
 
 LARGEST_EPSILON = 40
@@ -327,9 +327,9 @@ def _line(line: Requirement, source: GraphNode, what: str) -> Iterator[tuple[Spa
     """What a line asks for that is not known here."""
     measure = line.measure
     yield from other_unit(line, source, what)
-    for one in dict.fromkeys(measure.each) if isinstance(measure, Personalised) else (measure,):
-        if isinstance(one, Chosen | MetricDP) or one.pure_epsilon is None or one.name not in PURE:
-            hint = f"write {listing(PURE, 'or')}: reports of a finite set need no delta"
+    for one in dict.fromkeys(measure.by_person):
+        if one.common not in PURE_MEASURES or one.pure_epsilon is None:
+            hint = f"write {PURE_NAMES}: reports of a finite set need no delta"
             yield line.span, f"{one.name} of {what}", hint
         elif one.pure_epsilon > LARGEST_EPSILON:
             yield line.span, as_weak(one), f"ask for an epsilon of at most {LARGEST_EPSILON}"

@@ -15,13 +15,13 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel import keys as judged
 from privspec.kernel.keys import Accuracy, KeyColumn
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.conditions import GROUPS, LEAST
 from privspec.model.domains import Between, Domain, IntegerRange, Table, Unknown, unknown_keys
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import Chosen, Personalised
 from privspec.model.neighbours import ReplacingPerson, ReplacingRecord
 from privspec.model.priors import RULES
 from privspec.model.reports import Failure, computable
@@ -42,7 +42,7 @@ WORDS = {
     "absolute": "the mean absolute error of the count of a key, that of a hidden one being 0",
     "squared": "the mean squared error of the count of a key, that of a hidden one being 0",
 }
-MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "mu-GDP", "rho-zCDP")
+MEASURES = (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED)
 
 
 class KeyBlock(judged.KeyBlock):
@@ -337,7 +337,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for line in model.requirements[:1]:
         yield from _line(line, what)
     if not model.requirements:
-        yield model.outputs[0].span, f"{what} without a line of privacy", "add a line in (epsilon, delta)-DP"
+        yield model.outputs[0].span, f"{what} without a line of privacy", f"add a line in {APPROXIMATE.name}"
     for target in model.accuracy:
         if target.target.probability is not None or target.target.variable is not None:
             hint = "write worst[ missed(shown, keys(t, by = {...}, at_least = 20)) ] <= 0.01"
@@ -350,7 +350,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
 
 def _line(line: Requirement, what: str) -> Iterator[tuple[Span, str, str | None]]:
     measure, unit = line.measure, line.neighbours
-    if isinstance(measure, Chosen | Personalised) or measure.name not in MEASURES:
-        yield line.span, f"{measure.name} of {what}", "write (epsilon, delta)-DP"
+    if measure.common not in MEASURES:
+        yield line.span, f"{measure.name} of {what}", f"write {APPROXIMATE.name}"
     if type(unit) not in (ReplacingRecord, ReplacingPerson):
         yield line.span, f"{what}, {unit.describe()},", "write `adding or removing one record`"

@@ -11,13 +11,14 @@ from typing import NoReturn
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
+from privspec.kernel.measures import APPROXIMATE, MEASURES, ZERO_CONCENTRATED
 from privspec.language.syntax import Absolute, VariableKind
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real, Tables
 from privspec.model.graph import GraphNode, Model
-from privspec.model.measures import Chosen, Measure, Personalised
+from privspec.model.measures import AskedMeasure, Chosen, Personalised
 from privspec.model.neighbours import BallGeometry, CellGeometry, plural
-from privspec.model.reports import NO_AMOUNT, not_computed, refuse_all
+from privspec.model.reports import NO_AMOUNT, listing, not_computed, refuse_all
 from privspec.model.requirements import Requirement, Trust
 from privspec.model.scope import TRUST_WORDS
 from privspec.model.values import show
@@ -199,7 +200,8 @@ def _secure_sum(model: Model, trust: Trust) -> Iterator[Diagnostic]:
             isinstance(one, BallGeometry) and one.norm == 2 for one in whole
         ):
             message = "noise of pure epsilon for vectors of an l2 ball has no shares"
-            yield at(requirement.span, message, "ask for (epsilon, delta)-DP or rho-zCDP, or hold the vectors in a box")
+            hint = f"ask for {APPROXIMATE.name} or {ZERO_CONCENTRATED.name}, or hold the vectors in a box"
+            yield at(requirement.span, message, hint)
 
 
 def parties_of(model: Model) -> int:
@@ -250,7 +252,8 @@ def _measure(requirement: Requirement, model: Model) -> Iterator[Diagnostic]:
         yield not_computed(model.source, requirement.span, text, hint)
     # an amount that is left to choose is told where it is declared
     if measure.gaussian_mu_down() is None and measure.pure_epsilon is None and not isinstance(measure, Chosen):
-        hint = "write epsilon-DP, (epsilon, delta)-DP, rho-zCDP, mu-GDP or (order, epsilon)-RDP"
+        known = [one.name for one in MEASURES if not one.any_values]
+        hint = f"write {listing(known, 'or')}"
         yield not_computed(model.source, requirement.span, f"{measure.name} where noise is added", hint)
 
 
@@ -290,7 +293,7 @@ def _whole_tables(model: Model) -> Iterator[Diagnostic]:
             yield not_computed(model.source, requirement.span, text, hint)
 
 
-def _weakness(measure: Measure) -> tuple[Fraction, ...]:
+def _weakness(measure: AskedMeasure) -> tuple[Fraction, ...]:
     return tuple(measure.amounts.values())
 
 
@@ -299,7 +302,7 @@ def refuse_missing(model: Model) -> NoReturn:
 
     Raises: SpecError PS0501.
     """
-    hint = "leave `noise family` and `noise at` out, or ask for another measure, such as (epsilon, delta)-DP"
+    hint = f"leave `noise family` and `noise at` out, or ask for another measure, such as {APPROXIMATE.name}"
     for own in model.inputs:
         block = model.block(own.name)
         columns = [one for one in block.schema or () if one[0] != own.index]

@@ -12,13 +12,14 @@ from fractions import Fraction
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel import points as judged
+from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES
 from privspec.kernel.points import Accuracy, Error
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import Chosen, Measure, MetricDP, Personalised
+from privspec.model.measures import AskedMeasure, Chosen, MeasureAt, Personalised
 from privspec.model.neighbours import BallGeometry, BoxGeometry, ReplacingEverything, ReplacingVoter
 from privspec.model.reports import NO_AMOUNT, Failure, computable, listing
 from privspec.model.requirements import Requirement
@@ -88,13 +89,7 @@ class PointBlock(judged.PointBlock):
 
 def reads(model: Model) -> bool:
     """Whether a line asks for privacy by the distance of points, in a spec that is no table and has no parts."""
-    lines = (one for line in model.requirements for one in _each(line.measure))
-    return any(isinstance(one, MetricDP) for one in lines) and not finite(model)
-
-
-def _each(measure: Measure) -> tuple[Measure, ...]:
-    """A measure, or those of each party."""
-    return measure.each if isinstance(measure, Personalised) else (measure,)
+    return any(line.measure.of.by_distance for line in model.requirements) and not finite(model)
 
 
 @once
@@ -261,19 +256,19 @@ class ErrorReader:
 
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     """Constructs that are not known here: where, what, and what to write in their place."""
-    lines = [line for line in model.requirements if isinstance(_each(line.measure)[0], MetricDP)]
+    lines = [line for line in model.requirements if line.measure.of.by_distance]
     first = lines[0].span
     yield from besides(model, "a report of a real point", None)
     if len(model.inputs) != 1 or len(model.outputs) != 1:
-        yield first, "metric-DP of more than one input or output", "write a spec for each point, with its report"
+        yield first, f"{METRIC} of more than one input or output", "write a spec for each point, with its report"
         return
     (source,), (output,) = model.inputs, model.outputs
     if not isinstance(model.block(source.name).geometry, BoxGeometry | BallGeometry):
-        yield source.span, f"metric-DP with {source.name}, {source.type.describe()}", None
+        yield source.span, f"{METRIC} with {source.name}, {source.type.describe()}", None
         return
     if source.type.shape != output.type.shape or source.index != output.index or not _about(model, source, output):
         hint = f"release a report of {source.name} itself: whoever has it can compute the rest for free"
-        yield output.span, f"metric-DP of {output.name}, which is no report of {source.name}", hint
+        yield output.span, f"{METRIC} of {output.name}, which is no report of {source.name}", hint
         return
     if output.domain is not None and not _box(output.domain):
         hint = f"write `output {output.name}`; whoever has it can round it for free"
@@ -290,12 +285,12 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
             yield target.target.span, "such a line of accuracy of a report of a point", hint
     for name, span in zip(model.families, model.family_spans, strict=True):
         if name not in FAMILIES:
-            yield span, f"the noise family {name} for metric-DP of real values", f"choose one of {', '.join(FAMILIES)}"
+            yield span, f"the noise family {name} for {METRIC} of real values", f"choose one of {', '.join(FAMILIES)}"
     if model.noise_at is not None and set(model.noise_at) - {source.name, output.name}:
         yield model.noise_at_spans[0], "such a place for noise", f"write `noise at {output.name}`, or leave it out"
 
 
-def as_weak(measure: Measure) -> str:
+def as_weak(measure: AskedMeasure) -> str:
     """A requirement that asks for next to nothing, in words."""
     return f"a requirement as weak as {measure.describe()}: it protects nothing"
 
@@ -332,23 +327,24 @@ def other_unit(line: Requirement, source: GraphNode, what: str) -> Iterator[tupl
 def _line(line: Requirement, source: GraphNode) -> Iterator[tuple[Span, str, str | None]]:
     """What a line asks for that is not known here."""
     measure = line.measure
-    yield from other_unit(line, source, "metric-DP of a real point")
+    yield from other_unit(line, source, f"{METRIC} of a real point")
     if isinstance(measure, Personalised):
-        yield line.span, "metric-DP of real values with a figure for each party", "give all parties the strictest one"
-    elif isinstance(measure, MetricDP):
+        yield line.span, f"{METRIC} of real values with a figure for each party", "give all parties the strictest one"
+    elif isinstance(measure, MeasureAt) and measure.of.by_distance:
         if measure.matrix is not None or measure.metric not in NORM_OF:
             words = "distance euclidean, distance manhattan or distance chebyshev"
             yield line.span, f"the {measure.metric} distance of real points", f"write {words}"
-        if measure.delta:
-            yield line.span, "metric-DP of real values with a delta", "leave delta out: the noise needs none"
-    elif isinstance(measure, Chosen) or measure.pure_epsilon is None or measure.name not in PURE:
-        yield line.span, f"{measure.name} beside metric-DP of real values", f"write {listing(PURE, 'or')}"
+        if measure.of is not BY_DISTANCE:
+            yield line.span, f"{METRIC} of real values with a delta", "leave delta out: the noise needs none"
+    elif measure.common not in PURE_MEASURES:
+        yield line.span, f"{measure.name} beside {METRIC} of real values", f"write {PURE_NAMES}"
     epsilon = None if isinstance(measure, Chosen | Personalised) else measure.amounts.get("epsilon")
-    if epsilon is not None and not isinstance(measure, MetricDP) and epsilon > LARGEST_EPSILON:
+    if epsilon is not None and not measure.of.by_distance and epsilon > LARGEST_EPSILON:
         yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
 
 
-PURE = ("epsilon-DP", "epsilon-LDP")
+METRIC = BY_DISTANCE.word
+PURE_NAMES = listing([measure.name for measure in PURE_MEASURES], "or")
 """Measures of all pairs that may stand beside the distance."""
 
 

@@ -13,6 +13,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.kernel import priced as judged
+from privspec.kernel.measures import PURE
 from privspec.kernel.priced import RISING, Price
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -20,7 +21,7 @@ from privspec.language.walk import names_used, walk
 from privspec.model.build import build
 from privspec.model.domains import Interval
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.measures import Chosen, Measure
+from privspec.model.measures import AskedMeasure, Chosen, MeasureAt
 from privspec.model.requirements import Requirement
 from privspec.problem.terms import factor_of, public, public_number
 from privspec.registry import Family, family_of
@@ -129,8 +130,8 @@ def lines_at(model: Model, value: Fraction) -> tuple[Requirement, ...]:
             for word, factor in zip(one.measure.figures, factors, strict=False)
             if factor is not None
         }
-        measure: Measure = replace(known.measure, **picked)  # type: ignore[type-var]
-        found.append(replace(known, measure=measure))
+        measure: AskedMeasure = known.measure
+        found.append(replace(known, measure=measure.changed(**picked) if isinstance(measure, MeasureAt) else measure))
     return tuple(found)
 
 
@@ -202,13 +203,13 @@ def _check_amounts(model: Model, name: str) -> None:
     for line, written in ((one, one.measure) for one in model.requirements):
         if not isinstance(written, Chosen):
             continue
-        if written.kind == "epsilon-metric-DP" or written.amounts_as_written[1:] == (ZERO,):
+        if written.of.by_distance or written.amounts_as_written[1:] == (ZERO,):
             raise _error(model, line.span, f"solve cannot pick an amount of {line.text}")
         for word, amount in zip(written.figures, written.amounts_as_written, strict=True):
             found = factor_of(amount, name, model) if name in names_used(amount) else None
             if name in names_used(amount) and (word not in RISING or found is None or found[1] or found[0] <= 0):
                 text = f"an amount that is picked at least cost is {name} or a multiple of it"
-                raise _error(model, line.span, text, help_=f"({name}, 1e-6)-DP, or (2 * {name})-DP")
+                raise _error(model, line.span, text, help_=f"({name}, 1e-6)-{PURE.word}, or (2 * {name})-{PURE.word}")
 
 
 Expr: TypeAlias = syntax.Expr

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED
 from privspec.kernel.selection import Cost, Counts, Law, Ranks, Selected, Where
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -22,7 +23,6 @@ from privspec.model.domains import Between, Domain, Interval, Power, Table, is_n
 from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import GraphNode, Model, once_at_any_amount
 from privspec.model.library import Argument, Arguments
-from privspec.model.measures import Chosen, MetricDP, Personalised
 from privspec.model.neighbours import ReplacingEverything, ReplacingPerson, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure, computable, listing
@@ -406,7 +406,8 @@ def nearest(numbers: tuple[Fraction, ...], value: Fraction) -> int:
 
 # --- what cannot be computed yet ------------------------------------------------------------------
 
-LINES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP", "(order, epsilon)-RDP")
+LINES = (PURE, APPROXIMATE, ZERO_CONCENTRATED, GAUSSIAN, RENYI)
+NAMES = listing([one.name for one in LINES], "or")
 
 
 def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
@@ -425,15 +426,15 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
         return
     yield from besides(model, f"a selected value of {model.inputs[0].name}", None)
     if not model.requirements:
-        hint = f"add {output.name} is 1-DP wrt {model.inputs[0].name}, replacing one record"
+        hint = f"add {output.name} is 1-{PURE.word} wrt {model.inputs[0].name}, replacing one record"
         yield output.span, "a selection without a line of privacy", hint
     if model.trust.alone:
         what, hint = f"a selected value under `trust {model.trust.name}`", "one keeper has to hold it: `trust curator`"
         yield model.trust.span or model.spec.span, what, hint
     for line in model.requirements:
         measure, unit = line.measure, line.neighbours
-        if isinstance(measure, Chosen | Personalised | MetricDP) or measure.name not in LINES:
-            yield line.span, f"{measure.name} of a selected value", f"write {listing(LINES, 'or')}"
+        if measure.common not in LINES:
+            yield line.span, f"{measure.name} of a selected value", f"write {NAMES}"
         elif (measure.pure_epsilon or 0) > LARGEST_EPSILON:
             yield line.span, as_weak(measure), f"ask for an epsilon of at most {LARGEST_EPSILON}"
         if not isinstance(unit, ReplacingRecord | ReplacingEverything):

@@ -16,6 +16,7 @@ from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.kernel import systems as judged
 from privspec.kernel.core.reading import Item
+from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, MEASURES, PURE, Measure
 from privspec.kernel.systems import ChosenShare, component_names
 from privspec.language import syntax
 from privspec.language.spelling import spell
@@ -38,10 +39,8 @@ from privspec.problem.words import trust_words
 from privspec.registry import FAMILIES, Family
 
 T = TypeVar("T")
-SHARES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
-"""Measures in which the share of a part may be chosen."""
-MEASURES = ("epsilon-DP", "(epsilon, delta)-DP", "rho-zCDP", "mu-GDP")
-"""Measures of a line that parts can share."""
+SHARED = ", ".join(measure.name for measure in MEASURES if measure.shared)
+"""Measures of a line that parts can share, and in which the share of a part may be chosen."""
 
 
 class PartOfSystem(judged.PartOfSystem):
@@ -180,7 +179,7 @@ def chosen_shares(model: Model) -> Mapping[int, str]:
     return found if sorted(found.values()) == sorted(node.name for node in model.choices) else {}
 
 
-def share_of(model: Model, number: int) -> tuple[str, Fraction]:
+def share_of(model: Model, number: int) -> tuple[Measure, Fraction]:
     """The measure of a line whose amount is chosen, and of how many times the chosen number it is.
 
     Raises: SpecError PS0524 if it is no multiple.
@@ -191,7 +190,7 @@ def share_of(model: Model, number: int) -> tuple[str, Fraction]:
     assert isinstance(measure, Chosen)
     found = chosen_amount(measure.amounts_as_written[0], model)
     assert not isinstance(found, Fraction)
-    return measure.name, Fraction(0) if found.inverse else found.scale
+    return measure.of, Fraction(0) if found.inverse else found.scale
 
 
 def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, ...]:
@@ -458,9 +457,10 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
             yield at(line.span, f"a share {name} that stands in several lines, or not as itself or a multiple", own)
         written = model.requirements[number].measure
         if isinstance(written, Chosen) and any(name in names_used(one) for one in written.amounts_as_written[1:]):
-            yield at(line.span, f"a share in which {name} is not the first amount alone", f"write ({name}, 1e-6)-DP")
-        if kind not in SHARES:
-            yield at(line.span, f"a share in {kind}", f"choose one of {', '.join(SHARES)}")
+            hint = f"write ({name}, 1e-6)-{APPROXIMATE.word}"
+            yield at(line.span, f"a share in which {name} is not the first amount alone", hint)
+        if not kind.shared:
+            yield at(line.span, f"a share in {kind.name}", f"choose one of {SHARED}")
     for term in _terms(model.loss):
         if not _outputs(model, term):
             yield at(term.span, "a loss with a term that is about no output", "leave the term out")
@@ -468,11 +468,13 @@ def _unsupported(model: Model, parts: tuple[Part, ...]) -> Iterator[Diagnostic]:
     yield from _runs(model, parts, at)
     for number, line in enumerate(model.requirements):
         sharing = [part for part in parts if number in part.lines]
-        if sum(part.times for part in sharing) > 1 and line.measure.name not in MEASURES:
-            hint = f"choose one of {', '.join(MEASURES)}"
-            if line.measure.name == "epsilon-LDP" and isinstance(line.neighbours, ReplacingVoter):
+        if sum(part.times for part in sharing) > 1 and not (
+            line.measure.name == line.measure.of.name and line.measure.of.shared
+        ):
+            hint = f"choose one of {SHARED}"
+            if line.measure.common is LOCAL_PURE and isinstance(line.neighbours, ReplacingVoter):
                 hint = (
-                    f"write `epsilon-DP wrt ..., replacing one {line.neighbours.party}`: under `trust nobody` it says "
+                    f"write `{PURE.name} wrt ..., replacing one {line.neighbours.party}`: under `trust nobody` it says "
                 )
                 hint += "the same"
             yield at(line.span, f"{line.measure.name} shared by outputs of several kinds", hint)
@@ -520,6 +522,6 @@ def _runs(model: Model, parts: tuple[Part, ...], at: Callable[..., Diagnostic]) 
 
 
 def share(line: syntax.Requirement, measure: str, amounts: tuple[Fraction, ...]) -> syntax.Requirement:
-    """A line of privacy with another measure: "DP" or "GDP", and exact amounts."""
+    """A line of privacy with another measure, by its word, and exact amounts."""
     figures = tuple(syntax.Number(value, span=line.amount.span) for value in amounts)
     return replace(line, amount=replace(line.amount, items=figures), measure=measure)

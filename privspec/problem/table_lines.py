@@ -15,6 +15,7 @@ import numpy as np
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import root
 from privspec.core.spans import Span
+from privspec.kernel.measures import LIPSCHITZ
 from privspec.kernel.quality.tables_forms import Fairness
 from privspec.kernel.quality.tables_forms import Votes as Manipulation
 from privspec.language import syntax
@@ -22,7 +23,7 @@ from privspec.language.syntax import VariableKind
 from privspec.language.walk import names_used, reached, walk
 from privspec.model.domains import FiniteSet, Law, PartialRankingOf, RankingOf
 from privspec.model.graph import Model
-from privspec.model.measures import Lipschitz
+from privspec.model.measures import MeasureAt
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure, listing
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
@@ -504,13 +505,15 @@ def _populated(rows: Sequence[int], worlds: Worlds, line: IndependenceRequiremen
 
 def _lipschitz(line: Requirement, worlds: Worlds) -> Fairness:
     measure = line.measure
-    if not isinstance(measure, Lipschitz):
-        raise Failure("PS0501", line.span, f"solve cannot compute {measure.name} as fairness", help="write 1-Lipschitz")
+    if not isinstance(measure, MeasureAt) or not measure.of.fairness:
+        message = f"solve cannot compute {measure.name} as fairness"
+        raise Failure("PS0501", line.span, message, help=f"write {LIPSCHITZ.example}")
+    (constant,) = measure.values
     found = worlds.neighbours(line)
-    squares = tuple(measure.constant**2 * square for square in found.squares)
+    squares = tuple(constant**2 * square for square in found.squares)
     groups = tuple((row,) for row in range(len(worlds.rows)))
     pairs = _whole(found.joined.ravel().tolist())
-    tolerances = tuple(measure.constant * root(square) for square in found.squares)
+    tolerances = tuple(constant * root(square) for square in found.squares)
     return Fairness(line.line, line.text, line.outputs, groups, pairs, squares, tolerances)
 
 

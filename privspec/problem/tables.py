@@ -11,7 +11,6 @@ from privspec.core.spans import Span
 from privspec.kernel.core.tables import Compared
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
-from privspec.model.measures import MetricDP
 from privspec.model.reports import NO_AMOUNT, Failure, not_computed, refuse_all
 from privspec.model.requirements import Requirement
 from privspec.model.worlds import Worlds, finite, inputs_compared, worlds
@@ -196,7 +195,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
             yield written.span, "this requirement: its amounts have no value", NO_AMOUNT
     for requirement in model.requirements:
         epsilon = requirement.measure.amounts.get("epsilon")
-        if epsilon is not None and epsilon > LARGEST_EPSILON and not isinstance(requirement.measure, MetricDP):
+        if epsilon is not None and epsilon > LARGEST_EPSILON and not requirement.measure.of.by_distance:
             yield requirement.span, _as_weak(requirement), STRICTER
 
 

@@ -9,13 +9,14 @@ from math import comb
 
 from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
 from privspec.kernel.lemmas.votes_rules import KINDS, Ballots
+from privspec.kernel.measures import APPROXIMATE, PURE, PURE_MEASURES
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
 from privspec.model.graph import GraphNode, Model
 from privspec.model.lotteries import Drawn, FirstChoice, Law, Points, Proportional
-from privspec.model.measures import LDP, Chosen, EpsilonDelta, PureDP
+from privspec.model.measures import Chosen, MeasureAt
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
 from privspec.model.priors import law_of
 from privspec.model.reports import Failure
@@ -346,17 +347,17 @@ class _Reader:
             said = f"where {self.index}s come and go their number is a secret, and so is how many would be replaced"
             raise Failure("PS0521", span, said, help=f"replacing up to k {self.index}s")
         match measure:
-            case PureDP() | EpsilonDelta() | LDP():
+            case MeasureAt(of=known) if known.of_laws and known.follows_from_pure:
                 return
-            case Chosen(kind="epsilon-DP" | "epsilon-LDP", amounts_as_written=(amount,)) if isinstance(loss, Choice):
+            case Chosen(of=known, amounts_as_written=(amount,)) if known in PURE_MEASURES and isinstance(loss, Choice):
                 if loss.whole or (isinstance(amount, syntax.Name) and amount.id == loss.name):
                     return
         if isinstance(measure, Chosen):
             message = "solve chooses epsilon where it is the whole loss and stands alone in the requirement"
-            help_ = "loss: epsilon, and a requirement such as O is epsilon-DP wrt vote"
+            help_ = f"loss: epsilon, and a requirement such as O is {PURE.name} wrt vote"
             raise Failure("PS0524", span, message, help=help_)
         text = f"solve cannot compute rules for {measure.describe()}"
-        hint = "rules of private voting meet epsilon-DP, and (epsilon, delta)-DP by way of it"
+        hint = f"rules of private voting meet {PURE.name}, and {APPROXIMATE.name} by way of it"
         raise Failure("PS0521", span, text, help=hint)
 
     # -- loss

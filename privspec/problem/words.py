@@ -11,7 +11,7 @@ from privspec.model.neighbours import plural
 from privspec.model.values import show
 
 if TYPE_CHECKING:
-    from privspec.kernel.core.problem import Data, Measure, Obligation, Share, Unit
+    from privspec.kernel.core.problem import AskedMeasure, Data, Obligation, Share, Unit
     from privspec.kernel.participation import Kept
     from privspec.kernel.trust import Asserted, Trust
     from privspec.model.domains import Domain
@@ -63,7 +63,7 @@ def data_words(data: Data, problem: Problem) -> str:
     (block,) = problem.blocks
     parts = [part.problem for part in getattr(block, "parts", ())] or [problem]
     under = {(one.trust.kind, one.blocks[0].FORM) for one in parts if data.name in {own.name for own in one.data}}
-    local = any("LDP" in line.measure.name and data.name in line.wrt for line in problem.obligations)
+    local = any(line.measure.of.local and data.name in line.wrt for line in problem.obligations)
     held = "one keeper or person holds all of it"
     if data.party:
         held = f"each {data.party} holds a part of it"
@@ -144,7 +144,7 @@ def unit_words(unit: Unit) -> str:
     return f"{what} of {inputs.replace(' and ', ' or ')} {verb}{apart}"  # in one of them, not in each
 
 
-def measure_words(measure: Measure) -> str:
+def measure_words(measure: AskedMeasure) -> str:
     """A measure with its exact amounts."""
     amounts = ", ".join(f"{name} = {_figure(amount)}" for name, amount in measure.amounts)
     distance = f" times the {measure.distance} distance" if measure.distance else ""

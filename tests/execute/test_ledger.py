@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
-from privspec.core.gaussian import delta_bounds, epsilon_up
 from privspec.core.rounding import sqrt_up
 from privspec.execute import ledger
 from privspec.execute.budget import (
@@ -36,6 +35,7 @@ from privspec.execute.budget import (
 )
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import _run as run
+from privspec.kernel.gaussian import delta_bounds, epsilon_up
 from privspec.noise.samplers import SimulationRandomness
 
 MakePlan = Callable[..., dict[str, Any]]
@@ -117,7 +117,7 @@ def test_bad_limits_are_refused(text: str) -> None:
 
 
 def test_composition_of_gaussian_releases_uses_the_exact_conversion() -> None:
-    from privspec.core.gaussian import mu_down
+    from privspec.kernel.gaussian import mu_down
 
     limit = EpsilonDeltaLimit(Fraction(1), Fraction(1, 10**6))
     whole = mu_down(Fraction(1), Fraction(1, 10**6))
@@ -210,7 +210,7 @@ def test_mu_of_pure_epsilon_is_rounded_up(epsilon: Fraction) -> None:
 
 def test_pure_epsilon_implies_its_mu_for_the_whole_curve() -> None:
     """(epsilon', delta) of mu-GDP is weaker than what epsilon-DP implies, at every epsilon'."""
-    from privspec.core.gaussian import delta_bounds
+    from privspec.kernel.gaussian import delta_bounds
 
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(5)):
         mu = mu_of_pure(epsilon)

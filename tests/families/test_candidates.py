@@ -8,12 +8,12 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from privspec.core.gaussian import mu_down
 from privspec.core.rounding import LISTED, graded
 from privspec.families.family import compiler_of
 from privspec.families.linear.choose import Choice
 from privspec.families.linear.family import Linear
 from privspec.families.linear.release import Candidate
+from privspec.kernel.gaussian import mu_down
 from privspec.manual import list_templates, template_text
 from tests.plans import solved_text
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SolveError, SpecError
-from privspec.core.gaussian import mu_down
+from privspec.kernel.gaussian import mu_down
 from tests.plans import Document, solved_text
 
 ANSWERS = """\

@@ -16,9 +16,10 @@ from privspec.families.document import sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.families.linear.family import Linear
 from privspec.families.systems.family import _Solver
-from privspec.families.systems.splits import GAUSSIAN, PURE, Line, Lines, Split, rounded_down
+from privspec.families.systems.splits import Line, Lines, Split, rounded_down
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, read
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import SystemRules, read_system, shares_of
 from privspec.manual import template_text
 from privspec.model.build import load_model
@@ -126,7 +127,7 @@ def test_a_system_is_solved_verified_and_told(plan: Plan) -> None:
 def test_the_split_is_better_than_others(plan: Plan) -> None:
     """A thousand splits read off losses that were solved on a grid: none is better by more than what the grid hides."""
     model = model_of(city())
-    line = Lines((Line("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),))
+    line = Lines((Line(APPROXIMATE, {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),))
     system = compiler_of(model).lower(model)
     solver = _Solver(model, system, Settings(alternatives=False))
     curves = [solver.curves(i)[PURE] for i in range(3)]
@@ -146,17 +147,17 @@ def test_the_split_is_better_than_others(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("measure", "asked"),
     [
-        ("epsilon-DP", {"epsilon": Fraction(1)}),
-        ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),
-        ("rho-zCDP", {"rho": Fraction(1, 2)}),
-        ("mu-GDP", {"mu": Fraction(1)}),
+        (PURE, {"epsilon": Fraction(1)}),
+        (APPROXIMATE, {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),
+        (ZERO_CONCENTRATED, {"rho": Fraction(1, 2)}),
+        (GAUSSIAN, {"mu": Fraction(1)}),
     ],
 )
 def test_the_largest_split_of_a_direction_is_allowed_and_no_larger_one(
-    measure: str, asked: dict[str, Fraction]
+    measure: Measure, asked: dict[str, Fraction]
 ) -> None:
     line = Lines((Line(measure, asked),))
-    kinds = (PURE, PURE) if measure == "epsilon-DP" else (PURE, GAUSSIAN)
+    kinds = (PURE, PURE) if measure is PURE else (PURE, GAUSSIAN)
     amounts = line.scaled(kinds, (1.0, 0.5))
     assert line.allow(kinds, amounts)
     assert not line.allow(kinds, [a * (1 + Fraction(1, 10**5)) for a in amounts])
@@ -181,8 +182,8 @@ def test_a_line_of_one_part_is_that_parts_own() -> None:
     lines = f"{own}\n  {shared}replacing one person"
     plan = solve(Request(Source("city.priv", city(lines))))
     assert plan.verify().ok
-    assert [name for name, _ in shares_of_plan(plan)] == ["mu-GDP", "epsilon-DP", "epsilon-DP"]
-    assert shares_of_plan(plan)[0] == ("mu-GDP", Fraction(1))
+    assert [name for name, _ in shares_of_plan(plan)] == [GAUSSIAN, PURE, PURE]
+    assert shares_of_plan(plan)[0] == (GAUSSIAN, Fraction(1))
     assert sum(amount for _, amount in shares_of_plan(plan)[1:]) <= 1
 
 
@@ -327,7 +328,7 @@ def test_a_part_that_cannot_be_said_is_refused_before_any_is_solved(monkeypatch:
 
 def test_split_knows_what_it_spends() -> None:
     split = Split((PURE, GAUSSIAN), (Fraction(1, 2), Fraction(1, 3)), 1.0)
-    assert split.spent == [("epsilon-DP", {"epsilon": Fraction(1, 2)}), ("mu-GDP", {"mu": Fraction(1, 3)})]
+    assert split.spent == [(PURE, {"epsilon": Fraction(1, 2)}), (GAUSSIAN, {"mu": Fraction(1, 3)})]
 
 
 @pytest.mark.parametrize("people", [3, pytest.param(40, marks=pytest.mark.slow)])
@@ -408,7 +409,7 @@ def test_what_laws_do_not_let_through_is_spent_where_it_is_worth_it() -> None:
     assert 0.97e-6 < float(guarantee["achieved"]["delta"]) <= 1e-6
     (kind, mu), *others = shares_of_plan(plan)
     assert kind == "mu-GDP"
-    line = Line("(epsilon, delta)-DP", {"epsilon": Fraction(3), "delta": Fraction(1, 10**6)})
+    line = Line(APPROXIMATE, {"epsilon": Fraction(3), "delta": Fraction(1, 10**6)})
     assert not line.allows((GAUSSIAN, PURE, PURE), [mu, *(amount for _, amount in others)])
     counted = {one["name"]: one["loss"] for one in plan.document["alternatives"]}
     assert plan.loss.value < 0.99 * counted["the best shares with pure parts counted as randomised response"]
@@ -438,7 +439,7 @@ def test_gaussian_sums_a_table_and_a_vote_beside_a_thousand_splits() -> None:
     assert len(plan.document["alternatives"]) == 4
     assert all(one["loss"] >= plan.loss.value * (1 - 1e-4) for one in plan.document["alternatives"])
     lines, kinds = (
-        Lines((Line("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),)),
+        Lines((Line(APPROXIMATE, {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}),)),
         (
             GAUSSIAN,
             PURE,

@@ -19,7 +19,8 @@ from scipy.stats import norm
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.divergences import satisfies, support
+from privspec.kernel.divergences import Curved
+from privspec.kernel.measures import GAUSSIAN, RENYI, ZERO_CONCENTRATED, Measure
 from tests.plans import mutate, resign, solved_text
 
 WHOLE = 10**12
@@ -69,19 +70,25 @@ def needed_mu(p: list[int], q: list[int]) -> float:
     return most
 
 
+def curve(measure: Measure, amounts: dict[str, Fraction]) -> Curved:
+    found = measure.condition(amounts)
+    assert isinstance(found, Curved)
+    return found
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_laws_satisfy_what_they_need_and_nothing_less(seed: int) -> None:
     p, q = laws(seed, 2 + seed % 4)
-    asked: list[tuple[str, str, float, dict[str, Fraction]]] = [
-        ("rho-zCDP", "rho", needed_rho(p, q), {}),
-        ("mu-GDP", "mu", needed_mu(p, q), {}),
-        ("(order, epsilon)-RDP", "epsilon", max(divergence(p, q, 3), divergence(q, p, 3)), {"order": Fraction(3)}),
+    asked: list[tuple[Measure, str, float, dict[str, Fraction]]] = [
+        (ZERO_CONCENTRATED, "rho", needed_rho(p, q), {}),
+        (GAUSSIAN, "mu", needed_mu(p, q), {}),
+        (RENYI, "epsilon", max(divergence(p, q, 3), divergence(q, p, 3)), {"order": Fraction(3)}),
     ]
     for measure, name, least, more in asked:
         for share, holds in ((1 + 3e-5, True), (1 - 1e-5, False)):
             amounts = more | {name: Fraction(least * share)}
-            assert satisfies(measure, amounts, p, q, WHOLE) is holds, (measure, least, share)
-            assert satisfies(measure, amounts, q, p, WHOLE) is holds
+            assert curve(measure, amounts).holds(p, q, WHOLE) is holds, (measure, least, share)
+            assert curve(measure, amounts).holds(q, p, WHOLE) is holds
 
 
 def test_gaussian_noise_that_is_cut_into_many_values_is_next_to_its_measures() -> None:
@@ -92,20 +99,20 @@ def test_gaussian_noise_that_is_cut_into_many_values_is_next_to_its_measures() -
         cells = [round((norm.cdf(b - mean) - norm.cdf(a - mean)) * WHOLE) for a, b in pairwise(edges)]
         cells[30] += WHOLE - sum(cells)
         found.append(cells)
-    assert satisfies("mu-GDP", {"mu": Fraction(1001, 1000)}, *found, WHOLE)
-    assert not satisfies("mu-GDP", {"mu": Fraction(99, 100)}, *found, WHOLE)
-    assert satisfies("rho-zCDP", {"rho": Fraction(1, 2)}, *found, WHOLE)
-    assert not satisfies("rho-zCDP", {"rho": Fraction(49, 100)}, *found, WHOLE)
+    assert curve(GAUSSIAN, {"mu": Fraction(1001, 1000)}).holds(*found, WHOLE)
+    assert not curve(GAUSSIAN, {"mu": Fraction(99, 100)}).holds(*found, WHOLE)
+    assert curve(ZERO_CONCENTRATED, {"rho": Fraction(1, 2)}).holds(*found, WHOLE)
+    assert not curve(ZERO_CONCENTRATED, {"rho": Fraction(49, 100)}).holds(*found, WHOLE)
 
 
 def test_a_value_that_only_one_law_has_breaks_every_measure() -> None:
     for measure, amounts in (
-        ("rho-zCDP", {"rho": Fraction(100)}),
-        ("mu-GDP", {"mu": Fraction(30)}),
-        ("(order, epsilon)-RDP", {"order": Fraction(2), "epsilon": Fraction(100)}),
+        (ZERO_CONCENTRATED, {"rho": Fraction(100)}),
+        (GAUSSIAN, {"mu": Fraction(30)}),
+        (RENYI, {"order": Fraction(2), "epsilon": Fraction(100)}),
     ):
-        assert not satisfies(measure, amounts, [1, WHOLE - 1], [0, WHOLE], WHOLE)
-        assert satisfies(measure, amounts, [0, 7, WHOLE - 7], [0, 7, WHOLE - 7], WHOLE)
+        assert not curve(measure, amounts).holds([1, WHOLE - 1], [0, WHOLE], WHOLE)
+        assert curve(measure, amounts).holds([0, 7, WHOLE - 7], [0, 7, WHOLE - 7], WHOLE)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -118,11 +125,11 @@ def test_linear_bounds_hold_of_all_laws_that_satisfy_the_measure(seed: int) -> N
     order = 1 + 5 * draw.random()
     renyi = Fraction(max(divergence(p, q, order), divergence(q, p, order)) * (1 + 1e-6))
     for measure, amounts, level in (
-        ("rho-zCDP", {"rho": rho}, draw.choice([1, 1.5, 1 + draw.random(), 20])),
-        ("(order, epsilon)-RDP", {"order": Fraction(order), "epsilon": renyi}, 7.0),
-        ("mu-GDP", {"mu": mu}, draw.uniform(-5, 5)),
+        (ZERO_CONCENTRATED, {"rho": rho}, draw.choice([1, 1.5, 1 + draw.random(), 20])),
+        (RENYI, {"order": Fraction(order), "epsilon": renyi}, 7.0),
+        (GAUSSIAN, {"mu": mu}, draw.uniform(-5, 5)),
     ):
-        most, up, down = support(measure, amounts, Item(level, "level"), Item(2.5, "multiplier"), at, len(p))
+        most, up, down = curve(measure, amounts).support(Item(level, "level"), Item(2.5, "multiplier"), at, len(p))
         pairs = zip(p, q, up, down, strict=True)
         assert sum(u * a - v * b for a, b, u, v in pairs) <= most * WHOLE, (measure, level)
 
@@ -134,7 +141,7 @@ def test_linear_bounds_hold_of_all_laws_that_satisfy_the_measure(seed: int) -> N
 def test_what_is_no_linear_bound_is_refused(level: float, multiplier: Any, at: list[float]) -> None:
     items = Item(level, "level"), Item(multiplier, "multiplier"), Item(at, "at")
     with pytest.raises(Refused):
-        support("rho-zCDP", {"rho": Fraction(1)}, *items, 1)
+        curve(ZERO_CONCENTRATED, {"rho": Fraction(1)}).support(*items, 1)
 
 
 @pytest.mark.parametrize("name", MEASURES)

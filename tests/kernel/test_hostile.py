@@ -21,7 +21,7 @@ BASES = ("prefix_sums", "histogram", "counting_query", "dp_random_dictatorship")
 READER = f"""
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_AS, ({BYTES}, {BYTES}))
-from privspec.kernel.judge import judge
+from privspec.kernel import judge
 for path in sys.argv[1:]:
     begun = time.process_time()
     report = judge(open(path, encoding="utf-8").read())

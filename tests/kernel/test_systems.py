@@ -16,9 +16,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privspec.families.systems import bracket
-from privspec.kernel import judge, splits
-from privspec.kernel.core.composition import delta_up, proves, pure_mu_up
+from privspec.kernel import judge
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.divergences import delta_up, pure_mu_up
+from privspec.kernel.measures import APPROXIMATE, BY_DISTANCE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import composed_proves
 from privspec.plan import verify
 from tests.plans import Document, components, resign, solved_text
@@ -347,49 +348,51 @@ def test_the_mu_of_a_pure_law_touches_its_curve(epsilon: str) -> None:
     assert norm.sf(float(found) / 2) == pytest.approx(1 / (1 + np.exp(float(Fraction(epsilon)))), rel=1e-9)
 
 
-PURE_HALF, GAUSS_HALF = ("epsilon-DP", {"epsilon": Fraction(1, 2)}), ("mu-GDP", {"mu": Fraction(1, 2)})
-RHO_QUARTER = ("rho-zCDP", {"rho": Fraction(1, 4)})
-PAIR = ("(epsilon, delta)-DP", {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**6)})
+PURE_HALF, GAUSS_HALF = (PURE, {"epsilon": Fraction(1, 2)}), (GAUSSIAN, {"mu": Fraction(1, 2)})
+RHO_QUARTER = (ZERO_CONCENTRATED, {"rho": Fraction(1, 4)})
+PAIR = (APPROXIMATE, {"epsilon": Fraction(1, 2), "delta": Fraction(1, 10**6)})
 
 
 @pytest.mark.parametrize(
     ("measure", "asked", "shares", "holds"),
     [
-        ("epsilon-DP", {"epsilon": Fraction(1)}, [PURE_HALF, PURE_HALF], True),
-        ("epsilon-DP", {"epsilon": Fraction(99, 100)}, [PURE_HALF, PURE_HALF], False),
-        ("epsilon-DP", {"epsilon": Fraction(9)}, [PURE_HALF, GAUSS_HALF], False),
-        ("epsilon-DP", {"epsilon": Fraction(9)}, [PURE_HALF, PAIR], False),
-        ("rho-zCDP", {"rho": Fraction(1, 4)}, [PURE_HALF, GAUSS_HALF], True),
-        ("rho-zCDP", {"rho": Fraction(24, 100)}, [PURE_HALF, GAUSS_HALF], False),
-        ("rho-zCDP", {"rho": Fraction(9)}, [PURE_HALF, PAIR], False),
-        ("mu-GDP", {"mu": Fraction(9)}, [PURE_HALF, PAIR], False),
-        ("mu-GDP", {"mu": Fraction(81, 100)}, [PURE_HALF, GAUSS_HALF], True),
-        ("mu-GDP", {"mu": Fraction(7, 10)}, [PURE_HALF, GAUSS_HALF], False),
-        ("rho-zCDP", {"rho": Fraction(1, 2)}, [RHO_QUARTER, RHO_QUARTER], True),
-        ("rho-zCDP", {"rho": Fraction(49, 100)}, [RHO_QUARTER, RHO_QUARTER], False),
-        ("rho-zCDP", {"rho": Fraction(1, 2)}, [RHO_QUARTER, PURE_HALF, GAUSS_HALF], True),
-        ("rho-zCDP", {"rho": Fraction(49, 100)}, [RHO_QUARTER, PURE_HALF, GAUSS_HALF], False),
-        ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(2, 10**6)}, [PAIR, PAIR], True),
-        ("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, [PAIR, PAIR], False),
+        (PURE, {"epsilon": Fraction(1)}, [PURE_HALF, PURE_HALF], True),
+        (PURE, {"epsilon": Fraction(99, 100)}, [PURE_HALF, PURE_HALF], False),
+        (PURE, {"epsilon": Fraction(9)}, [PURE_HALF, GAUSS_HALF], False),
+        (PURE, {"epsilon": Fraction(9)}, [PURE_HALF, PAIR], False),
+        (ZERO_CONCENTRATED, {"rho": Fraction(1, 4)}, [PURE_HALF, GAUSS_HALF], True),
+        (ZERO_CONCENTRATED, {"rho": Fraction(24, 100)}, [PURE_HALF, GAUSS_HALF], False),
+        (ZERO_CONCENTRATED, {"rho": Fraction(9)}, [PURE_HALF, PAIR], False),
+        (GAUSSIAN, {"mu": Fraction(9)}, [PURE_HALF, PAIR], False),
+        (GAUSSIAN, {"mu": Fraction(81, 100)}, [PURE_HALF, GAUSS_HALF], True),
+        (GAUSSIAN, {"mu": Fraction(7, 10)}, [PURE_HALF, GAUSS_HALF], False),
+        (ZERO_CONCENTRATED, {"rho": Fraction(1, 2)}, [RHO_QUARTER, RHO_QUARTER], True),
+        (ZERO_CONCENTRATED, {"rho": Fraction(49, 100)}, [RHO_QUARTER, RHO_QUARTER], False),
+        (ZERO_CONCENTRATED, {"rho": Fraction(1, 2)}, [RHO_QUARTER, PURE_HALF, GAUSS_HALF], True),
+        (ZERO_CONCENTRATED, {"rho": Fraction(49, 100)}, [RHO_QUARTER, PURE_HALF, GAUSS_HALF], False),
+        (APPROXIMATE, {"epsilon": Fraction(1), "delta": Fraction(2, 10**6)}, [PAIR, PAIR], True),
+        (APPROXIMATE, {"epsilon": Fraction(1), "delta": Fraction(1, 10**6)}, [PAIR, PAIR], False),
     ],
 )
-def test_what_parts_prove_together(measure: str, asked: dict[str, Fraction], shares: list[Any], holds: bool) -> None:
+def test_what_parts_prove_together(
+    measure: Measure, asked: dict[str, Fraction], shares: list[Any], holds: bool
+) -> None:
     assert composed_proves(measure, asked, shares) is holds
 
 
 def test_too_many_parts_and_unknown_measures_are_refused() -> None:
     with pytest.raises(Refused):
-        composed_proves("(epsilon, delta)-DP", {"epsilon": Fraction(1), "delta": Fraction(0)}, [PURE_HALF] * 13)
+        composed_proves(APPROXIMATE, {"epsilon": Fraction(1), "delta": Fraction(0)}, [PURE_HALF] * 13)
     with pytest.raises(Refused):
-        composed_proves("epsilon-metric-DP", {"epsilon": Fraction(1)}, [PURE_HALF])
+        composed_proves(BY_DISTANCE, {"epsilon": Fraction(1)}, [PURE_HALF])
     for measure, asked in (
-        ("epsilon-DP", {"epsilon": Fraction(99)}),
-        ("mu-GDP", {"mu": Fraction(99)}),
-        ("(epsilon, delta)-DP", {"epsilon": Fraction(99), "delta": Fraction(9, 10)}),
+        (PURE, {"epsilon": Fraction(99)}),
+        (GAUSSIAN, {"mu": Fraction(99)}),
+        (APPROXIMATE, {"epsilon": Fraction(99), "delta": Fraction(9, 10)}),
     ):
         with pytest.raises(Refused):
             composed_proves(measure, asked, [RHO_QUARTER])
-        assert not proves(measure, asked, RHO_QUARTER[1])
+        assert not measure.proved_by(asked, RHO_QUARTER[1])
 
 
 # --- what surely does not hold: the other end of the same figures ----------------------------------------
@@ -406,16 +409,16 @@ def test_a_split_never_holds_and_is_broken_at_once(mu: Fraction, pure: list[Frac
     epsilon, parts = Fraction(1), [{"epsilon": q} for q in pure] + [{"mu": mu}]
     delta = delta_up(epsilon, mu * mu, pure)
     asked = {"epsilon": epsilon, "delta": delta * scale}
-    holds = proves("(epsilon, delta)-DP", asked, *parts)
-    fails = splits.broken("(epsilon, delta)-DP", asked, mu * mu, pure)
+    holds = APPROXIMATE.proved_by(asked, *parts)
+    fails = APPROXIMATE.condition(asked).broken_by(mu * mu, pure)
     assert not (holds and fails)
     assert holds or fails or scale == 1
     for measure, own in (
-        ("rho-zCDP", {"rho": scale / 2}),
-        ("mu-GDP", {"mu": scale}),
-        ("epsilon-DP", {"epsilon": scale}),
+        (ZERO_CONCENTRATED, {"rho": scale / 2}),
+        (GAUSSIAN, {"mu": scale}),
+        (PURE, {"epsilon": scale}),
     ):
-        assert proves(measure, own, *parts) + splits.broken(measure, own, mu * mu, pure) <= 1
+        assert measure.proved_by(own, *parts) + measure.condition(own).broken_by(mu * mu, pure) <= 1
 
 
 def accounted(epsilon: float, mu: float, pure: list[float], step: float, *, up: bool) -> float:

@@ -16,8 +16,8 @@ import pytest
 from flint import ctx
 from scipy.optimize import linprog
 
+from privspec.kernel import judge
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.judge import judge
 from privspec.kernel.lemmas.votes import Cost, Term, Total, Vote, least_cost
 from privspec.kernel.lemmas.votes_rules import OFF, POWERS, Ballots, Rule, within
 from privspec.model import lotteries as model

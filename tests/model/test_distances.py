@@ -16,7 +16,7 @@ from privspec.core.spans import Source
 from privspec.model.build import load_model
 from privspec.model.distances import Given, Lattice, distances, shortcut
 from privspec.model.graph import Model
-from privspec.model.measures import Lipschitz, MetricDP
+from privspec.model.measures import MeasureAt
 from privspec.model.spaces import as_value
 from privspec.model.worlds import worlds
 
@@ -45,9 +45,9 @@ def spec(line: str, **changes: str) -> str:
     return text
 
 
-def measure(line: str) -> MetricDP:
+def measure(line: str) -> MeasureAt:
     found = load(spec(line)).requirements[0].measure
-    assert isinstance(found, MetricDP)
+    assert isinstance(found, MeasureAt) and found.of.by_distance
     return found
 
 
@@ -324,5 +324,5 @@ def test_lipschitz_takes_the_same_distances() -> None:
     fairness = "\nfairness: z is 0.1-Lipschitz wrt x, distance |x - x'|\n"
     model = load(spec("z is 1-DP wrt x" + fairness))
     found = model.fairness[0].measure  # type: ignore[union-attr]
-    assert isinstance(found, Lipschitz)
+    assert isinstance(found, MeasureAt) and found.of.fairness
     assert found.metric == "manhattan"

@@ -6,8 +6,9 @@ import model_specs as specs
 import numpy as np
 import pytest
 
+from privspec.kernel.measures import APPROXIMATE
 from privspec.model.domains import L1Ball
-from privspec.model.measures import EpsilonDelta, Personalised
+from privspec.model.measures import MeasureAt, Personalised
 from privspec.model.requirements import Curator, Nobody
 from privspec.model.targets import target
 
@@ -38,7 +39,7 @@ def test_the_first_example(tmp_path):
     assert model.nodes["O"].type.shape == (32,)
     assert set(model.graph.edges) == {("x", "y"), ("A", "y"), ("b", "y"), ("y", "O")}
     (requirement,) = model.requirements
-    assert requirement.measure == EpsilonDelta(Fraction(1), Fraction(1, 10**6))
+    assert requirement.measure == MeasureAt(APPROXIMATE, (Fraction(1), Fraction(1, 10**6)))
     assert requirement.neighbours.describe() == "replacing one entry"
     assert requirement.line == 17
     assert requirement.text == "O is (epsilon, delta)-DP wrt x, replacing one entry"
@@ -67,7 +68,7 @@ def test_files_that_were_read_are_kept(tmp_path):
 
 def test_parameters_are_overridden_by_text(tmp_path):
     model = specs.load(specs.SHOPS, specs.folder(tmp_path), parameters={"epsilon": "1/3", "delta": Fraction(1, 100)})
-    assert model.requirements[0].measure == EpsilonDelta(Fraction(1, 3), Fraction(1, 100))
+    assert model.requirements[0].measure == MeasureAt(APPROXIMATE, (Fraction(1, 3), Fraction(1, 100)))
 
 
 def test_local_privacy_implies_trusting_nobody():

@@ -10,7 +10,8 @@ from model_specs import errors, helps, load
 from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram, true_delta, violations
 
 from privspec.core.catalogue import entries
-from privspec.model.measures import LDP, PerAtomLDP
+from privspec.kernel.measures import EACH_OUTPUT, LOCAL_PURE, delta_of_sets
+from privspec.model.measures import MeasureAt
 from privspec.model.requirements import Nobody
 from privspec.model.worlds import inputs_compared
 
@@ -26,14 +27,14 @@ privacy: z is (0.5, 0.01)-per-atom-LDP wrt x
 def test_reading() -> None:
     model = load(SPEC)
     (requirement,) = model.requirements
-    assert requirement.measure == PerAtomLDP(Fraction(1, 2), Fraction(1, 100))
+    assert requirement.measure == MeasureAt(EACH_OUTPUT, (Fraction(1, 2), Fraction(1, 100)))
     assert requirement.measure.local
     assert isinstance(model.trust, Nobody)
     assert requirement.measure.name == "(epsilon, delta)-per-atom-LDP"
     assert requirement.measure.amounts == {"epsilon": Fraction(1, 2), "delta": Fraction(1, 100)}
     assert inputs_compared(model, requirement) == 10
     assert inputs_compared(model, load(SPEC.replace("wrt x", "wrt (x, y)")).requirements[0]) == 20
-    assert load(SPEC.replace("0.01", "0")).requirements[0].measure == LDP(Fraction(1, 2))
+    assert load(SPEC.replace("0.01", "0")).requirements[0].measure == MeasureAt(LOCAL_PURE, (Fraction(1, 2),))
 
 
 @pytest.mark.parametrize(
@@ -75,11 +76,11 @@ def test_the_counterexample_of_the_catalogue() -> None:
     text = entries()["PS0316"].text()
     assert "0.005 each" in text
     assert "0.495" in text
-    atoms, measure = 99, PerAtomLDP(Fraction(7, 10), Fraction(1, 100))  # e^0.7 > 2
+    atoms, epsilon, asked = 99, Fraction(7, 10), Fraction(1, 100)  # e^0.7 > 2
     rows = ((5,) * atoms + (1000 - 5 * atoms,), (0,) * atoms + (1000,))
     table, pairs = ExactTable(rows, 1000), np.array([[0, 1], [1, 0]])
-    block = PairRatio(pairs, (measure.epsilon,), slack=measure.delta / 2)
+    block = PairRatio(pairs, (epsilon,), slack=asked / 2)
     assert violations(TableProgram(np.zeros((2, 100)), (block,)), table) == []
-    delta = true_delta(table, PairRatio(pairs, (measure.epsilon,), measure.delta))
+    delta = true_delta(table, PairRatio(pairs, (epsilon,), asked))
     assert delta == Fraction(495, 1000)
-    assert measure.delta < delta <= measure.largest_delta(2, 100) == Fraction(495, 1000)
+    assert asked < delta <= delta_of_sets(asked, 2, 100) == Fraction(495, 1000)

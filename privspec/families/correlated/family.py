@@ -50,6 +50,7 @@ from privspec.kernel.chains import (
 )
 from privspec.kernel.core.reading import Item
 from privspec.kernel.core.reading import Refused as Unknown
+from privspec.kernel.measures import PURE
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -224,7 +225,7 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
     scale = max(needs[binding], FINEST)
     if binding != strictest:
         refused = Refused(needs[binding])
-    if system.model.requirements[binding].measure.name != "epsilon-DP" or scale <= FINEST:
+    if system.model.requirements[binding].measure.common is not PURE or scale <= FINEST:
         refused = None
     for _ in range(TRIES):
         if proof.reached(replace(chain, scale=scale)) <= epsilon:

@@ -38,8 +38,8 @@ from privspec.kernel.keys import (
     least_loss,
     unit_delta,
 )
+from privspec.kernel.measures import APPROXIMATE
 from privspec.model.graph import Model
-from privspec.model.measures import EpsilonDelta
 from privspec.model.values import show
 from privspec.problem.elaborate import kept_of, units_of
 from privspec.problem.form import Numbers
@@ -80,7 +80,7 @@ class UnknownKeys:
         block = block_of(model)
         (line,) = model.requirements
         measure = line.measure
-        if not isinstance(measure, EpsilonDelta) or not measure.delta:
+        if measure.common is not APPROXIMATE:
             return _nothing_shown(model)
         (one,) = units_of(line.neighbours, line.wrt)
         if one.count > MOST_RECORDS:
@@ -88,7 +88,7 @@ class UnknownKeys:
             raise SpecError.at(model.source, line.span, "PS0501", message, help="keep fewer records of each person")
         unit = Unit(one.kind, one.inputs, one.adding, one.count, None, None, exactly=False)
         moved = Moved.of(unit, kept_of(model, model.inputs[0]))
-        return System(model, block, moved, measure.epsilon, measure.delta)
+        return System(model, block, moved, *measure.amounts.values())
 
     def decide(self, model: Model, system: System, settings: Settings) -> KeyDecision | Infeasible:
         """The largest chances, and the centre of counts with the least error.

@@ -16,7 +16,7 @@ from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.program import AccuracyLimit
 from privspec.families.linear.release import Candidate, LinearRelease
 from privspec.families.linear.sizes import line_value
-from privspec.model.measures import Measure
+from privspec.model.measures import AskedMeasure, MeasureAt
 from privspec.model.requirements import Requirement
 from privspec.solvers.programs import (
     Array,
@@ -283,7 +283,7 @@ def _looser_target(limits: Sequence[AccuracyLimit], factor: float) -> Relaxation
     return Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in bounds)}", limits[0].line)
 
 
-def loosened(measure: Measure, factor: float) -> Measure | None:
+def loosened(measure: AskedMeasure, factor: float) -> AskedMeasure | None:
     """The same measure with the least figure that allows a Gaussian release `factor` times the mu."""
     mu = measure.gaussian_mu_down()
     if mu is None:
@@ -307,5 +307,5 @@ def loosened(measure: Measure, factor: float) -> Measure | None:
     return None
 
 
-def _with(measure: Measure, name: str, value: Fraction) -> Measure | None:
-    return replace(measure, **{name: value})  # type: ignore[type-var]
+def _with(measure: AskedMeasure, name: str, value: Fraction) -> AskedMeasure | None:
+    return measure.changed(**{name: value}) if isinstance(measure, MeasureAt) else None

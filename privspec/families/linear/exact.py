@@ -33,7 +33,6 @@ from privspec.kernel.personal import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.shifts import shifted
-from privspec.model.measures import LDP, EpsilonDelta
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling
 
@@ -293,7 +292,7 @@ def _seen(problem: Problem, mechanism: Mechanism, dual: Dual) -> list[Seen]:
         visible = np.zeros(problem.system.outputs_count, dtype=bool)
         visible[slice(None) if view.rows is None or dual.scope == "messages" else view.rows] = True
         measure = view.requirement.measure
-        mu = None if pure or not isinstance(measure, EpsilonDelta | LDP) else mu_up(measure, budget)
+        mu = None if pure else mu_up(measure, budget)
         cells = None
         if isinstance(view.exact, PairDifferences):
             part = _within_runs(sparse.csc_array(part), view.exact)

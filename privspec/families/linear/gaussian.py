@@ -34,7 +34,7 @@ from privspec.families.linear.release import (
 )
 from privspec.families.linear.sizes import sized
 from privspec.families.linear.unprotectable import explain_unprotectable
-from privspec.model.measures import EpsilonDelta
+from privspec.kernel.measures import APPROXIMATE
 from privspec.solvers.bounds import chain
 from privspec.solvers.gaussian import solve_gaussian
 from privspec.solvers.programs import (
@@ -469,8 +469,9 @@ def paper_ratio(problem: Problem, budgets: tuple[float, ...]) -> float | None:
     ratios = []
     for view, budget in zip(problem.system.views, budgets, strict=True):
         measure = view.requirement.measure
-        if not isinstance(measure, EpsilonDelta) or measure.delta <= 0:
+        if measure.common is not APPROXIMATE:
             return None
-        deviation = sqrt(2 * log(1.25 / float(measure.delta))) / float(measure.epsilon)
+        epsilon, delta = map(float, measure.amounts.values())
+        deviation = sqrt(2 * log(1.25 / delta)) / epsilon
         ratios.append((deviation * budget) ** 2)
     return min(ratios) if ratios else None

@@ -37,7 +37,7 @@ from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.quality.linear import Figures, Proof, prove, shown
 from privspec.model.graph import Model
-from privspec.model.measures import LDP, Chosen, EpsilonDelta, Measure
+from privspec.model.measures import AskedMeasure, Chosen
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document as problem_document
 from privspec.problem.linear_interpreter import unsupported
@@ -96,7 +96,7 @@ class Search(amounts.Search):
         choice = choose(problem)
         return choice if isinstance(choice, Infeasible) else Tried(value, problem, choice)
 
-    def measured(self, value: Fraction) -> Measure:
+    def measured(self, value: Fraction) -> AskedMeasure:
         """The first line with the amount, at a value of it."""
         line = next(i for i, one in enumerate(self.model.requirements) if isinstance(one.measure, Chosen))
         return lines_at(self.model, value)[line].measure
@@ -377,8 +377,8 @@ class Shows:
         for one in self.witness["differences"]:
             measure = lines[one["requirement"]].measure
             budget = measure.gaussian_mu_down()
-            needed = self.release.noise.gaussian and isinstance(measure, EpsilonDelta | LDP) and budget is not None
-            stated.append(str(mu_up(measure, float(budget))) if needed else None)
+            needed = self.release.noise.gaussian and budget is not None
+            stated.append(mu_up(measure, float(budget)) if needed else None)
         return stated
 
     def excluded(self) -> list[dict[str, Any]]:
@@ -482,9 +482,8 @@ class Curve:
         lines, found = lines_at(self.search.model, value), list[str | None]()
         for (o, _, _), logs in zip(self.shows.proof[2], self.logs, strict=True):
             measure = lines[o].measure
-            needed = self.shows.release.noise.gaussian and isinstance(measure, EpsilonDelta | LDP)
             mu = exp(float(logs(log(value))) / 2) * (1 + SPLINE)
-            found.append(str(mu_up(measure, mu)) if needed and isinstance(measure, EpsilonDelta | LDP) else None)
+            found.append(mu_up(measure, mu) if self.shows.release.noise.gaussian else None)
         return found
 
 

@@ -17,6 +17,7 @@ from privspec.core.spans import Span
 from privspec.families.family import Infeasible, unbounded
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED
 from privspec.kernel.moves import units_of
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
@@ -392,7 +393,8 @@ def _too_many_ways(model: Model) -> SpecError:
     line = next(line for line in model.requirements if isinstance(line.neighbours, Spaced))
     text = "units that lie apart in so many ways, with this guarantee and these inputs"
     hint = (
-        "write `exactly` in place of `at least`; or one line of (epsilon, delta)-DP, mu-GDP or rho-zCDP, squared errors"
+        f"write `exactly` in place of `at least`; or one line of {APPROXIMATE.name}, {GAUSSIAN.name} or "
+        f"{ZERO_CONCENTRATED.name}, squared errors"
     )
     return unsupported(model.source, line.span, f"solve cannot compute {text}", "PS0501", hint)
 

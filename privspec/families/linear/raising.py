@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import InternalError, PrivspecError
-from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, price, rated
+from privspec.families.document import decimal_up, guarantee_head, plan_document, price, raised, rated
 from privspec.families.family import Infeasible
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
@@ -22,7 +22,6 @@ from privspec.families.linear.program import lower
 from privspec.families.linear.release import Candidate, LinearRelease, Mechanism, input_grid_bits
 from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
-from privspec.model.measures import Measure, Personalised
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import elaborate, units_of
 from privspec.problem.form import document as problem_document
@@ -125,8 +124,6 @@ def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amo
 # --- what lines cost ------------------------------------------------------------------------------
 
 
-PRICED = ("epsilon", "rho", "mu")
-"""Amounts that prices are given for."""
 SLACK_SHARE = 1e-6
 """Share of the dual mass below which a requirement does not bind."""
 
@@ -177,13 +174,8 @@ def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
 
 def _increased(requirement: Requirement) -> Iterator[tuple[str, Requirement]]:
     """The line with a tenth more of each of its priced amounts; none where each party has its own."""
-    if isinstance(requirement.measure, Personalised):
-        return
-    for amount in PRICED:
-        now = requirement.measure.amounts.get(amount)
-        if now is not None:
-            more: Measure = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
-            yield amount, replace(requirement, measure=more)
+    for amount, more in raised(requirement.measure):
+        yield amount, replace(requirement, measure=more)
 
 
 def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list[dict[str, Any]]:

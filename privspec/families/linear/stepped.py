@@ -34,10 +34,11 @@ from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.shifts import SCOPE, reach, shown
 from privspec.kernel.stepped import LARGEST as LARGEST_LAW
 from privspec.kernel.stepped import Stepped
-from privspec.model.measures import EpsilonDelta, Personalised, PureDP
+from privspec.model.measures import Personalised
 from privspec.model.requirements import Curator
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import lattice_of
@@ -86,7 +87,7 @@ LOSSES: dict[int, Callable[[Array], Array]] = {1: np.abs, 2: np.square}
 SMALLEST, LARGEST = 0.02, 12.0
 """Epsilons for which laws in steps are looked for."""
 LEAST_DELTA = 1e-12
-KNOWN = (PureDP, EpsilonDelta)
+KNOWN = (PURE, APPROXIMATE)
 """Measures of epsilon, and of a delta."""
 MULTIPLIER_BITS = 44
 NEGLIGIBLE = 1e-12
@@ -104,8 +105,8 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
         return
     if any(isinstance(line.measure, Personalised) for line in problem.model.requirements):
         return  # a law is for one epsilon, and each person has their own
-    known = [one for one in measures if isinstance(one, KNOWN)]
-    epsilon = min((one.epsilon for one in known), default=Fraction(0))
+    known = [one for one in measures if one.common in KNOWN]
+    epsilon = min((one.amounts["epsilon"] for one in known), default=Fraction(0))
     delta = min((one.amounts.get("delta", Fraction(0)) for one in known), default=Fraction(0))
     if len(known) < len(measures) or not SMALLEST <= epsilon <= LARGEST or 0 < delta < LEAST_DELTA:
         return

@@ -9,9 +9,10 @@ from fractions import Fraction
 from privspec.core.spans import Span
 from privspec.families.family import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.linear.problem import Problem
+from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.model.graph import Model
-from privspec.model.measures import EpsilonDelta, PureDP
+from privspec.model.measures import MeasureAt
 from privspec.model.requirements import Curator
 from privspec.problem.linear import spacing_of
 from privspec.solvers.programs import Unprotectable
@@ -77,8 +78,8 @@ def family_conflict(problem: Problem) -> Infeasible:
     if loss is not None:
         relaxations.append(Relaxation("drop the line: any noise family", _first_line(model, syntax.NoiseFamily), loss))
     for requirement in bare:
-        if isinstance(requirement.measure, PureDP):
-            weaker = EpsilonDelta(requirement.measure.epsilon, RELAXED_DELTA)
+        if isinstance(requirement.measure, MeasureAt) and requirement.measure.of is PURE:
+            weaker = requirement.measure.with_delta(RELAXED_DELTA)
             others = tuple(replace(r, measure=weaker) if r is requirement else r for r in model.requirements)
             loss = _loss_if(problem, requirements=others)
             if loss is not None:

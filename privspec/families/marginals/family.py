@@ -17,7 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
 from privspec.core.rounding import graded
 from privspec.families.amounts import mu_up, shares_of
-from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, rated
+from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, raised, rated
 from privspec.families.family import Settings
 from privspec.families.marginals.ordered import alternatives, rounded, solved, witness_of
 from privspec.kernel import marginals
@@ -25,10 +25,10 @@ from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item
+from privspec.kernel.measures import GAUSSIAN
 from privspec.kernel.ordered import Strategies, ordered_bound
 from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
-from privspec.model.measures import LDP, EpsilonDelta
 from privspec.model.requirements import Requirement
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import document
@@ -48,7 +48,6 @@ CLOSE = 1e-9
 ROUNDS = 60
 FEW = 500
 """Tables up to which Laplace noise is looked at beside Gaussian noise: one record counts in each of them."""
-PRICED = ("epsilon", "rho", "mu")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,7 +91,7 @@ class Limit:
 class TableCounts:
     """Takes counts of one large table by some of its columns; `spends`: its noise is Gaussian, also as a part."""
 
-    spends = ("GDP",)
+    spends = (GAUSSIAN,)
 
     def lower(self, model: Model) -> System:
         """The problem, and its one block."""
@@ -276,9 +275,7 @@ def _witness(
 def _mu_of(requirement: Requirement) -> str | None:
     """At least the mu that a line of two amounts allows, in a bound."""
     measure = requirement.measure
-    if isinstance(measure, EpsilonDelta | LDP):
-        return str(mu_up(measure, float(measure.gaussian_mu_down() or 0)))
-    return None
+    return mu_up(measure, float(measure.gaussian_mu_down() or 0))
 
 
 # --- others ----------------------------------------------------------------------------------------------
@@ -430,10 +427,8 @@ def _of_epsilon(model: Model) -> Iterator[dict[str, Any]]:
 
 def _eased(requirement: Requirement) -> Iterator[tuple[str, float]]:
     """Each amount of a line, and the mu with a tenth more of it."""
-    for amount in PRICED:
-        if (now := requirement.measure.amounts.get(amount)) is not None:
-            more = replace(requirement.measure, **{amount: now * STEP})  # type: ignore[type-var]
-            yield amount, float(more.gaussian_mu_down() or 0)
+    for amount, more in raised(requirement.measure):
+        yield amount, float(more.gaussian_mu_down() or 0)
 
 
 def _of_mu(model: Model) -> Iterator[dict[str, Any]]:

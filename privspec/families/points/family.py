@@ -27,7 +27,6 @@ from privspec.kernel.points import (
 )
 from privspec.kernel.points import Points as Executed
 from privspec.model.graph import Model
-from privspec.model.measures import MetricDP
 from privspec.model.requirements import Requirement
 from privspec.problem.form import document
 from privspec.problem.points import FAMILIES, NORM_OF, PointBlock, block_of
@@ -52,8 +51,8 @@ class System:
     def scale(self, norm: str, requirement: Requirement) -> Fraction | None:
         """The least scale at which noise of a norm meets a line, rounded up; None where none does."""
         unit, measure = replace(self.unit, norm=norm), requirement.measure
-        if isinstance(measure, MetricDP):
-            return root_up(ratio_squared(norm, NORM_OF[measure.metric], self.block.size)) / measure.epsilon
+        if measure.of.by_distance:
+            return root_up(ratio_squared(norm, NORM_OF[measure.metric], self.block.size)) / measure.amounts["epsilon"]
         most, epsilon = whole(unit), measure.pure_epsilon
         return None if most is None or not epsilon else most / epsilon
 
@@ -127,7 +126,7 @@ class Points:
 
 def _nowhere(system: System) -> Infeasible:
     """A line about any two points, however far apart, where these may be anywhere."""
-    pure = [line for line in system.model.requirements if not isinstance(line.measure, MetricDP)]
+    pure = [line for line in system.model.requirements if not line.measure.of.by_distance]
     lines = tuple(conflict_line(system.model, line.span) for line in pure)
     reason = f"points of {system.block.source} may be any distance apart, and no noise of its own hides that"
     change = Relaxation(f"give {system.block.source} a bounded domain, such as [0, 10]", None)
@@ -179,8 +178,8 @@ class PointDecision:
         block = self.points.block
         if block.moved:
             return None
-        lines = [line.measure for line in self.model.requirements if isinstance(line.measure, MetricDP)]
-        return float_down(max(least_loss(block, measure.metric, measure.epsilon) for measure in lines))
+        lines = [line.measure for line in self.model.requirements if line.measure.of.by_distance]
+        return float_down(max(least_loss(block, one.metric, one.amounts["epsilon"]) for one in lines))
 
     def document(self) -> dict[str, Any]:
         points, block = self.points, self.system.block
@@ -220,7 +219,7 @@ class PointDecision:
     def _guarantee(self, number: int) -> dict[str, Any]:
         requirement = self.model.requirements[number]
         measure = requirement.measure
-        least = rate(self.points, measure.metric) if isinstance(measure, MetricDP) else whole(self.points)
+        least = rate(self.points, measure.metric) if measure.of.by_distance else whole(self.points)
         return promised(requirement, number, least, NOTE)
 
     def _price(self) -> list[dict[str, Any]]:

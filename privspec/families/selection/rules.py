@@ -23,6 +23,7 @@ from privspec.kernel.lemmas.votes import Choice, Total
 from privspec.kernel.lemmas.votes_rules import MIXTURES, Ballots
 from privspec.kernel.lemmas.votes_rules import RULES as LEMMAS
 from privspec.kernel.lemmas.votes_rules import Rule as Law
+from privspec.kernel.measures import PURE
 from privspec.model.graph import Model
 from privspec.model.lotteries import (
     Ballot,
@@ -501,7 +502,7 @@ class Promise:
 
     @property
     def pure(self) -> bool:
-        return self.obligation.measure.name == "epsilon-DP"
+        return self.obligation.measure.common is PURE
 
 
 @dataclass(frozen=True, eq=False, slots=True)

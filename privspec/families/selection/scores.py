@@ -22,6 +22,7 @@ from privspec.families.document import STEP, float_down, guarantee_head, plan_do
 from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.measures import PURE
 from privspec.kernel.selection import (
     CLASSES,
     LISTED,
@@ -61,7 +62,7 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     None where tables are too many, or lines are others.
     """
     units = [line.units[0] for line in lines]
-    pure = all(line.measure.name == "epsilon-DP" for line in lines)
+    pure = all(line.measure.common is PURE for line in lines)
     if not pure or any(unit.adding or unit.kind != "record" or unit.count > 1 for unit in units):
         return None
     if block.families and "table" not in block.families:
@@ -88,7 +89,7 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
             ratio = epsilon_up(made.ratio(units[0]))
         except Refused:
             continue
-        if all(proved_by(one.measure.name, one.measure.figures({}), ratio, None) for one in lines):
+        if all(proved_by(one.measure, one.measure.figures({}), ratio, None) for one in lines):
             places = np.argwhere(found.multipliers > 0)
             rows = [[*map(int, pairs[m]), int(r), float(found.multipliers[m, r])] for m, r in places]
             own = None if weights is not None else [float(one) for one in found.weights]
@@ -224,7 +225,7 @@ def meets(drawn: Drawn, lines: Iterable[Obligation]) -> bool:
         (unit,) = line.units
         try:
             epsilon = epsilon_up(drawn.ratio(unit))
-            if not proved_by(line.measure.name, line.measure.figures({}), epsilon, drawn.spread(unit)):
+            if not proved_by(line.measure, line.measure.figures({}), epsilon, drawn.spread(unit)):
                 return False
         except (ArithmeticError, ValueError):
             return False
@@ -589,6 +590,6 @@ def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int)
     epsilon = epsilon_up(drawn.ratio(line.units[0]))
     asked = line.measure.figures({})
     said = Fraction(decimal_up(epsilon)) if epsilon else Fraction(0)
-    if line.measure.name.startswith("epsilon"):
+    if line.measure.of.figure == "epsilon":
         said = min(said, asked["epsilon"])
     return guarantee_head(model.requirements[index], index) | {"achieved": {"epsilon": show(said)}, "because": [NOTE]}

@@ -22,7 +22,7 @@ from privspec.language.walk import names_used, with_children
 from privspec.model.evaluate import Environment, evaluate, stack
 from privspec.model.graph import Model
 from privspec.model.library import GRID, Route, Unit
-from privspec.model.measures import Measure, Personalised
+from privspec.model.measures import AskedMeasure
 from privspec.model.neighbours import ReplacingRecord
 from privspec.model.priors import Drawn, Generator, generator_of
 from privspec.model.reports import Failure
@@ -40,7 +40,7 @@ class Promise:
     index: int
     requirement: Requirement
     unit: Unit
-    measures: tuple[Measure, ...]
+    measures: tuple[AskedMeasure, ...]
 
     @property
     def personal(self) -> bool:
@@ -94,8 +94,7 @@ def lower(model: Model) -> StatisticSystem:
 def _promise(requirement: Requirement, index: int) -> Promise:
     measure = requirement.measure
     one = isinstance(requirement.neighbours, ReplacingRecord) and not measure.local
-    each = measure.each if isinstance(measure, Personalised) else (measure,)
-    return Promise(index, requirement, Unit.RECORD if one else Unit.PARTY, each)
+    return Promise(index, requirement, Unit.RECORD if one else Unit.PARTY, measure.by_person)
 
 
 def _opened(model: Model, output: str, expr: Any) -> Any:
@@ -210,7 +209,7 @@ def _for_all(system: StatisticSystem, route: Route, each_party: bool, shape: Sha
     return max(candidates, key=lambda noise: noise.variance, default=None)
 
 
-def _measure(promise: Promise, person: int, each_party: bool) -> Measure:
+def _measure(promise: Promise, person: int, each_party: bool) -> AskedMeasure:
     """A party's own measure; that of the strictest party where one noise protects all."""
     if each_party:
         return promise.measures[person % len(promise.measures)]

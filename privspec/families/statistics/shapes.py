@@ -18,7 +18,7 @@ from scipy.special import betainc, betaincinv, betaln
 
 from privspec.core.records import dataclass
 from privspec.model.library import Bounds, NormName
-from privspec.model.measures import Measure
+from privspec.model.measures import AskedMeasure
 from privspec.model.values import Array
 
 Random: TypeAlias = np.random.Generator
@@ -84,7 +84,7 @@ class Shape(ABC):
     family: str
 
     @abstractmethod
-    def calibrate(self, site: Site, measure: Measure) -> Calibrated | None:
+    def calibrate(self, site: Site, measure: AskedMeasure) -> Calibrated | None:
         """The least noise of this shape that meets the measure at the site; None where it cannot."""
 
 
@@ -109,7 +109,7 @@ class Added(Shape):
     draw: Draw
     variance: Callable[[int], float]
 
-    def calibrate(self, site: Site, measure: Measure) -> Calibrated | None:
+    def calibrate(self, site: Site, measure: AskedMeasure) -> Calibrated | None:
         """None for a measure that it cannot meet, or without a bound on the spread."""
         amount = measure.gaussian_mu_down() if self.figure == "mu" else measure.pure_epsilon
         spread = site.spread.get(self.norm)
@@ -323,7 +323,7 @@ class Sphere(Shape):
     least: int = 1
     family: str = "sphere"
 
-    def calibrate(self, site: Site, measure: Measure) -> Calibrated | None:
+    def calibrate(self, site: Site, measure: AskedMeasure) -> Calibrated | None:
         """None at the pool, without a pure epsilon, or without a bound."""
         epsilon, bound = measure.pure_epsilon, site.bound.get(NormName.L2)
         if epsilon is None or bound is None or not site.each_party or site.size < self.least:

@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
-from privspec.core.gaussian import mu_down
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
 from privspec.families.document import guarantee_head, plan_document, rated
@@ -22,9 +21,9 @@ from privspec.families.systems.splits import (
     SAME,
     WORTH,
     Curve,
-    Kind,
     Line,
     Lines,
+    Measure,
     Split,
     best_split,
     compared,
@@ -35,6 +34,8 @@ from privspec.families.systems.splits import (
 )
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
+from privspec.kernel.gaussian import mu_down
+from privspec.kernel.measures import APPROXIMATE, ZERO_CONCENTRATED
 from privspec.kernel.systems import Composed, Judged, component_names, composed
 from privspec.language import syntax
 from privspec.model.graph import Model, give, inherit
@@ -241,7 +242,7 @@ class Systems:
         sharing: tuple[int, ...],
         lines: Lines,
         split: Split,
-        curves: Sequence[Mapping[Kind, Curve]],
+        curves: Sequence[Mapping[Measure, Curve]],
         found: tuple[SystemDecision, list[Judged]],
     ) -> tuple[Split, tuple[SystemDecision, list[Judged]]]:
         """The same with larger shares, where the laws that are executed leave room that is worth it."""
@@ -282,10 +283,10 @@ class _Solver:
         self.model, self.parts, self.shared, self.settings = model, system.parts, system.shared, settings
         self.compilers = [part.family.compiles() for part in system.parts]
         self.problems: dict[int, Problem] = {}
-        self.models: dict[tuple[int, Kind | None], Model] = {}
-        self.known: dict[tuple[int, Kind, Fraction], Decision | None] = {}
+        self.models: dict[tuple[int, Measure | None], Model] = {}
+        self.known: dict[tuple[int, Measure, Fraction], Decision | None] = {}
 
-    def part(self, number: int, spent: tuple[Kind, Fraction] | None, settings: Settings) -> Decision | Infeasible:
+    def part(self, number: int, spent: tuple[Measure, Fraction] | None, settings: Settings) -> Decision | Infeasible:
         """A part at its share of the lines that it has with others.
 
         Raises: SpecError, SolveError.
@@ -314,7 +315,7 @@ class _Solver:
         """The lines of a part whose amounts are chosen."""
         return [line for line in systems.chosen_shares(self.model) if line in self.parts[number].lines]
 
-    def chosen(self, number: int, spent: tuple[Kind, Fraction] | None, times: int = 1) -> dict[int, Fraction]:
+    def chosen(self, number: int, spent: tuple[Measure, Fraction] | None, times: int = 1) -> dict[int, Fraction]:
         """What the chosen lines of a part ask of so many runs, each of which spends what its shares leave it."""
         if spent is None:
             return {}
@@ -322,33 +323,33 @@ class _Solver:
         own = {line: systems.share_of(self.model, line)[0] for line in self._own(number)}
         return {line: self._satisfied(line, measure, kind, amount, times) for line, measure in own.items()}
 
-    def _satisfied(self, line: int, measure: str, kind: Kind, amount: Fraction, times: int) -> Fraction:
+    def _satisfied(self, line: int, measure: Measure, kind: Measure, amount: Fraction, times: int) -> Fraction:
         """The least amount of a measure that runs satisfy together, rounded up where it is no fraction."""
-        if measure == "mu-GDP":
+        if measure is GAUSSIAN:
             root = isqrt(ceil(times * (amount * 10**DIGITS_OF_MU) ** 2))
             return amount if times == 1 else Fraction(root + 1, 10**DIGITS_OF_MU)
-        if measure == "rho-zCDP":
+        if measure is ZERO_CONCENTRATED:
             return times * amount * amount / 2
         if kind is PURE:
             return times * amount
         _, delta = systems.amounts_at(self.model, line, amount)
         return epsilon_up(times * amount * amount, delta)
 
-    def capped(self, number: int, kind: Kind, amount: Fraction) -> Fraction:
+    def capped(self, number: int, kind: Measure, amount: Fraction) -> Fraction:
         """A share, but no more than the range of a number that is chosen for it lets the part spend."""
         for line in self._own(number):
             measure, scale = systems.share_of(self.model, line)
             high = systems.share_range(self.model, line).high
             if high is not None:
                 most: Fraction | float = high * scale
-                if measure == "rho-zCDP":
+                if measure is ZERO_CONCENTRATED:
                     most = float(2 * most) ** 0.5
-                elif kind is GAUSSIAN and measure == "(epsilon, delta)-DP":
+                elif kind is GAUSSIAN and measure is APPROXIMATE:
                     most = mu_down(*systems.amounts_at(self.model, line, high * scale))
                 amount = min(amount, _one_run(kind, most, self.parts[number].times))
         return amount
 
-    def _elaborated(self, number: int, kind: Kind | None, model: Model) -> None:
+    def _elaborated(self, number: int, kind: Measure | None, model: Model) -> None:
         """The problem of a part is the same at every share, but for what its lines ask."""
         inherit(model, self.models.setdefault((number, kind), model))
         if number in self.problems:
@@ -357,7 +358,7 @@ class _Solver:
         else:
             self.problems[number] = elaborate(model)
 
-    def at(self, number: int, kind: Kind, amount: Fraction) -> Decision | None:
+    def at(self, number: int, kind: Measure, amount: Fraction) -> Decision | None:
         """A part at a share, solved once; None where it cannot be."""
         if any(kind not in SPENT[systems.share_of(self.model, line)[0]] for line in self._own(number)):
             return None
@@ -371,23 +372,23 @@ class _Solver:
             self.known[key] = None if isinstance(found, Infeasible) else found
         return self.known[key]
 
-    def curves(self, number: int) -> dict[Kind, Curve]:
+    def curves(self, number: int) -> dict[Measure, Curve]:
         """What a part costs against its share, in each kind that its family can spend."""
 
-        def solve(kind: Kind, amount: Fraction) -> float | None:
+        def solve(kind: Measure, amount: Fraction) -> float | None:
             found = self.at(number, kind, amount)
             return None if found is None else found.loss
 
         own, spends = self._own(number), getattr(self.compilers[number], "spends", None)
         every = set(self.parts[number].lines) <= {*self.shared, *own}  # all its lines ask for its share
 
-        def scaled(kind: Kind, known: Fraction, amount: Fraction) -> float | None:
+        def scaled(kind: Measure, known: Fraction, amount: Fraction) -> float | None:
             found = getattr(self.at(number, kind, known), "scaled", None) if every else None
             return found and found(self.capped(number, kind, amount) / self.capped(number, kind, known))
 
-        return {kind: Curve(solve, scaled, kind) for kind in KINDS if spends is None or kind.word in spends or own}
+        return {kind: Curve(solve, scaled, kind) for kind in KINDS if spends is None or kind in spends or own}
 
-    def witness(self, number: int, kind: Kind, amount: Fraction) -> Mapping[str, Any] | None:
+    def witness(self, number: int, kind: Measure, amount: Fraction) -> Mapping[str, Any] | None:
         """What proves a bound of a part at a share, for families whose bounds do not say what they are there."""
         wanted = kind is PURE and self.parts[number].family.each_share
         found = self.at(number, kind, amount) if wanted else None
@@ -398,7 +399,7 @@ def _line(model: Model, parts: tuple[systems.Part, ...], number: int, sharing: t
     """A line as the parts share it, each as often as it is drawn."""
     measure = model.requirements[number].measure
     copies = [k for k, part in enumerate(sharing) if number in parts[part].lines for _ in range(parts[part].times)]
-    return Line(measure.name, dict(measure.amounts), tuple(copies))
+    return Line(measure.of, dict(measure.amounts), tuple(copies))
 
 
 DIGITS_OF_MU = 12
@@ -407,11 +408,11 @@ DIGITS_OF_EPSILON = 7
 """Decimals of a chosen epsilon that Gaussian noise satisfies beside a delta."""
 LARGEST_EPSILON = 10**4
 """No share is looked for beyond."""
-SPENT = {"epsilon-DP": (PURE,), "(epsilon, delta)-DP": KINDS, "rho-zCDP": (GAUSSIAN,), "mu-GDP": (GAUSSIAN,)}
+SPENT = {PURE: (PURE,), APPROXIMATE: KINDS, ZERO_CONCENTRATED: (GAUSSIAN,), GAUSSIAN: (GAUSSIAN,)}
 """How a part spends whose share is chosen in a measure."""
 
 
-def _one_run(kind: Kind, amount: Fraction | float, times: int) -> Fraction:
+def _one_run(kind: Measure, amount: Fraction | float, times: int) -> Fraction:
     """At most what one of several runs may spend, where all of them spend an amount by adding up, or by squares."""
     if times == 1 and isinstance(amount, Fraction):
         return amount

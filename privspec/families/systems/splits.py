@@ -24,6 +24,7 @@ from scipy.special import ndtr, ndtri
 
 from privspec.core.records import dataclass, field, replace
 from privspec.kernel.laws import CHANCES, GRID, PICKS, Counted, Pair
+from privspec.kernel.measures import GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Spent, composed_proves
 from privspec.solvers.programs import Array
 
@@ -54,17 +55,8 @@ STEPS = 48
 """Halvings of the largest scale at which a split still satisfies its lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How a part may spend: `measure`, its `word` in a spec and its one amount."""
-
-    measure: str
-    word: str
-    amount: str
-
-
-PURE, GAUSSIAN = Kind("epsilon-DP", "DP", "epsilon"), Kind("mu-GDP", "GDP", "mu")
 KINDS = (PURE, GAUSSIAN)
+"""The measures in which a part may spend, each of one amount."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,9 +67,9 @@ class Curve:
     where that says nothing. `law`: the loss at any share, where that, or a square, foretold what a solution cost.
     """
 
-    solve: Callable[[Kind, Fraction], float | None]
-    scaled: Callable[[Kind, Fraction, Fraction], float | None]
-    kind: Kind
+    solve: Callable[[Measure, Fraction], float | None]
+    scaled: Callable[[Measure, Fraction, Fraction], float | None]
+    kind: Measure
     most: Fraction = Fraction(0)
     points: dict[Fraction, float] = field(default_factory=dict)
     law: Callable[[Fraction], float | None] | None = None
@@ -150,7 +142,7 @@ class Curve:
 class Split:
     """A share for each part, and the sum of their losses."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Measure, ...]
     amounts: tuple[Fraction, ...]
     loss: float
 
@@ -164,7 +156,7 @@ class Split:
 class Line:
     """What parts share: a measure with its exact amounts; `parts`: their numbers, None for all of them."""
 
-    measure: str
+    measure: Measure
     asked: Amounts
     parts: tuple[int, ...] | None = None
 
@@ -172,12 +164,12 @@ class Line:
         """The values of the parts that share it."""
         return list(values) if self.parts is None else [values[k] for k in self.parts]
 
-    def allows(self, kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> bool:
+    def allows(self, kinds: Sequence[Measure], amounts: Sequence[Fraction]) -> bool:
         """Whether parts that spend these amounts satisfy the line together."""
         own = [pair for pair in zip(self.some(kinds), self.some(amounts), strict=True) if pair[1]]
-        return composed_proves(self.measure, self.asked, [(kind.measure, {kind.amount: a}) for kind, a in own])
+        return composed_proves(self.measure, self.asked, [(kind, {kind.figure: a}) for kind, a in own])
 
-    def about(self, kinds: Sequence[Kind], direction: Sequence[float], near: float | None = None) -> float:
+    def about(self, kinds: Sequence[Measure], direction: Sequence[float], near: float | None = None) -> float:
         """The largest multiple of a direction in doubles, for the search; `near`, that of a direction nearby."""
         own = list(zip(self.some(kinds), self.some(direction), strict=True))
         pure = np.array([d for kind, d in own if kind is PURE])
@@ -185,16 +177,16 @@ class Line:
         asked = {key: float(value) for key, value in self.asked.items()}
         if not mu and not pure.any():
             return inf
-        if self.measure == "epsilon-DP":
+        if self.measure is PURE:
             return asked["epsilon"] / float(pure.sum()) if mu == 0 else 0.0
-        if self.measure == "rho-zCDP":
+        if self.measure is ZERO_CONCENTRATED:
             return float((2 * asked["rho"] / (mu**2 + (pure**2).sum())) ** 0.5)
         losses = np.zeros(1)  # of privacy, by the answers of the randomised responses, each of a chance ~ e^(loss / 2)
         for own in pure:
             losses = np.concatenate((losses + own, losses - own))
 
         def excess(scales: Array) -> Array:
-            if self.measure == "mu-GDP":
+            if self.measure is GAUSSIAN:
                 spent = 4 * ndtri(1 / (1 + np.exp(np.minimum(scales * pure, 700)))) ** 2
                 return np.asarray(np.log(((scales[:, 0] * mu) ** 2 + spent.sum(axis=1)) / asked["mu"] ** 2))
             chances, spread = np.exp(scales / 2 * (losses - losses[0])), scales * mu
@@ -240,15 +232,15 @@ class Lines:
 
     each: tuple[Line, ...]
 
-    def allow(self, kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> bool:
+    def allow(self, kinds: Sequence[Measure], amounts: Sequence[Fraction]) -> bool:
         """Whether all of them hold."""
         return all(line.allows(kinds, amounts) for line in self.each)
 
-    def about(self, kinds: Sequence[Kind], direction: Sequence[float], near: float | None = None) -> float:
+    def about(self, kinds: Sequence[Measure], direction: Sequence[float], near: float | None = None) -> float:
         """The largest multiple of a direction that all lines allow, in doubles; `near`, that of a direction nearby."""
         return min(line.about(kinds, direction, near) for line in self.each)
 
-    def scaled(self, kinds: Sequence[Kind], direction: Sequence[float]) -> tuple[Fraction, ...]:
+    def scaled(self, kinds: Sequence[Measure], direction: Sequence[float]) -> tuple[Fraction, ...]:
         """The largest multiple of a direction that all lines allow, in exact numbers, each rounded down."""
         near = _down(direction, self.about(kinds, direction))
         if any(near) and self.allow(kinds, near):
@@ -261,7 +253,7 @@ class Lines:
             low, high = (middle, high) if self.allow(kinds, _down(direction, middle)) else (low, middle)
         return _down(direction, low)
 
-    def largest(self, part: int, count: int, kind: Kind) -> Fraction | None:
+    def largest(self, part: int, count: int, kind: Measure) -> Fraction | None:
         """The most that one of so many parts may spend by itself; None where no amount of this kind is allowed."""
         kinds, direction = (kind,) * count, [float(i == part) for i in range(count)]
         if not self.allow(kinds, [Fraction(i == part) / 10**6 for i in range(count)]):
@@ -269,8 +261,8 @@ class Lines:
         return self.scaled(kinds, direction)[part]
 
 
-def _spent(kinds: Sequence[Kind], amounts: Sequence[Fraction]) -> list[Spent]:
-    return [(kind.measure, {kind.amount: a}) for kind, a in zip(kinds, amounts, strict=True)]
+def _spent(kinds: Sequence[Measure], amounts: Sequence[Fraction]) -> list[Spent]:
+    return [(kind, {kind.figure: a}) for kind, a in zip(kinds, amounts, strict=True)]
 
 
 def _down(direction: Sequence[float], scale: float) -> tuple[Fraction, ...]:
@@ -293,7 +285,7 @@ def rounded_up(value: Fraction) -> Fraction:
     return ceil(value / unit) * unit
 
 
-def best_split(lines: Lines, curves: Sequence[dict[Kind, Curve]]) -> Split | None:
+def best_split(lines: Lines, curves: Sequence[dict[Measure, Curve]]) -> Split | None:
     """The split of least loss among those tried; None where no kinds of shares satisfy the lines.
 
     Args: curves, for each part those of the kinds in which it may spend.
@@ -329,7 +321,7 @@ class _Begun:
     logs: np.ndarray
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[Measure, ...]:
         return tuple(curve.kind for curve in self.curves)
 
 
@@ -339,7 +331,7 @@ def _coarsely(lines: Lines, curves: Sequence[Curve]) -> tuple[float, np.ndarray]
     return minimised(lines, kinds, fitted, [np.zeros(len(kinds) - 1), *corners(len(kinds))], 1e-2)
 
 
-def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) -> dict[str, Split]:
+def compared(lines: Lines, split: Split, curves: Sequence[dict[Measure, Curve]]) -> dict[str, Split]:
     """Other splits among the same kinds of shares, by their names; the lines hold of each."""
     kinds, count = split.kinds, len(split.kinds)
     chosen = [own[kind] for kind, own in zip(kinds, curves, strict=True)]
@@ -363,7 +355,7 @@ def compared(lines: Lines, split: Split, curves: Sequence[dict[Kind, Curve]]) ->
     return found
 
 
-def _basic(lines: Lines, kinds: Sequence[Kind]) -> list[Fraction]:
+def _basic(lines: Lines, kinds: Sequence[Measure]) -> list[Fraction]:
     """What each part may spend where every amount of a line is divided by the number of its parts."""
     found = []
     for k, kind in enumerate(kinds):
@@ -383,12 +375,12 @@ def _by_zcdp(line: Line) -> Line:
     """The rho-zCDP that implies a line: rho + 2 sqrt(rho log(1 / delta)) = epsilon (Bun & Steinke 2016)."""
     bits = log(1 / line.asked["delta"])
     root = (bits + float(line.asked["epsilon"])) ** 0.5 - bits**0.5
-    return Line("rho-zCDP", {"rho": rounded_down(root**2)}, line.parts)
+    return Line(ZERO_CONCENTRATED, {"rho": rounded_down(root**2)}, line.parts)
 
 
 def minimised(
     lines: Lines,
-    kinds: Sequence[Kind],
+    kinds: Sequence[Measure],
     fitted: Sequence[Callable[[float], float]],
     starts: Sequence[np.ndarray],
     digits: float = 1e-6,
@@ -456,7 +448,7 @@ def _with_least(lines: Lines, curves: Sequence[Curve], best: Split) -> Split:
     return Split(best.kinds, amounts, sum(known)) if good else best
 
 
-def directed(lines: Lines, kinds: Sequence[Kind], logs: np.ndarray) -> list[float]:
+def directed(lines: Lines, kinds: Sequence[Measure], logs: np.ndarray) -> list[float]:
     """The largest shares in a direction in logarithms."""
     direction = _direction(logs)
     scale = lines.about(kinds, direction)
@@ -489,7 +481,7 @@ class ExecutedLine(Line):
 
     laws: tuple[tuple[Array, Array] | None, ...] = ()
 
-    def about(self, kinds: Sequence[Kind], direction: Sequence[float], near: float | None = None) -> float:
+    def about(self, kinds: Sequence[Measure], direction: Sequence[float], near: float | None = None) -> float:
         """The largest multiple of a direction in doubles, if laws are the same at all shares."""
         losses, chances = np.zeros(1), np.ones(1)
         own = list(zip(self.some(kinds), self.some(direction), self.laws, strict=True))

@@ -17,7 +17,7 @@ from privspec.families.tables.system import edited
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
-from privspec.model.measures import LDP, EpsilonDelta, Lipschitz, Measure, Personalised, PureDP
+from privspec.model.measures import AskedMeasure, MeasureAt, Personalised
 from privspec.model.requirements import AccuracyTarget, IndependenceRequirement, MechanismConstraint, Requirement
 from privspec.model.values import show
 from privspec.model.worlds import worlds
@@ -316,13 +316,14 @@ class PrivacyLine(Line):
                 most = LARGEST_EPSILON - now
                 yield self._amount(name, now, now / 16, most, lambda e, name=name: _with(measure, name, e))  # type: ignore[misc]
         delta = measure.amounts.get("delta", Fraction(0))
-        if isinstance(measure, PureDP | EpsilonDelta | LDP) and delta < LARGEST_DELTA:
+        may_fail = isinstance(measure, MeasureAt) and measure.of.of_laws and measure.of.with_delta is not None
+        if isinstance(measure, MeasureAt) and may_fail and delta < LARGEST_DELTA:
             first = max(delta / 16, Fraction(1, 10**9))
-            weaker = self._amount("delta", delta, first, LARGEST_DELTA - delta, lambda d: _with_delta(measure, d))
+            weaker = self._amount("delta", delta, first, LARGEST_DELTA - delta, measure.with_delta)
             yield weaker if delta else replace(weaker, growth=10)
 
     def _amount(
-        self, name: str, now: Fraction, first: Fraction, most: Fraction, measure: Callable[[Fraction], Measure]
+        self, name: str, now: Fraction, first: Fraction, most: Fraction, measure: Callable[[Fraction], AskedMeasure]
     ) -> Figure:
         def setter(problem: Problem, value: Fraction) -> Problem:
             weaker = measure_of(measure(value), self.model)
@@ -339,17 +340,12 @@ class PrivacyLine(Line):
         return not self.requirement.measure.amounts.get("delta")
 
 
-def _with(measure: Measure, name: str, amount: Fraction) -> Measure:
+def _with(measure: AskedMeasure, name: str, amount: Fraction) -> AskedMeasure:
     if isinstance(measure, Personalised):
         share = amount / measure.amounts[name]
         return replace(measure, each=tuple(_with(one, name, share * one.amounts[name]) for one in measure.each))
-    return replace(measure, **{name: amount})  # type: ignore[type-var]
-
-
-def _with_delta(measure: Measure, delta: Fraction) -> Measure:
-    if isinstance(measure, LDP):
-        return LDP(measure.epsilon, delta)
-    return EpsilonDelta(measure.amounts["epsilon"], delta)
+    assert isinstance(measure, MeasureAt)
+    return measure.changed(**{name: amount})
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -433,14 +429,14 @@ class FairnessLine(Line):
             fair = _find(table_of(problem).fairness, self.number)
             now, first, most = fair.tolerances[0], Fraction(1, 256), Fraction(999, 1000) - fair.tolerances[0]
             yield Figure("tolerance", self.number, now, first, most, self._tolerant, _apart)
-        elif isinstance(line.measure, Lipschitz) and line.measure.constant:
-            measure, now = line.measure, line.measure.constant
+        elif isinstance(line.measure, MeasureAt) and line.measure.of.fairness:
+            measure, (now,) = line.measure, line.measure.values
 
             def scaled(problem: Problem, value: Fraction) -> Problem:
                 return self._scaled(problem, value / now)
 
             def words(value: Fraction) -> str:
-                return f"accept {replace(measure, constant=value).describe()}"
+                return f"accept {replace(measure, values=(value,)).describe()}"
 
             first, most = max(now, Fraction(1, 1000)) / 64, max(now, Fraction(1)) * 1024
             yield Figure("tolerance", self.number, now, first, most, scaled, words)

@@ -28,8 +28,8 @@ from privspec.execute.drawing import BATCH, NO_PLACE, Atom, Labels, TableLaw, at
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import Declared, Fields, batches
 from privspec.execute.sources import TextFiles
+from privspec.kernel.measures import BY_PERSON, named
 from privspec.model.domains import Rankings
-from privspec.model.measures import MetricDP
 from privspec.model.pointwise import Pointwise
 from privspec.model.reports import Failure
 from privspec.model.spaces import order_matters
@@ -481,15 +481,15 @@ class TableExposure(family.Exposure):
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """Divergences of one order add up with nothing else, and figures of people's own are not everybody's."""
         measures = {g["measure"] for g in self.plan["guarantees"] if g.get("requirement") == requirement}
-        own = any("RDP" in one or one.startswith("personalised") for one in measures)
-        return self.outputs <= outputs and not own
+        alike = (None if one.startswith(BY_PERSON) else named(one) for one in measures)
+        return self.outputs <= outputs and all(one is not None and one.summable for one in alike)
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """The least pure epsilon of the joint output over the rows that the requirement compares."""
         from privspec.model.worlds import worlds
 
         found = model.requirements[requirement]
-        if isinstance(found.measure, MetricDP):
+        if found.measure.of.by_distance:
             return None
         law = TableLaw.of_plan(self.plan)
         ratio = Fraction(1)
@@ -511,7 +511,8 @@ def is_local(model: Model | None, rows: ModelRows | None, measures: Iterable[str
     So it is where nobody is trusted, and where a guarantee is about any two values of one report (LDP, metric privacy);
     inputs that are indexed by their parties are data of all of them.
     """
-    of_reports = any("-LDP" in measure or "metric-DP" in measure for measure in measures)
+    known = map(named, measures)
+    of_reports = any(one is not None and one.any_values for one in known)
     if model is None or rows is None:
         return of_reports
     shared = any(model.nodes[block.name].index is not None for block in rows.blocks)

@@ -12,6 +12,7 @@ from privspec.families.family import Decision, Infeasible, Settings, Work, confl
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
 from privspec.families.tables.system import Debiased, Lowered, TableSystem, TooManyError, linear_rows, to_program
+from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
 from privspec.problem.elaborate import elaborate
@@ -38,7 +39,7 @@ class Finite:
     `spends`: the measures in which a share of a line is priced again and again; others take a convex program each time.
     """
 
-    spends = ("DP",)
+    spends = (PURE,)
 
     def __init__(self) -> None:
         """Remember the last table: a part of a system is lowered at one share after another."""
@@ -111,7 +112,7 @@ def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
                 model,
                 requirement.span,
                 f"solve cannot compute {requirement.measure.name} beside a scale that is chosen",
-                "write epsilon-DP or (epsilon, delta)-DP, or give the scale a value",
+                f"write {PURE.name} or {APPROXIMATE.name}, or give the scale a value",
             )
 
 

@@ -27,7 +27,8 @@ from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, wo
 from privspec.families.tables.decision import LinearTable
 from privspec.families.tables.noise import Label, Neighbours, TableContext
 from privspec.families.tables.recognition import comparisons, recognise
-from privspec.families.tables.system import Requested, TableSystem, per_atom, to_program
+from privspec.families.tables.system import Requested, TableSystem, to_program
+from privspec.kernel.divergences import HockeyStick
 from privspec.model.graph import Model
 from privspec.model.values import Value, as_float, show
 from privspec.problem.table_forms import Choice
@@ -144,15 +145,18 @@ def guarantee_of(decision: TableDecision, requested: Requested) -> dict[str, Any
 def achieved(exact: table_programs.ExactTable, requested: Requested) -> dict[str, str]:
     """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
     pairs, distances, block = requested.neighbours.pairs, requested.neighbours.distances, requested.block
-    if block is None and "epsilon" in requested.amounts and "order" not in requested.amounts:
-        return {"epsilon": "0"}
-    if block is None or isinstance(block, CurveRatio):
-        return {name: show(amount) for name, amount in requested.amounts.items()}
-    epsilon, delta = requested.amounts["epsilon"], requested.amounts.get("delta")
+    condition = requested.condition
+    stated = {name: show(amount) for name, amount in requested.amounts.items()}
+    if not isinstance(condition, HockeyStick) or isinstance(block, CurveRatio):
+        return stated
+    epsilon, delta = condition.epsilon, condition.delta
+    if block is None:
+        return {"epsilon": "0"} if epsilon else stated
     if delta:
         block = block if distances is not None else table_programs.PairRatio(pairs, (epsilon,), delta, requested.view)
         assert isinstance(block, table_programs.PairRatio)
-        return {"epsilon": show(epsilon), "delta": decimal_up(table_programs.true_delta(exact, block))}
+        (*_, last) = stated  # a delta stands last
+        return stated | {last: decimal_up(table_programs.true_delta(exact, block))}
     table = table_programs.merged(
         table_programs.CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object)
     )
@@ -207,7 +211,7 @@ def context_of(decision: TableDecision) -> TableContext | None:
     ):
         return None
     (requested,) = system.requested
-    if requested.view is not None or len(system.worst) > 1 or per_atom(requested.obligation.measure):
+    if requested.view is not None or len(system.worst) > 1 or requested.obligation.measure.of.each_output:
         return None
     if isinstance(requested.block, CurveRatio):
         return None

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import as_float
-from privspec.kernel.core.problem import Measure, Obligation
+from privspec.kernel.core.problem import AskedMeasure, Obligation
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.quality.tables_forms import Fairness, Votes
 from privspec.model.worlds import Neighbours
 from privspec.problem.form import Problem
 from privspec.problem.table_forms import Accuracy, Amount, Condition, Costs, Table, Variation, fractions, laws_of
 from privspec.problem.table_lines import Moment, moment
 from privspec.solvers.programs import Array
-from privspec.solvers.table_divergences import CURVES, CurveRatio
+from privspec.solvers.table_divergences import CurveRatio
 from privspec.solvers.table_programs import CompleteRatio, Extra, LinearRows, PairRatio, Privacy, TableProgram
 
 Key: TypeAlias = tuple[str | int, ...]
@@ -88,17 +89,23 @@ class Requested:
         return figures(self.obligation.measure)
 
     @property
+    def condition(self) -> Condition:
+        """What is asked of any two rows that are compared."""
+        return self.obligation.measure.of.condition(self.amounts)
+
+    @property
     def block(self) -> Privacy | None:
         """Its rows of the program; None where it compares no two rows."""
-        pairs, amounts, distances = self.neighbours.pairs, self.amounts, self.neighbours.distances
+        pairs, distances, condition = self.neighbours.pairs, self.neighbours.distances, self.condition
         if not len(pairs):
             return None
-        if self.obligation.measure.name in CURVES:
-            return CurveRatio(pairs, self.obligation.measure.name, amounts, self.view)
-        epsilon, delta = amounts["epsilon"], amounts.get("delta", NONE)
+        if isinstance(condition, Curved):
+            return CurveRatio(pairs, condition, self.view)
+        assert isinstance(condition, HockeyStick)
+        epsilon, delta = condition.epsilon, condition.delta
         if distances is not None:
             return PairRatio(pairs, tuple(epsilon * distance for distance in distances), delta, self.view)
-        if per_atom(self.obligation.measure):
+        if self.obligation.measure.of.each_output:
             # the condition of Ramon & Basu 3.3: each single output by itself
             return PairRatio(pairs, (epsilon,), view=self.view, slack=delta / self.inputs)
         if self.neighbours.complete and not delta:
@@ -106,14 +113,9 @@ class Requested:
         return PairRatio(pairs, (epsilon,), delta, self.view)
 
 
-def figures(measure: Measure) -> dict[str, Fraction]:
+def figures(measure: AskedMeasure) -> dict[str, Fraction]:
     """The amounts of a measure that are known numbers, by name."""
     return {name: amount for name, amount in measure.amounts if isinstance(amount, Fraction)}
-
-
-def per_atom(measure: Measure) -> bool:
-    """Whether it bounds every output by itself."""
-    return "per-atom" in measure.name
 
 
 Unasked: TypeAlias = tuple[Costs, Array, LinearRows, LinearRows, Extra, tuple[LinearLine, ...]]

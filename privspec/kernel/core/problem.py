@@ -12,18 +12,14 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.kernel.participation import Kept, in_turn
 from privspec.kernel.report import Claim
 from privspec.kernel.trust import Asserted, Trust
 
 FORMAT = "privspec-problem/1.0"
-MEASURES = {"rho-zCDP": ("rho",), "mu-GDP": ("mu",), "(order, epsilon)-RDP": ("order", "epsilon")}
-MEASURES |= dict.fromkeys(("epsilon-DP", "epsilon-LDP", "epsilon-metric-DP"), ("epsilon",))
-MEASURES |= {f"(epsilon, delta)-{word}": ("epsilon", "delta") for word in ("DP", "LDP", "per-atom-LDP", "metric-DP")}
-"""Measures with their amounts, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +41,38 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class AskedMeasure:
     """What neighbouring laws have to satisfy: a name and its exact amounts, those of each party where `each`."""
 
     name: str
     amounts: tuple[Amount, ...]
     distance: str | None
-    each: tuple[Measure, ...]
+    each: tuple[AskedMeasure, ...]
 
     def __post_init__(self) -> None:
-        plain = self.name.removeprefix("personalised ") if self.each else self.name
-        if tuple(key for key, _ in self.amounts) != MEASURES.get(plain):
+        known = named(self.name)
+        if self.name.startswith(BY_PERSON) != bool(self.each):
+            raise Refused("does not say whether it is one by person")
+        if known is None or tuple(key for key, _ in self.amounts) != known.figures:
             raise Refused("is not a measure with these amounts")
+        if self.distance is not None and not known.by_distance:
+            raise Refused("takes no distance")
+
+    @property
+    def of(self) -> Measure:
+        """The measure, whoever has which amounts of it."""
+        found = named(self.name)
+        assert found is not None
+        return found
+
+    @property
+    def common(self) -> Measure | None:
+        """The measure, where its amounts are everybody's."""
+        return None if self.each else self.of
+
+    def proved_by(self, asked: dict[str, Fraction], *parts: dict[str, Fraction]) -> bool:
+        """Whether independent laws satisfy it at some amounts, as `Measure.proved_by`; never one by person."""
+        return self.common is not None and self.common.proved_by(asked, *parts)
 
     def figures(self, chosen: dict[str, Fraction]) -> dict[str, Fraction]:
         return {key: one.at(chosen) if isinstance(one, Share) else one for key, one in self.amounts}
@@ -101,7 +117,7 @@ class Obligation:
     neighbours: str
     units: tuple[Unit, ...]
     observers: tuple[str, ...]
-    measure: Measure
+    measure: AskedMeasure
     line: int
     text: str
 
@@ -206,12 +222,13 @@ class Guarantee:
     def holds(self, *reached: dict[str, Fraction]) -> bool:
         """Whether what all reach, or each party, proves what is asked; what is stated is no less, and proves some."""
         asked, said = self.obligation.measure, self.achieved
-        wanted = [(one.name, one.figures({})) for one in asked.each] or [(asked.name, self.asked)] * len(reached)
+        wanted = [(one, one.figures({})) for one in asked.each] or [(asked, self.asked)] * len(reached)
         if any(set(one) != set(said) for one in reached):
             raise Refused(f"the plan does not give {' and '.join(reached[0])} alone for line {self.obligation.line}")
         within = all(one[key] <= said[key] for one in reached for key in one)
         pairs = zip(wanted, reached, strict=True)
-        return within and all(proves(*one, own) for one, own in pairs) and any(proves(*one, said) for one in wanted)
+        proved = all(one.proved_by(amounts, own) for (one, amounts), own in pairs)
+        return within and proved and any(one.proved_by(amounts, said) for one, amounts in wanted)
 
 
 def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:
@@ -223,7 +240,7 @@ def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None
         if [part.exact() for part in said] != list(amounts.values()):
             raise one.wrong("is not what the line asks")
         figures = {key: value.exact(0) for key, value in achieved.entries()}
-        if not set(figures) <= {figure for some in MEASURES.values() for figure in some}:
+        if not set(figures) <= FIGURES:
             raise achieved.wrong("has figures that are not known")
         found.append(Guarantee(asked, number, amounts, figures, because.texts()))
     return found

@@ -14,7 +14,7 @@ from flint import ctx
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_down, sqrt_down
 from privspec.kernel.core.problem import Case, Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
-from privspec.kernel.divergences import satisfies
+from privspec.kernel.divergences import Curved, HockeyStick
 
 DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
@@ -151,19 +151,22 @@ def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
         line, limits, reached, number = guarantee.obligation, guarantee.asked, guarantee.achieved, guarantee.number
-        seen, name, found = set(line.seen), line.measure.name, list[int]()
+        seen, measure, name, found = set(line.seen), line.measure.of, line.measure.name, list[int]()
         holds = set(line.outputs) <= seen <= every and (seen == every or not local)
         case.says("view", holds, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
         figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
         text, within = f"line {line.line}, {line.neighbours}: {name} with {figures}", _within(guarantee, asked)
         if within:
-            laws, delta, whole = table.seen(table.view(list(line.seen))), reached.get("delta", NONE), table.denominator
-            if set(reached) <= {"epsilon", "delta"}:
-                found = broken(laws, whole, asked, reached["epsilon"], delta, single=not delta)
-            else:
-                pairs = ((laws[a], laws[b], [a, b]) for a, b, _ in asked.every())
-                found = next((at for p, q, at in pairs if not satisfies(name, reached, p, q, whole)), [])
-            if "per-atom" in name and not found:
+            laws, whole = table.seen(table.view(list(line.seen))), table.denominator
+            match measure.condition(reached):
+                case HockeyStick(epsilon, delta):
+                    found = broken(laws, whole, asked, epsilon, delta, single=not delta)
+                case Curved() as curve:
+                    pairs = ((laws[a], laws[b], [a, b]) for a, b, _ in asked.every())
+                    found = next((at for p, q, at in pairs if not curve.holds(p, q, whole)), [])
+                case _:
+                    raise Refused(f"{name} is not known of tables")
+            if measure.each_output and not found:
                 found = broken(laws, whole, asked, limits["epsilon"], limits["delta"] / asked.inputs, single=True)
         if found:
             text = f"not true: {text}, as {' beside '.join(str(table.rows[row]) for row in found)} shows"
@@ -177,6 +180,6 @@ def _within(guarantee: Guarantee, asked: Compared) -> bool:
     measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
     own = {(one.figures({})["epsilon"] / limits["epsilon"]) ** 2 for one in measure.each if len(limits) == 1}
     fits = set(limits) - {"delta"} <= set(reached) <= set(limits) and (not measure.each or set(asked.squares) <= own)
-    free = {"delta"} if "per-atom" in measure.name else set[str]()
+    free = {"delta"} if measure.of.each_output else set[str]()
     fits = fits and limits.get("order") == reached.get("order")
     return fits and all(reached[k] <= limits[k] for k in {*reached} - free)

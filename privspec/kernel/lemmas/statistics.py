@@ -225,7 +225,7 @@ class Statistics(Rules):
         of all that a party holds are compared, in its own report.
         """
         asked, each, parties = guarantee.obligation, guarantee.obligation.measure.each, run.parties
-        (unit, *more), local = asked.units, "LDP" in asked.measure.name
+        (unit, *more), local = asked.units, asked.measure.of.local
         about = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
         fits = not more and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local)
         whole = (unit.kind, unit.party) == ("party", run.party) or (unit.kind, parties) == ("everything", 1)

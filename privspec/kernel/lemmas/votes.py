@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.core.composition import proves
 from privspec.kernel.core.numbers import NONE, exp_up
 from privspec.kernel.core.problem import Case, Frame, Guarantee, Obligation, Rules, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
+from privspec.kernel.measures import LOCAL_PURE, PURE
 from privspec.kernel.quality.stated import SIMULATED, Line, judge_lines, judge_loss
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
@@ -250,8 +250,8 @@ def bounds(lines: Lines, vote: Vote, witness: Item, measured: Total, chosen: Cho
     m > 2 alternatives is f_a = d_a + s n_a, no better than dummy votes, of these at least g / (e^eps - 1) for each.
     """
     form, m, voters = witness.form(*SCOPES), vote.ballots.size, vote.voters
-    named = [(one, one.measure.name, one.measure.figures(chosen)["epsilon"]) for one in lines]
-    pure = [(one, name, epsilon) for one, name, epsilon in named if name in ("epsilon-DP", "epsilon-LDP")]
+    asking = [(one, one.measure.common, one.measure.figures(chosen)["epsilon"]) for one in lines]
+    pure = [(one, measure, epsilon) for one, measure, epsilon in asking if measure in (PURE, LOCAL_PURE)]
     if vote.ballots.borda or m < 2 or not voters:
         raise Refused("no such bound is known for these ballots")
     if form == "strategy-proof":
@@ -263,7 +263,7 @@ def bounds(lines: Lines, vote: Vote, witness: Item, measured: Total, chosen: Cho
         parts = [(term.operator, part) for term in measured.terms for part in term.parts]
         if not all(part.weight >= 0 and part.beside[1] == SHARES and (word != "E" or even) for word, part in parts):
             return []
-        moved = [(vote.change(one), epsilon) for one, name, epsilon in pure if name == "epsilon-DP" and epsilon > 0]
+        moved = [(vote.change(one), epsilon) for one, measure, epsilon in pure if measure is PURE and epsilon > 0]
         dummies = [g / (_power(epsilon) - 1) for (adding, g, _), epsilon in moved if not adding]
         return [measured.of(Rule("dictator", each), vote, chosen) for each in dummies]
     _, detail = witness.fields("form", "votes" if form == "walk" else "profile")
@@ -321,7 +321,7 @@ def read_executed(mechanism: Item, frame: Frame) -> Executed:
     said |= {"ballots": ballots.kind, "places": ballots.places, "points": ballots.counted}
     said |= {"alternatives": ballots.alternatives, "voters": vote.public_voters, "leaves_out": drops}
     number, shared, scalars = mechanism.stating(said, key, "rounds", "scalars")
-    local = local or any("LDP" in one.measure.name for one in frame.obligations)
+    local = local or any(one.measure.of.local for one in frame.obligations)
     rule = Rule(family, number.exact(least), family == "local_dictator" and local)
     names = [vote.loss.name] if isinstance(vote.loss, Choice) else []
     chosen = {name: item.exact(0) for name, item in zip(names, scalars.fields(*names), strict=True)}
@@ -396,11 +396,11 @@ class VoteRules(Rules):
         many, rounds = vote.group(asked) > 1, vote.rounds is not None
         if one.because != (lemma, *["group-privacy"] * many, *["repeated-votes"] * rounds):
             raise case.guarantees.wrong("names a different lemma from the one it rests on")
-        said, name = one.achieved.get("epsilon", Fraction(-1)), asked.measure.name
+        said, measure = one.achieved.get("epsilon", Fraction(-1)), asked.measure
         spare = said != one.asked["epsilon"] and said > 0 and within(ratio, said * (1 - SPENT))
-        holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not (asked.measure.each or spare)
-        words = f"{name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
-        case.says("privacy", holds and proves(name, one.asked, one.achieved), f"{words} ({lemma})", one.number)
+        holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not (measure.each or spare)
+        words = f"{measure.name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
+        case.says("privacy", holds and measure.proved_by(one.asked, one.achieved), f"{words} ({lemma})", one.number)
 
     def _loss(self, case: Case, executed: Executed) -> None:
         """The loss that is derived, and what no rule is below; a simulated one is tested only."""

@@ -16,7 +16,7 @@ from privspec.kernel.core.numbers import BITS, NONE, exp_up, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused, read
 from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
-from privspec.kernel.divergences import MEASURES, support
+from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.quality.tables_forms import Amount, Contrast, Rounds, Task, Variation
 
@@ -163,11 +163,12 @@ def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Con
     """What obligations, bounds on lies and lines of fairness say of pairs of laws: every table that meets them does."""
     found, rows = [], [{row: Fraction(1)} for row in range(len(task.rows))]
     for compared, one in zip(task.compared, guarantees, strict=True):
-        name, atoms = one.obligation.measure.name, "per-atom" in one.obligation.measure.name
-        epsilon = one.asked.get("epsilon", NONE)
-        slack = one.asked.get("delta", NONE) / (compared.inputs if atoms else 1)
+        atoms, condition = one.obligation.measure.of.each_output, one.obligation.measure.of.condition(one.asked)
+        bends = condition if isinstance(condition, Curved) else None
+        epsilon, slack = NONE, NONE
+        if isinstance(condition, HockeyStick):
+            epsilon, slack = condition.epsilon, condition.delta / (compared.inputs if atoms else 1)
         exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
-        bends = (name, one.asked) if name in MEASURES else None
         limits = [(0, Fraction(1)) if bends else (int(exp_up(q) * (1 << BITS)), slack) for q in exponents]
         pairs = {pair: limits[level] for a, b, level in compared.every() for pair in ((a, b), (b, a))}
         found.append(Contrast(table.view(list(one.obligation.seen)), rows, pairs, atoms, bends=bends))
@@ -234,7 +235,7 @@ class Lagrangian:
             one, a, b = self.asked[number.integer(0, len(self.asked) - 1)], first.integer(), second.integer()
             if one.bends is None or (a, b) not in one.pairs:
                 raise item.wrong("is about rows that are not compared, or by a ratio")
-            limit, ups, downs = support(*one.bends, level, multiplier, ratios, max(one.view) + 1)
+            limit, ups, downs = one.bends.support(level, multiplier, ratios, max(one.view) + 1)
             self.constant -= limit
             for column, seen in enumerate(one.view):
                 self.reduced[a][column] += floor(ups[seen] * ONE)

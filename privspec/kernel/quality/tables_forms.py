@@ -8,6 +8,7 @@ from fractions import Fraction
 from privspec.kernel.core.numbers import BITS, NONE
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
+from privspec.kernel.divergences import Curved
 
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]
@@ -48,7 +49,7 @@ class Contrast:
     pairs: dict[Pair, tuple[int, Fraction]]
     atoms: bool = False
     above: dict[Pair, dict[int, int | None]] = field(default_factory=dict)
-    bends: tuple[str, dict[str, Fraction]] | None = None
+    bends: Curved | None = None
 
     def gaps(self, table: Table) -> dict[Pair, Fraction]:
         """The largest a(S) - b(S) of each pair."""

@@ -1,3 +1,4 @@
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,15 +8,14 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.special import log_ndtr
 
-from privspec.core.gaussian import (
+from privspec.core.rounding import sqrt_down, sqrt_up
+from privspec.kernel.gaussian import (
     EPSILON_CAP,
     delta_bounds,
     epsilon_up,
     mu_down,
-    mu_of_rdp,
-    mu_of_zcdp,
 )
-from privspec.core.rounding import sqrt_down, sqrt_up
+from privspec.kernel.measures import RENYI, ZERO_CONCENTRATED
 
 
 def closed_form(epsilon: Fraction, mu: Fraction) -> float:
@@ -133,6 +133,6 @@ def test_square_roots_are_directed(value):
 
 
 def test_other_measures():
-    assert mu_of_zcdp(Fraction(1, 2)) == 1
-    assert mu_of_rdp(Fraction(2), Fraction(1)) == 1
-    assert mu_of_zcdp(Fraction(1)) ** 2 <= 2
+    assert ZERO_CONCENTRATED.gaussian_mu_down({"rho": Fraction(1, 2)}) == 1
+    assert RENYI.gaussian_mu_down({"order": Fraction(2), "epsilon": Fraction(1)}) == 1
+    assert 1.4142 < ZERO_CONCENTRATED.gaussian_mu_down({"rho": Fraction(1)}) <= math.sqrt(2)

@@ -9,15 +9,48 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import isqrt
 from typing import Any
 
-from privspec.core.rounding import MANTISSA_BITS, power_of_two, sqrt_down
-
+MANTISSA_BITS = 48
+"""Short dyadic numbers: whole numbers of this many bits times a power of two, within 2^-47 of what they stand for."""
 PRECISIONS = (96, 192, 384, 768, 1536, 3072, 6144)
 EPSILON_CAP = Fraction(2**64)
 """Larger epsilons are treated as this one: far beyond any privacy, and short of what balls can enclose."""
 
 RELATIVE_RADIUS = Fraction(1, 2**64)
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """2^exponent, exactly."""
+    return Fraction(2**exponent) if exponent >= 0 else Fraction(1, 2**-exponent)
+
+
+def sqrt_down(value: Fraction) -> Fraction:
+    """A short dyadic number within 2^-47 below the square root.
+
+    Raises: ValueError if `value` is negative.
+    """
+    if value < 0:
+        raise ValueError("square root of a negative number")
+    if value == 0:
+        return Fraction(0)
+    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    shift = MANTISSA_BITS - magnitude
+    scaled = value * power_of_two(2 * shift)
+    return isqrt(scaled.numerator // scaled.denominator) * power_of_two(-shift)
+
+
+def sqrt_up(value: Fraction) -> Fraction:
+    """A short dyadic number within 2^-46 above the square root.
+
+    Raises: ValueError if `value` is negative.
+    """
+    low = sqrt_down(value)
+    if low * low == value:
+        return low
+    magnitude = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    return low + power_of_two(magnitude - MANTISSA_BITS)
 
 
 def _ball(value: Fraction) -> Any:
@@ -151,13 +184,3 @@ def epsilon_up(mu: Fraction, delta: Fraction) -> Fraction:
     while not _satisfies(candidate, mu, delta):
         candidate += power_of_two(bits - MANTISSA_BITS)
     return candidate
-
-
-def mu_of_zcdp(rho: Fraction) -> Fraction:
-    """The largest mu of a rho-zCDP Gaussian release, rounded down: rho = mu^2 / 2."""
-    return sqrt_down(2 * rho)
-
-
-def mu_of_rdp(order: Fraction, epsilon: Fraction) -> Fraction:
-    """The largest mu of an (order, epsilon)-RDP Gaussian release, rounded down: epsilon = order mu^2 / 2."""
-    return sqrt_down(2 * epsilon / order)
