@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
 from privspec.core.files import STANDARD
 from privspec.core.threads import start_with_one
+from privspec.kernel.measures import ZERO_CONCENTRATED
 
 if TYPE_CHECKING:
     from privspec.execute.keeper import Keeper
@@ -1106,7 +1107,7 @@ def explain_error(code: str) -> None:
     print(explain_code(code), end="")
 
 
-@app.command("help", epilog=_examples("help tutorial", "help prefix_sums", "help zCDP"))
+@app.command("help", epilog=_examples("help tutorial", "help prefix_sums", f"help {ZERO_CONCENTRATED.word}"))
 @click.argument("topic", nargs=-1, shell_complete=_offered(_topics))
 def show_help(topic: tuple[str, ...]) -> None:
     """The manual: `help tutorial`, `help language`, `help functions`, `help words`, or the name of one of these.

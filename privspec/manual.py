@@ -28,6 +28,7 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Source
 from privspec.core.suggest import nearest
 from privspec.functions import REGISTRY
+from privspec.kernel.measures import ZERO_CONCENTRATED
 from privspec.language.layout import SECTIONS
 from privspec.language.parser import decode_source, read_source
 from privspec.model.domains import NUMBER, FiniteSet, Table, Tables, Type
@@ -170,7 +171,8 @@ def _overview() -> str:
         "privspec help functions     every function in a line\n"
         "privspec help words         measures, clauses, options, noise families, domains and laws, each in a line\n"
         "privspec help terms         the field's terms (clipping, group by, Pufferfish), and the pages they lead to\n"
-        "privspec help NAME          any of these whole (prefix_sums, zCDP), a section (privacy), or a template\n"
+        f"privspec help NAME          any of these whole (prefix_sums, {ZERO_CONCENTRATED.word}), "
+        "a section (privacy), or a template\n"
         "privspec templates          the built-in specs\n"
         "privspec explain-error CODE the long form of a diagnostic\n"
         "privspec COMMAND --help     a command\n"

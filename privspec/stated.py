@@ -132,7 +132,7 @@ class Guarantee(Part):
         if isinstance(data, Mapping):
             amounts = {name: data[name] for name in data if name in FIGURES and data[name] is not None}
             data = {**data, "figures": amounts}
-        return super().read(data)  # type: ignore[misc,no-any-return]
+        return super().read(data)
 
     @property
     def asked(self) -> Measure | None:

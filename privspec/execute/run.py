@@ -26,6 +26,7 @@ from privspec.execute.receipts import participation as participation_file
 from privspec.execute.registry import registration
 from privspec.execute.release import LONGEST, MAJOR, Release, ReleaseFiles, kind_of, observers_of, places, write_release
 from privspec.execute.sources import TextFiles, outputs_of, place_on_disk
+from privspec.kernel.measures import PURE
 from privspec.model.targets import environment_of_computed, labels_of
 from privspec.noise.samplers import Randomness, SystemRandomness
 from privspec.problem.fitting import rules
@@ -188,7 +189,8 @@ def _counted(plan: Mapping[str, Any], digest: str, path: Path, *, whole: bool) -
         raise UsageError.of(
             "PS0848",
             f"participation cannot be counted under this plan: {why}",
-            help="it takes `O is (budget / rounds)-DP wrt vote, adding or removing one voter`, and one keeper",
+            help=f"it takes `O is (budget / rounds)-{PURE.word} wrt vote, adding or removing one voter`, "
+            "and one keeper",
         )
     return participation_file(path, digest, rounds)
 

@@ -23,6 +23,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, rounded, share_up
 from privspec.kernel.divergences import Condition, HockeyStick, Renyi, TradeOff
+from privspec.kernel.measures import APPROXIMATE
 
 Array: TypeAlias = NDArray[np.float64]
 _NORMAL = NormalDist()
@@ -95,7 +96,8 @@ class GaussianCurve:
         words = f"μ ≤ {rounded(self.mu, 4, UP)}"
         if not delta:
             return words
-        return f"{words}, that is ({rounded(epsilon_up(Fraction(self.mu), delta), 4, UP)}, {exact(delta)})-DP"
+        epsilon = rounded(epsilon_up(Fraction(self.mu), delta), 4, UP)
+        return f"{words}, that is {APPROXIMATE.at((str(epsilon), str(exact(delta))))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class EpsilonDeltaCurve:
 
     def bound(self, _delta: Fraction | None) -> str:
         shown = rounded(self.epsilon, 4, UP)
-        return f"({shown}, {rounded(self.delta, 3, UP)})-DP" if self.delta else f"ε ≤ {shown}"
+        return APPROXIMATE.at((str(shown), str(rounded(self.delta, 3, UP)))) if self.delta else f"ε ≤ {shown}"
 
 
 ORDERS = np.array([1, 1.05, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100, 300, 1000])

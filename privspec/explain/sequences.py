@@ -15,6 +15,7 @@ from privspec.explain.quantities import UP, Quantity, count, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
 from privspec.kernel.chains import ChainBlock, read_chain, variance
 from privspec.kernel.core.reading import Grid
+from privspec.kernel.measures import PURE
 from privspec.model.reports import listing
 from privspec.stated import Stated
 
@@ -85,7 +86,12 @@ class SequenceFact(AddedNoise):
 
     def summary_rows(self, facts: Facts) -> list[tuple[str, str]]:
         """What holds without the model."""
-        return [("If the model is wrong", f"{self.alone}-DP for one entry, {self.together}-DP for all entries")]
+        return [
+            (
+                "If the model is wrong",
+                f"{PURE.at((str(self.alone),))} for one entry, {PURE.at((str(self.together),))} for all entries",
+            )
+        ]
 
     # --- the pages
 

@@ -154,7 +154,7 @@ def shares_of(weights: Array | None) -> list[Fraction]:
     return [Fraction(int(share), 2**SHARE_BITS) for share in whole]
 
 
-def mu_up(measure: AskedMeasure, budget: float) -> str | None:
+def mu_up(measure: AskedMeasure, budget: float) -> Fraction | None:
     """A mu that no Gaussian release of the measure reaches, next to the largest; None where a closed form says it."""
     condition = None if measure.common is None else measure.common.condition(measure.amounts)
     if not isinstance(condition, HockeyStick):
@@ -162,7 +162,13 @@ def mu_up(measure: AskedMeasure, budget: float) -> str | None:
     step = 1e-14
     while not exceeds(condition.epsilon, Fraction(repr(budget * (1 + step))), condition.delta):
         step *= 2
-    return str(Fraction(repr(budget * (1 + step))))
+    return Fraction(repr(budget * (1 + step)))
+
+
+def stated_mu(measure: AskedMeasure, budget: float | Fraction | None) -> str | None:
+    """The same as a plan states it, for the largest mu that the measure allows; None where none is needed."""
+    found = None if budget is None else mu_up(measure, float(budget))
+    return None if found is None else str(found)
 
 
 # --- the family of specs whose amount is picked ---------------------------------------------------

@@ -19,7 +19,7 @@ from privspec.core.matrices import ExactVector, integers
 from privspec.core.records import dataclass
 from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation
-from privspec.families.amounts import mu_up
+from privspec.families.amounts import stated_mu
 from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, price, raised, rated
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import sqrt_up
@@ -180,7 +180,7 @@ class Decided:
     def witness(self) -> dict[str, Any]:
         """The line that the bound is of, and at least the mu that one of two amounts allows."""
         measure = self.system.model.requirements[0].measure
-        return {"line": 0, "mu": mu_up(measure, float(measure.gaussian_mu_down() or 0))}
+        return {"line": 0, "mu": stated_mu(measure, measure.gaussian_mu_down())}
 
     @cached_property
     def lower_bound(self) -> float | None:

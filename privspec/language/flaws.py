@@ -14,6 +14,7 @@ from typing import Final
 from privspec.core.diagnostics import Diagnostic, Label
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source, Span
+from privspec.kernel.measures import PURE
 from privspec.language import syntax
 from privspec.language.automaton import END, KINDS, REFUSED, ParseFailure, Token, is_name, parse_table, run
 from privspec.language.build import ACTIONS
@@ -141,7 +142,7 @@ _WORDS: Final = {
     "NUMBER": "a number",
     "STRING": "a text in quotes",
     "KIND": "input, constant, intermediate, output or choose",
-    "MEASURE": "a measure such as -DP",
+    "MEASURE": f"a measure such as -{PURE.word}",
     "WRT": "wrt",
     "OVER": "E[ or worst[",
     "NORM": "||",

@@ -154,12 +154,12 @@ def rounds_of(model: Model) -> Rounds | None:
     same = len(shares) == len(lines) and len(wholes) == 1 and all(by.id == name for _, by in shares)
     if name in chosen:
         if not same:
-            text = f"rounds that are chosen divide one budget in every requirement: (budget / {name})-DP"
-            raise Failure("PS0525", lines[0].span, text, help="O is (budget / rounds)-DP wrt vote")
+            text = f"rounds that are chosen divide one budget in every requirement: (budget / {name})-{PURE.word}"
+            raise Failure("PS0525", lines[0].span, text, help=f"O is (budget / rounds)-{PURE.word} wrt vote")
         budget = next(iter(wholes))
         if budget <= 0:
             text = "a budget that is shared by rounds is above 0"
-            raise Failure("PS0525", lines[0].span, text, help="O is (budget / rounds)-DP wrt vote")
+            raise Failure("PS0525", lines[0].span, text, help=f"O is (budget / rounds)-{PURE.word} wrt vote")
         _chosen_rounds(model, name)
         return Rounds(name, budget, None)
     count = model.values.get(name)

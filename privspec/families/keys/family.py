@@ -124,7 +124,7 @@ def _nothing_shown(model: Model) -> Infeasible:
     )
     epsilon = line.measure.amounts.get("epsilon", Fraction(1))
     change = Relaxation(
-        f"write ({show(epsilon)}, 1e-6)-DP: a key may then be shown by chance 1e-6 too often", line.line
+        f"write {APPROXIMATE.at((show(epsilon), '1e-6'))}: a key may then be shown by chance 1e-6 too often", line.line
     )
     return Infeasible(reason, (conflict_line(model, line.span),), (change,))
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import down, mu_up, shares_of
+from privspec.families.amounts import down, shares_of, stated_mu
 from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Infeasible, Settings
 from privspec.families.linear.accuracy import conflict_at, pure_conflict
@@ -377,8 +377,7 @@ class Shows:
         for one in self.witness["differences"]:
             measure = lines[one["requirement"]].measure
             budget = measure.gaussian_mu_down()
-            needed = self.release.noise.gaussian and budget is not None
-            stated.append(mu_up(measure, float(budget)) if needed else None)
+            stated.append(stated_mu(measure, budget) if self.release.noise.gaussian else None)
         return stated
 
     def excluded(self) -> list[dict[str, Any]]:
@@ -483,7 +482,7 @@ class Curve:
         for (o, _, _), logs in zip(self.shows.proof[2], self.logs, strict=True):
             measure = lines[o].measure
             mu = exp(float(logs(log(value))) / 2) * (1 + SPLINE)
-            found.append(mu_up(measure, mu) if self.shows.release.noise.gaussian else None)
+            found.append(stated_mu(measure, mu) if self.shows.release.noise.gaussian else None)
         return found
 
 

@@ -16,7 +16,7 @@ from scipy import sparse
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
 from privspec.core.rounding import graded
-from privspec.families.amounts import mu_up, shares_of
+from privspec.families.amounts import shares_of, stated_mu
 from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, raised, rated
 from privspec.families.family import Settings
 from privspec.families.marginals.ordered import alternatives, rounded, solved, witness_of
@@ -275,7 +275,7 @@ def _witness(
 def _mu_of(requirement: Requirement) -> str | None:
     """At least the mu that a line of two amounts allows, in a bound."""
     measure = requirement.measure
-    return mu_up(measure, float(measure.gaussian_mu_down() or 0))
+    return stated_mu(measure, measure.gaussian_mu_down())
 
 
 # --- others ----------------------------------------------------------------------------------------------

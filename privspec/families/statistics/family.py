@@ -23,6 +23,7 @@ from privspec.families.statistics.predict import (
     ways,
     weights_of,
 )
+from privspec.kernel.measures import PURE
 from privspec.model.graph import Model
 from privspec.model.library import GRID
 from privspec.model.reports import Failure
@@ -214,7 +215,7 @@ def _no_privacy(system: StatisticSystem) -> SpecError:
             "this spec asks for no privacy, so there is no plan: whatever is computed from the records may reveal them",
             (Label(model.nodes[block.output].span, "would be published as it is"),),
             notes=tuple(notes),
-            help=f"add a line under privacy: {block.output} is 1-DP wrt {block.source}, replacing one record",
+            help=f"add a line under privacy: {block.output} is 1-{PURE.word} wrt {block.source}, replacing one record",
             source=model.source,
         )
     )

@@ -15,15 +15,12 @@ from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Decision, Infeasible, Settings
 from privspec.families.systems.bracket import judged, proved
 from privspec.families.systems.splits import (
-    GAUSSIAN,
     KINDS,
-    PURE,
     SAME,
     WORTH,
     Curve,
     Line,
     Lines,
-    Measure,
     Split,
     best_split,
     compared,
@@ -35,7 +32,7 @@ from privspec.families.systems.splits import (
 from privspec.kernel.core.numbers import gaussian_delta_up
 from privspec.kernel.core.reading import Item
 from privspec.kernel.gaussian import mu_down
-from privspec.kernel.measures import APPROXIMATE, ZERO_CONCENTRATED
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Judged, component_names, composed
 from privspec.language import syntax
 from privspec.model.graph import Model, give, inherit

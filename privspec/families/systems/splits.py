@@ -345,7 +345,7 @@ def compared(lines: Lines, split: Split, curves: Sequence[dict[Measure, Curve]])
     if all(line.asked.get("delta") for line in lines.each):
         fitted, zcdp = [curve.fitted() for curve in chosen], Lines(tuple(map(_by_zcdp, lines.each)))
         weights = _direction(minimised(zcdp, kinds, fitted, [np.zeros(count - 1)])[1])
-        ways["the best shares by zCDP"] = zcdp.scaled(kinds, weights)
+        ways[f"the best shares by {ZERO_CONCENTRATED.word}"] = zcdp.scaled(kinds, weights)
     found = dict[str, Split]()
     for name, amounts in ways.items():
         if min(amounts) > 0 and lines.allow(kinds, amounts):

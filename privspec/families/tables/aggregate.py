@@ -39,6 +39,7 @@ from privspec.execute.keeper import refuse, refuse_unreadable
 from privspec.execute.reading import Batches, Fields, batches
 from privspec.execute.release import DIGITS, MAJOR, Release, mark_names
 from privspec.execute.sources import column_names, is_frame, load_frame
+from privspec.kernel.measures import BY_DISTANCE, LOCAL_PURE
 
 if TYPE_CHECKING:
     from privspec.model.graph import Model
@@ -476,7 +477,8 @@ def _aggregate_reports(
         raise UsageError.of(
             "PS0841",
             "this plan makes no local reports: it releases values about all data at once",
-            help="read its release as it is; `aggregate` is for plans of one report per person (LDP, metric privacy)",
+            help="read its release as it is; `aggregate` is for plans of one report per person "
+            f"({LOCAL_PURE.word}, {BY_DISTANCE.word})",
         )
     if estimator != AUTO:
         named_estimator(estimator)

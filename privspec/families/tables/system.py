@@ -19,6 +19,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.rounding import as_float
 from privspec.kernel.core.problem import AskedMeasure, Obligation
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.divergences import Condition as AskedOfLaws
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.quality.tables_forms import Fairness, Votes
 from privspec.model.worlds import Neighbours
@@ -89,7 +90,7 @@ class Requested:
         return figures(self.obligation.measure)
 
     @property
-    def condition(self) -> Condition:
+    def condition(self) -> AskedOfLaws:
         """What is asked of any two rows that are compared."""
         return self.obligation.measure.of.condition(self.amounts)
 
