@@ -17,16 +17,16 @@ import pytest
 
 TOP = Path(__file__).parents[1]
 TOKENS = {
-    "audit": 12_000,
-    "core": 14_500,
+    "audit": 11_600,
+    "core": 13_600,
     "editor": 7_000,
     "execute": 73_000,
-    "explain": 84_000,
-    "families": 204_000,
+    "explain": 83_600,
+    "families": 203_700,
     "functions": 15_000,
-    "kernel": 118_500,
+    "kernel": 120_300,
     "language": 28_000,
-    "model": 105_800,
+    "model": 104_900,
     "noise": 10_500,
     "problem": 80_300,
     "solvers": 77_000,

@@ -323,7 +323,7 @@ def _in_statement(looked: Looked, offset: int, place: _Place) -> Iterator[Sugges
 
 
 def _written(measure: str) -> str:
-    return " or ".join(one.example for one in WORDS[measure])
+    return " or ".join(one.name for one in WORDS[measure])
 
 
 def _spelt(terminal: str) -> tuple[str, ...]:

@@ -107,7 +107,11 @@ class Spend:
 
     def as_mu(self) -> Fraction | None:
         """A mu for which it is mu-GDP, rounded up: epsilon-DP is 2 Phi^-1(e^eps / (1 + e^eps))-GDP."""
-        return self.mu if self.mu is not None or self.pure is None else mu_of_pure(self.pure)
+        if self.mu is not None or self.pure is None:
+            return self.mu
+        from privspec.kernel.divergences import pure_mu_up
+
+        return pure_mu_up(self.pure)
 
     def as_rho(self) -> Fraction | None:
         """A rho for which it is rho-zCDP: mu^2/2 for Gaussian noise, epsilon^2/2 for pure epsilon."""
@@ -352,31 +356,6 @@ def kinds_that_count(spends: Sequence[Spend]) -> list[str]:
             limit.reached(spends)
             found.append(" ".join(f"{name}=..." for name in limit.amounts))
     return found
-
-
-def mu_of_pure(epsilon: Fraction) -> Fraction:
-    """The least mu (rounded up) for which every epsilon-DP release is mu-GDP: Phi(-mu/2) = 1/(1 + e^epsilon).
-
-    The trade-off curve of mu-GDP is convex and meets the corner of that of epsilon-DP, so it lies below it.
-    """
-    from flint import arb, ctx
-
-    def enough(mu: Fraction) -> bool:
-        tail = (arb(mu.numerator) / arb(2 * mu.denominator) / arb(2).sqrt()).erfc() / 2
-        return bool(tail <= 1 / (1 + (arb(epsilon.numerator) / arb(epsilon.denominator)).exp()))
-
-    before = ctx.prec
-    try:
-        ctx.prec = 256
-        low, high = Fraction(0), Fraction(1)
-        while not enough(high):
-            low, high = high, 2 * high
-        while high - low > high / 2**48:
-            middle = (low + high) / 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-    finally:
-        ctx.prec = before
-    return high
 
 
 def _decimal(value: Fraction) -> str:

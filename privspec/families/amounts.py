@@ -17,7 +17,8 @@ from privspec.core.diagnostics import InternalError, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.document import decimal_up, plan_document, rated
 from privspec.families.family import Decision, Infeasible, Relaxation, Settings, conflict_line
-from privspec.kernel.divergences import HockeyStick, exceeds
+from privspec.kernel.divergences import HockeyStick
+from privspec.kernel.gaussian import delta_bounds
 from privspec.model.graph import GraphNode, Model
 from privspec.model.measures import AskedMeasure
 from privspec.model.values import show
@@ -160,7 +161,7 @@ def mu_up(measure: AskedMeasure, budget: float) -> Fraction | None:
     if not isinstance(condition, HockeyStick):
         return None
     step = 1e-14
-    while not exceeds(condition.epsilon, Fraction(repr(budget * (1 + step))), condition.delta):
+    while delta_bounds(condition.epsilon, Fraction(repr(budget * (1 + step))))[0] <= condition.delta:
         step *= 2
     return Fraction(repr(budget * (1 + step)))
 

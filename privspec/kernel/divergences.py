@@ -23,6 +23,7 @@ from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_up, gaussian_delta_up, sqrt_down
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.gaussian import delta_bounds
 
 SMALLEST = Fraction(1, 2**1000)
 """Smaller ratios count as this."""
@@ -82,9 +83,9 @@ class Condition(ABC):
         `stated`: a mu that the plan says is too large, where there is no closed form.
         """
 
-    @abstractmethod
     def largest_unbiased(self) -> Fraction | None:
         """At least the mu^2 that any unbiased mechanism reaches, as `largest_mu_squared`."""
+        return None
 
     @abstractmethod
     def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
@@ -120,7 +121,7 @@ class HockeyStick(Condition):
             stated.same(None)
             return None
         mu = stated.exact(0)
-        if mu == 0 or not exceeds(self.epsilon, mu, self.delta):
+        if delta_bounds(self.epsilon, mu)[0] <= self.delta:
             raise stated.wrong("is not shown to be more than the measure allows")
         return mu * mu
 
@@ -200,9 +201,6 @@ class Renyi(Curved):
         stated.same(None)
         return 2 * self.amount / (self.order or 1)
 
-    def largest_unbiased(self) -> Fraction | None:
-        return None
-
     def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
         return (self.order or 1) * mu_squared / 2
 
@@ -269,9 +267,6 @@ class TradeOff(Curved):
     def largest_mu_squared(self, stated: Item) -> Fraction | None:
         stated.same(None)
         return self.mu**2
-
-    def largest_unbiased(self) -> Fraction | None:
-        return None
 
     def least(self, epsilon: Fraction, mu_squared: Fraction) -> Fraction:
         return sqrt_down(mu_squared)
@@ -352,11 +347,3 @@ def pure_mu_up(epsilon: Fraction) -> Fraction:
     """
     with ctx.workprec(256):
         return end((arb(8).sqrt() * (2 / (1 + ball(epsilon).exp())).erfcinv()).upper())
-
-
-def exceeds(epsilon: Fraction, mu: Fraction, delta: Fraction) -> bool:
-    """Whether Gaussian noise at distance mu surely has delta(epsilon) > delta; then so has every larger mu."""
-    with ctx.workprec(512):
-        eps, size, root = ball(epsilon), ball(mu), arb(2).sqrt()
-        value = ((eps / size - size / 2) / root).erfc() - eps.exp() * ((eps / size + size / 2) / root).erfc()
-        return bool(value / 2 > ball(delta))

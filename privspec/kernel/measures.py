@@ -31,11 +31,6 @@ class Amount:
     words: str = ""
     """As messages call it, where that is not its name."""
 
-    @property
-    def spoken(self) -> str:
-        """As messages call it."""
-        return self.words or self.name
-
 
 EPSILON, DELTA = Amount("epsilon"), Amount("delta", probability=True)
 RHO, MU = Amount("rho"), Amount("mu")
@@ -55,8 +50,11 @@ class Measure:
     amounts: tuple[Amount, ...]
     title: str
     condition: Callable[[Amounts], Condition]
-    largest_gaussian: Callable[[Amounts], Fraction | None] | None = None
-    """The largest mu, rounded down, of a Gaussian release that satisfies it: its sensitivity in units of its noise."""
+    gaussian_mu_down: Callable[[Amounts], Fraction | None] = lambda asked: None  # noqa: ARG005 - one signature for all
+    """The largest mu, rounded down, of a Gaussian release that satisfies it: its sensitivity in units of its noise.
+
+    None where no such release does.
+    """
     variant: str = "Custom"
     local: bool = False
     """Whether it is about one party's report, any value against any other."""
@@ -76,18 +74,11 @@ class Measure:
     """Whether what several releases cost in it is added up."""
     without_delta: Measure | None = None
     """The measure that it is at a delta of 0."""
-    plain_name: str = ""
-    """In plans, where it is not made of its amounts and its word."""
 
     @property
     def name(self) -> str:
         """As it stands in plans: "(epsilon, delta)-DP"."""
-        return self.plain_name or f"{self.written(self.figures)}-{self.word}"
-
-    @property
-    def example(self) -> str:
-        """As it is written in a spec, with the names of its amounts."""
-        return f"1-{self.word}" if self.plain_name else self.name
+        return self.at(self.figures)
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -110,10 +101,6 @@ class Measure:
         known = (one for one in WORDS[self.word] if DELTA in one.amounts)
         return next((one for one in known if self in (one, one.without_delta)), None)
 
-    def gaussian_mu_down(self, asked: Amounts) -> Fraction | None:
-        """The largest mu of a Gaussian release that satisfies it, rounded down; None where none does."""
-        return None if self.largest_gaussian is None else self.largest_gaussian(asked)
-
     @property
     def main(self) -> Amount:
         """The amount that says how strong it is: what it allows beside that, or of which order, apart."""
@@ -123,10 +110,6 @@ class Measure:
     def figure(self) -> str:
         """The name of its first amount."""
         return self.amounts[0].name
-
-    def __reduce__(self) -> tuple[Callable[[str, int], Measure], tuple[str, int]]:
-        """One object each, in copies too."""
-        return _written, (self.word, len(self.amounts))
 
     @staticmethod
     def written(amounts: tuple[str, ...]) -> str:
@@ -296,7 +279,6 @@ LIPSCHITZ = Measure(
     lambda asked: hockey_stick(Fraction(0), asked["constant"]),
     takes_distance=True,
     fairness=True,
-    plain_name="Lipschitz",
 )
 """Laws of the output differ in total variation by at most a constant times the distance of the inputs.
 
@@ -326,11 +308,6 @@ BY_PERSON = "personalised "
 """What the name of a measure begins with where each person has amounts of their own."""
 FIGURES = frozenset(figure for measure in MEASURES for figure in measure.figures)
 """The names of all amounts that a plan may state."""
-
-
-def _written(word: str, count: int) -> Measure:
-    """The measure of a word and so many amounts."""
-    return next(one for one in WORDS[word] if len(one.amounts) == count)
 
 
 def named(name: str) -> Measure | None:

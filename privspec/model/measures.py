@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
-from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.kernel.measures import BY_PERSON, Amount, Measure
@@ -116,8 +115,7 @@ class MeasureAt(AskedMeasure):
 
     def with_delta(self, delta: Fraction) -> MeasureAt:
         """The measure of its word that has a delta, at this one and the amounts that there are."""
-        if self.of.with_delta is None:
-            raise InternalError(f"{self.name} has no delta")
+        assert self.of.with_delta is not None
         return measure_at(self.of.with_delta, self.amounts | {"delta": delta}, Metric(self.metric, self.matrix))
 
 
@@ -207,7 +205,7 @@ def check_amount(amount: Amount, value: Fraction, span: Span) -> None:
 
     Raises: Failure.
     """
-    name, code = amount.spoken, "PS0304"
+    name, code = amount.words or amount.name, "PS0304"
     if amount.probability:
         code = "PS0305"
         if value < 0:

@@ -219,7 +219,7 @@ class RequirementReader:
             counts = [len(one.amounts) for one in known]
             many = f"{listing(list(map(str, counts)), 'or')} figure{'' if counts[-1] == 1 else 's'}"
             message = f"{line.measure} takes {many}, not {len(items)}"
-            written = listing([one.example for one in known], "or")
+            written = listing([one.name for one in known], "or")
             self.report.error("PS0303", line.amount.span, message, help=f"it is written {written}")
             return None
         chosen = self.scope.of("choose")

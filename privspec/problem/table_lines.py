@@ -507,7 +507,7 @@ def _lipschitz(line: Requirement, worlds: Worlds) -> Fairness:
     measure = line.measure
     if not isinstance(measure, MeasureAt) or not measure.of.fairness:
         message = f"solve cannot compute {measure.name} as fairness"
-        raise Failure("PS0501", line.span, message, help=f"write {LIPSCHITZ.example}")
+        raise Failure("PS0501", line.span, message, help=f"write 1-{LIPSCHITZ.word}")
     (constant,) = measure.values
     found = worlds.neighbours(line)
     squares = tuple(constant**2 * square for square in found.squares)

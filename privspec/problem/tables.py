@@ -141,7 +141,12 @@ def _compared(space: Worlds, requirement: Requirement) -> Compared:
     nearest = min((square for square in found.squares if square), default=None)
     epsilon = requirement.measure.amounts.get("epsilon", Fraction(0))
     if nearest is not None and epsilon**2 * nearest > LARGEST_EPSILON**2:
-        raise Failure("PS0501", requirement.span, f"solve cannot compute {_as_weak(requirement)}", help=STRICTER)
+        raise Failure(
+            "PS0501",
+            requirement.span,
+            f"solve cannot compute a requirement as weak as {requirement.measure.describe()}",
+            help=STRICTER,
+        )
     pairs = Numbers((len(found.joined), 3), Fraction(1), tuple(found.joined.ravel().tolist()))
     return Compared(found.cliques, pairs, found.squares or (Fraction(1),), inputs_compared(space.model, requirement))
 
@@ -196,13 +201,9 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     for requirement in model.requirements:
         epsilon = requirement.measure.amounts.get("epsilon")
         if epsilon is not None and epsilon > LARGEST_EPSILON and not requirement.measure.of.by_distance:
-            yield requirement.span, _as_weak(requirement), STRICTER
+            yield requirement.span, f"a requirement as weak as {requirement.measure.describe()}", STRICTER
 
 
 STRICTER = f"it protects nothing: ask for an epsilon of at most {LARGEST_EPSILON}"
 UNSEEN = "with functions that it cannot see into"
 NOISE_ADDED = "what a function gives is used where noise is added to it: leave out the domain of the output"
-
-
-def _as_weak(requirement: Requirement) -> str:
-    return f"a requirement as weak as {requirement.measure.describe()}"

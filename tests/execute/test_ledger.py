@@ -30,11 +30,11 @@ from privspec.execute.budget import (
     RhoLimit,
     Spend,
     Unit,
-    mu_of_pure,
     parse_limit,
 )
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import _run as run
+from privspec.kernel.divergences import pure_mu_up
 from privspec.kernel.gaussian import delta_bounds, epsilon_up
 from privspec.noise.samplers import SimulationRandomness
 
@@ -204,7 +204,7 @@ def test_a_release_in_another_measure_is_told_which_limits_count_it(tmp_path: Pa
 def test_mu_of_pure_epsilon_is_rounded_up(epsilon: Fraction) -> None:
     from scipy.stats import norm
 
-    mu = float(mu_of_pure(epsilon))
+    mu = float(pure_mu_up(epsilon))
     assert mu == pytest.approx(-2 * norm.ppf(1 / (1 + np.exp(float(epsilon)))), rel=1e-9)
 
 
@@ -213,7 +213,7 @@ def test_pure_epsilon_implies_its_mu_for_the_whole_curve() -> None:
     from privspec.kernel.gaussian import delta_bounds
 
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(5)):
-        mu = mu_of_pure(epsilon)
+        mu = pure_mu_up(epsilon)
         for share in range(20):
             smaller = epsilon * share / 20
             # worst epsilon-DP pair is randomised response: delta(e) = (e^eps - e^e) / (1 + e^eps)

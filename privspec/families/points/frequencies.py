@@ -91,8 +91,8 @@ class Histograms:
 
 def _limits(line: Requirement, count: int) -> list[Fraction]:
     """The epsilon of each party."""
-    each = line.measure.each if isinstance(line.measure, Personalised) else (line.measure,) * count
-    return [one.amounts["epsilon"] for one in each]
+    found = [one.amounts["epsilon"] for one in line.measure.by_person]
+    return found if len(found) == count else found * count
 
 
 def best_of_all(system: System, limits: tuple[Fraction, ...] | None = None) -> Frequencies:
