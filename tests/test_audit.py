@@ -105,7 +105,7 @@ def test_what_guesses_show_of_laws_that_are_known() -> None:
     assert tell("epsilon-DP", heads, 1 - heads) == pytest.approx(1.5)
     assert tell("(epsilon, delta)-DP", heads, 1 - heads, delta=0.1) < 1.5
     assert tell("epsilon-metric-DP", heads, 1 - heads, distance=3.0) == pytest.approx(0.5)
-    assert tell("Lipschitz", 0.7, 0.4, constant=0.5, distance=2.0) == pytest.approx(0.15)
+    assert tell(LIPSCHITZ.name, 0.7, 0.4, constant=0.5, distance=2.0) == pytest.approx(0.15)
     for cut in (-1.0, 0.3, 2.0):
         p, q = norm.sf(cut - 0.7), norm.sf(cut)
         assert tell("mu-GDP", p, q) == pytest.approx(0.7)
