@@ -149,11 +149,11 @@ def _computed(model: Model, names: Iterable[str], u: Array, given: Mapping[str, 
         expr = meaning(model, current)
         if expr is None:
             raise Failure("PS0261", node.span, f"{current} has no value")
-        known[current] = _value(node, expr, environment(model, {**known, **given}))
+        known[current] = value_of(node, expr, environment(model, {**known, **given}))
     return known
 
 
-def _value(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
+def value_of(node: GraphNode, expr: syntax.Expr, known: Environment) -> Value:
     """A definition's value; of one with an index, for everybody, stacked."""
     if node.index is None or node.definition is None:
         return evaluate(expr, known)

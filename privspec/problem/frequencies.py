@@ -28,7 +28,7 @@ from privspec.model.requirements import Requirement
 from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.points import PURE_NAMES, as_weak, besides, other_unit
-from privspec.problem.terms import Term, public, public_number, terms
+from privspec.problem.terms import Term, behind, beside_output, multiples, public, public_number, terms
 
 LARGEST_EPSILON = 40
 LISTED = 6
@@ -224,23 +224,18 @@ class ErrorReader:
         return None
 
     def _error(self, error: syntax.Expr, every: Fraction) -> tuple[Fraction, Asked] | None:
-        match error:
-            case syntax.Binary(op="-", left=left, right=right):
-                for mine, other in ((left, right), (right, left)):
-                    asked = self.asked(other)
-                    if isinstance(mine, syntax.Name) and mine.id == self.output.name and asked is not None:
-                        return every, asked
-        return None
+        found = (self.asked(other) for other in beside_output(error, self.output.name))
+        asked = next((one for one in found if one is not None), None)
+        return None if asked is None else (every, asked)
 
     def asked(self, expr: syntax.Expr) -> Asked | None:
         """The s > 0 of s times the histogram, or of a sum of some of its counts; through names, None for else."""
         if _histogram_of(self.model, expr) is self.source:
             return Fraction(1), None
-        found, factor = None, Fraction(1)
+        if isinstance(expr, syntax.Name):
+            meant = behind(self.model, expr)
+            return None if meant is expr else self.asked(meant)
         match expr:
-            case syntax.Name(id=name) if name in self.model.nodes:
-                definition = self.model.nodes[name].definition
-                return None if definition is None else self.asked(definition)
             case syntax.Index(base=base, indices=(place,)) if self.asked(base) == PLAIN:
                 at = public_number(place, self.model)
                 whole = (
@@ -249,12 +244,10 @@ class ErrorReader:
                 return (Fraction(1), (int(at) - 1,)) if whole else None
             case syntax.Binary(op="@", left=left, right=right) if self.asked(right) == PLAIN:
                 return self._group(left)
-            case syntax.Binary(op="*" | "/" as op, left=left, right=right) if public(right, self.model):
-                found, factor = self.asked(left), public_number(right, self.model)
-                factor = 1 / factor if op == "/" and factor else factor
-            case syntax.Binary(op="*", left=left, right=right) if public(left, self.model):
-                found, factor = self.asked(right), public_number(left, self.model)
-        return None if found is None or factor <= 0 else (found[0] * factor, found[1])
+        match list(multiples(expr, self.model)):
+            case [(factor, inner)] if inner is not expr and factor > 0 and (found := self.asked(inner)) is not None:
+                return found[0] * factor, found[1]
+        return None
 
     def _group(self, weights: syntax.Expr) -> Asked | None:
         """The values that a public vector of 0 and 1 adds up, where it is neither all of them nor none."""

@@ -30,7 +30,7 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
 from privspec.problem.points import besides
-from privspec.problem.terms import Term, public_number, terms
+from privspec.problem.terms import Term, behind, beside_output, public_number, terms
 
 BITS = 60
 """Binary places of the chances of sizes."""
@@ -237,24 +237,17 @@ def _compared(model: Model, output: GraphNode, body: syntax.Expr) -> tuple[str, 
             error = "squared"
         case _:
             return None
-    match difference:
-        case syntax.Binary(op="-", left=left, right=right):
-            for mine, other in ((left, right), (right, left)):
-                found = _question(model, other, ("count", "histogram"))
-                if isinstance(mine, syntax.Name) and mine.id == output.name and found is not None:
-                    return error, found
+    for other in beside_output(difference, output.name):
+        found = _question(model, other, ("count", "histogram"))
+        if found is not None:
+            return error, found
     return None
 
 
 def _question(model: Model, expr: syntax.Node, functions: Sequence[str]) -> syntax.Call | None:
     """The call that a value is, through names for it."""
-    match expr:
-        case syntax.Call(function=function) if function in functions:
-            return expr
-        case syntax.Name(id=name) if name in model.nodes and model.nodes[name].definition is not None:
-            definition = model.nodes[name].definition
-            return None if definition is None else _question(model, definition, functions)
-    return None
+    found = behind(model, expr)
+    return found if isinstance(found, syntax.Call) and found.function in functions else None
 
 
 def _asked(question: syntax.Call) -> tuple[str, ...]:

@@ -208,6 +208,8 @@ class Interpreter(Algebra[Reading]):
         names = names_used(expr)
         if not any(name in self.model.nodes and name not in self.local and not self._public(name) for name in names):
             return evaluate(expr, self._of_one_unit(expr))
+        if isinstance(expr, syntax.Norm | syntax.Absolute | syntax.Over | syntax.Attribute):
+            return self.refused(expr)  # before its parts are read: their units may have to be told apart
         return super().of(expr)
 
     def refused(self, expr: syntax.Expr) -> Reading:
@@ -215,9 +217,6 @@ class Interpreter(Algebra[Reading]):
 
     def constant(self, value: Value) -> Reading:
         return value
-
-    def attribute(self, expr: syntax.Attribute) -> Reading:
-        return self.refused(expr)
 
     def name(self, expr: syntax.Name) -> Reading:
         return self._whole(self.node(expr.id, expr.span))

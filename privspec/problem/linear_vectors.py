@@ -18,7 +18,9 @@ from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
 from privspec.model.library import library
 from privspec.model.neighbours import BallGeometry, ReplacingRecord, Spaced
+from privspec.model.reports import Failure
 from privspec.model.targets import environment
+from privspec.problem.terms import multiples
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,7 +50,7 @@ def scalars_of(model: Model) -> Scalars | None:
             if node.definition is not None:
                 _check_rows(model, node.definition, rows)
         _check_loss(model, model.loss, rows)
-    except _ApartError:
+    except (_ApartError, Failure):
         return None
     nodes = {
         name: replace(node, type=node.type.with_shape(node.type.shape[:1])) if name in rows else node
@@ -123,28 +125,23 @@ def _check_factor(model: Model, expr: syntax.Expr, *, rank: int) -> None:
         raise _ApartError
 
 
-def _check_loss(model: Model, expr: syntax.Node | None, rows: frozenset[str]) -> None:
+def _check_loss(model: Model, expr: syntax.Expr | None, rows: frozenset[str]) -> None:
     """A loss is a sum of squared lengths of rows of vectors, each with a public weight.
 
     Raises: _ApartError.
     """
-    match expr:
-        case syntax.Over(body=body, given=None):
-            return _check_loss(model, body, rows)
-        case syntax.Binary(op="+"):
-            _check_loss(model, expr.left, rows)
-            return _check_loss(model, expr.right, rows)
-        case syntax.Binary(op="*") if _public(model, expr.left):
-            _check_factor(model, expr.left, rank=0)
-            return _check_loss(model, expr.right, rows)
-        case syntax.Binary(op="*" | "/") if _public(model, expr.right):
-            _check_factor(model, expr.right, rank=0)
-            return _check_loss(model, expr.left, rows)
-        case syntax.Binary(op="^", left=syntax.Norm(operand=inner, order="2"), right=syntax.Number() as power) if (
-            power.value == 2
-        ):
-            return _check_rows(model, inner, rows)
-    raise _ApartError
+    if expr is None:
+        raise _ApartError
+    for _, term in multiples(expr, model):
+        match term:
+            case syntax.Over(body=body, given=None):
+                _check_loss(model, body, rows)
+            case syntax.Binary(
+                op="^", left=syntax.Norm(operand=inner, order="2"), right=syntax.Number(value=power)
+            ) if power == 2:
+                _check_rows(model, inner, rows)
+            case _:
+                raise _ApartError
 
 
 def reduced(some: Sequence[Difference], dimension: int) -> tuple[Difference, ...]:

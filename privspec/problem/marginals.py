@@ -27,7 +27,7 @@ from privspec.model.reports import Failure, listing
 from privspec.model.requirements import Requirement
 from privspec.model.targets import call_of, environment
 from privspec.problem.linear import Column, _column
-from privspec.problem.terms import public, public_number
+from privspec.problem.terms import multiples
 
 FROM = 500
 """Cells from which on a table is not laid out: below, noise of other laws is looked at too."""
@@ -257,39 +257,38 @@ class Reader:
         while isinstance(expr, syntax.Over) and expr.given is None:
             expr = expr.body
         match expr:
+            case None:
+                raise OtherFormError
             case syntax.Call(function="max", arguments=(syntax.Comprehension() as over,)):
                 return list(self._entries(over)), True
             case syntax.Call(function="max", arguments=arguments):
-                return [list(self._errors(one, Fraction(1))) for one in arguments], True
+                if any(isinstance(one, syntax.NO_EXPRESSION) for one in arguments):
+                    raise OtherFormError
+                return [list(self._errors(one, Fraction(1))) for one in arguments], True  # type: ignore[arg-type]
             case _:
                 return [list(self._errors(expr, Fraction(1)))], False
 
-    def _errors(self, expr: syntax.Node | None, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
-        match expr:
-            case syntax.Over(body=body, given=None):
-                yield from self._errors(body, weight)
-            case syntax.Binary(op="+", left=left, right=right):
-                yield from self._errors(left, weight)
-                yield from self._errors(right, weight)
-            case syntax.Binary(op="*", left=left, right=right) if public(left, self.model):
-                yield from self._errors(right, weight * self._weight(left))
-            case syntax.Binary(op="*" | "/" as op, left=left, right=right) if public(right, self.model):
-                factor = self._weight(right)
-                yield from self._errors(left, weight * factor if op == "*" else weight / factor)
-            case syntax.Binary(op="^", left=syntax.Norm(operand=inner, order="2"), right=two) if self._two(two):
-                yield from self._squares(inner, weight)
-            case syntax.Call(function="sum" | "mean" as fold, arguments=(syntax.Binary(op="^") as power,)):
-                name, tables = self._error(power.left)
-                if not self._two(power.right):
-                    raise OtherFormError
-                share = weight / self._size(tables) if fold == "mean" else weight
-                yield from ((name, place, share) for place in range(len(tables)))
-            case syntax.Binary(op="^", left=left, right=two) if self._two(two):
-                if self._size(self._error(left)[1]) > 1:
-                    raise OtherFormError
-                yield from self._squares(left, weight)
-            case _:
+    def _errors(self, expr: syntax.Expr, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
+        for share, term in multiples(expr, self.model, weight):
+            if not 1 / LARGEST <= share <= LARGEST:
                 raise OtherFormError
+            match term:
+                case syntax.Over(body=body, given=None):
+                    yield from self._errors(body, share)
+                case syntax.Binary(op="^", left=syntax.Norm(operand=inner, order="2"), right=two) if self._two(two):
+                    yield from self._squares(inner, share)
+                case syntax.Call(function="sum" | "mean" as fold, arguments=(syntax.Binary(op="^") as power,)):
+                    name, tables = self._error(power.left)
+                    if not self._two(power.right):
+                        raise OtherFormError
+                    each = share / self._size(tables) if fold == "mean" else share
+                    yield from ((name, place, each) for place in range(len(tables)))
+                case syntax.Binary(op="^", left=left, right=two) if self._two(two):
+                    if self._size(self._error(left)[1]) > 1:
+                        raise OtherFormError
+                    yield from self._squares(left, share)
+                case _:
+                    raise OtherFormError
 
     def _squares(self, error: syntax.Node, weight: Fraction) -> Iterator[tuple[str, int, Fraction]]:
         name, tables = self._error(error)
@@ -334,12 +333,6 @@ class Reader:
         shape = self.model.inputs[0].type.element.table.cell_shape  # type: ignore[union-attr]
         sizes = [{i: shape[i] * (shape[i] + 1) // 2 if i in own.ranges else shape[i] for i in own.by} for own in tables]
         return sum(prod(own.values()) for own in sizes)
-
-    def _weight(self, expr: syntax.Expr) -> Fraction:
-        found = public_number(expr, self.model)
-        if not 1 / LARGEST <= found <= LARGEST:
-            raise OtherFormError
-        return found
 
     def _two(self, expr: syntax.Node) -> bool:
         return isinstance(expr, syntax.Number) and expr.value == 2

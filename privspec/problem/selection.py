@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
@@ -31,7 +31,7 @@ from privspec.model.targets import environment
 from privspec.model.values import show
 from privspec.problem.form import Numbers
 from privspec.problem.points import as_weak, besides
-from privspec.problem.terms import Term, terms
+from privspec.problem.terms import Term, behind, beside_output, terms
 
 if TYPE_CHECKING:
     from privspec.functions.selection import Sought
@@ -213,35 +213,21 @@ class _Reader:
         raise Failure("PS0502", loss.span, "solve takes one error of the value that is selected as the loss", help=hint)
 
     def _body(self, body: syntax.Expr) -> tuple[str, int, syntax.Counting] | None:
+        error: syntax.Node = body
         match body:
-            case syntax.Call(function="rank_error" | "mismatch" as name, arguments=(left, right)):
-                pair: tuple[Any, Any, str, int] = (left, right, "ranks" if name == "rank_error" else name, 1)
-            case syntax.Absolute(operand=syntax.Binary(op="-", left=left, right=right)):
-                pair = (left, right, "distance", 1)
-            case syntax.Norm(operand=syntax.Binary(op="-", left=left, right=right), order="1"):
-                pair = (left, right, "distance", 1)
-            case syntax.Binary(op="^", left=inner, right=syntax.Number(value=power)) if power == 2:
-                inner = inner.operand if isinstance(inner, syntax.Absolute | syntax.Norm) else inner
-                if not isinstance(inner, syntax.Binary) or inner.op != "-":
-                    return None
-                pair = (inner.left, inner.right, "distance", 2)
+            case syntax.Call(function="rank_error" | "mismatch" as name):
+                form, power = "ranks" if name == "rank_error" else name, 1
+            case syntax.Absolute(operand=error) | syntax.Norm(operand=error, order="1"):
+                form, power = "distance", 1
+            case syntax.Binary(op="^", left=inner, right=syntax.Number(value=two)) if two == 2:
+                error = inner.operand if isinstance(inner, syntax.Absolute | syntax.Norm) else inner
+                form, power = "distance", 2
             case _:
                 return None
-        left, right, form, power_ = pair
-        for mine, other in ((left, right), (right, left)):
-            call = self._call(other)
-            if isinstance(mine, syntax.Name) and mine.id == self.output.name and call is not None:
-                return form, power_, call
-        return None
-
-    def _call(self, expr: syntax.Node) -> syntax.Counting | None:
-        """The question that an expression is, by name or written out."""
-        match expr:
-            case syntax.Name(id=name) if name in self.model.nodes:
-                definition = self.model.nodes[name].definition
-                return None if definition is None else self._call(definition)
-            case syntax.Counting(function=function) if function in FUNCTIONS:
-                return expr
+        for other in beside_output(error, self.output.name):
+            call = behind(self.model, other)
+            if isinstance(call, syntax.Counting) and call.function in FUNCTIONS:
+                return form, power, call
         return None
 
     def _sought(self, call: syntax.Counting) -> Sought:

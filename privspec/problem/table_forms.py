@@ -38,7 +38,7 @@ from privspec.model.reports import Failure
 from privspec.model.values import readable
 from privspec.model.worlds import Worlds, key
 from privspec.problem.form import Numbers
-from privspec.problem.terms import Chosen, public, public_number, terms
+from privspec.problem.terms import Chosen, multiples, public, terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,8 @@ def _body(expr: syntax.Expr, scene: Pointwise, worlds: Worlds) -> tuple[Costs, t
     chances = Chances(scene, len(worlds.rows))
     cost: Costs | None = None
     found: list[Variation] = []
-    for weight, part in _split(expr, chances, worlds):
+    compared = any(_compared(node, chances, worlds) is not None for node in walk(expr))
+    for weight, part in multiples(expr, worlds.model) if compared else ((Fraction(1), expr),):
         variation = _variation(part, chances, worlds, weight)
         if variation is not None:
             found.append(variation)
@@ -389,30 +390,6 @@ def _spread_out(expr: syntax.Node, chances: Chances) -> bool:
     return chances.random(expr) if law is None else any(max(one.values()) < 1 for one in law)
 
 
-def _split(
-    expr: syntax.Expr, chances: Chances, worlds: Worlds, weight: Fraction = Fraction(1)
-) -> Iterator[tuple[Fraction, syntax.Expr]]:
-    """Terms of a sum with public factors, as far as total variations from drawn winners stand in them."""
-    model = worlds.model
-    if not any(_compared(node, chances, worlds) is not None for node in walk(expr)):
-        yield weight, expr
-        return
-    match expr:
-        case syntax.Binary(op="+" | "-"):
-            yield from _split(expr.left, chances, worlds, weight)
-            yield from _split(expr.right, chances, worlds, weight if expr.op == "+" else -weight)
-        case syntax.Negate():
-            yield from _split(expr.operand, chances, worlds, -weight)
-        case syntax.Binary(op="*") if public(expr.left, model):
-            yield from _split(expr.right, chances, worlds, weight * public_number(expr.left, model))
-        case syntax.Binary(op="*") if public(expr.right, model):
-            yield from _split(expr.left, chances, worlds, weight * public_number(expr.right, model))
-        case syntax.Binary(op="/") if public(expr.right, model) and public_number(expr.right, model):
-            yield from _split(expr.left, chances, worlds, weight / public_number(expr.right, model))
-        case _:
-            yield weight, expr
-
-
 def _compared(node: syntax.Node, chances: Chances, worlds: Worlds) -> tuple[syntax.Expr, RowLaws] | None:
     """The output and the winner's laws of `total_variation(O, winner)`; None for anything else, or certain winners."""
     match node:
@@ -425,7 +402,7 @@ def _compared(node: syntax.Node, chances: Chances, worlds: Worlds) -> tuple[synt
 
 
 def _variation(node: syntax.Expr, chances: Chances, worlds: Worlds, weight: Fraction) -> Variation | None:
-    """A term of `_split` that is a total variation from a drawn winner; None for others.
+    """A term that is a total variation from a drawn winner; None for others.
 
     Raises: Failure PS0502 if it is rewarded for being large.
     """

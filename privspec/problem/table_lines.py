@@ -45,7 +45,7 @@ from privspec.problem.table_forms import (
     numbers,
     spread,
 )
-from privspec.problem.terms import Chosen, Term, public_number, terms
+from privspec.problem.terms import Chosen, Term, multiples, public, public_number, terms
 
 # --- conditions -----------------------------------------------------------------------------------
 
@@ -334,33 +334,16 @@ def _squares(worlds: Worlds) -> Iterator[tuple[Fraction, syntax.Expr]]:
     for term in terms(worlds.model.loss, worlds.model):
         match term:
             case Term(operator="E"):
-                for weight, error in _inside(term.body, worlds, term.weight):
-                    if weight <= 0:
-                        raise _other_form(error.span)
-                    yield weight, error
+                for weight, error in multiples(term.body, worlds.model, term.weight):
+                    match error:
+                        case syntax.Binary(op="^", left=inner, right=power) if (
+                            weight > 0 and public(power, worlds.model) and public_number(power, worlds.model) == 2
+                        ):
+                            yield weight, inner
+                        case _:
+                            raise _other_form(error.span)
             case Chosen() | Term():
                 raise _other_form(worlds.model.loss.span)
-
-
-def _inside(body: syntax.Expr, worlds: Worlds, weight: Fraction) -> Iterator[tuple[Fraction, syntax.Expr]]:
-    """The squares that an average is a weighted sum of."""
-    match body:
-        case syntax.Binary(op="+"):
-            yield from _inside(body.left, worlds, weight)
-            yield from _inside(body.right, worlds, weight)
-        case syntax.Binary(op="*", left=factor, right=other) if not _uses_variables(factor, worlds):
-            yield from _inside(other, worlds, weight * public_number(factor, worlds.model))
-        case syntax.Binary(op="^", left=error, right=power) if not _uses_variables(power, worlds):
-            if public_number(power, worlds.model) != 2:
-                raise _other_form(body.span)
-            yield weight, error
-        case _:
-            raise _other_form(body.span)
-
-
-def _uses_variables(expr: syntax.Expr, worlds: Worlds) -> bool:
-    constant = VariableKind.CONSTANT
-    return any(n in worlds.model.nodes and worlds.model.nodes[n].kind is not constant for n in names_used(expr))
 
 
 def _matching(error: syntax.Expr, moments: list[Moment], worlds: Worlds, alpha: str, law: str | None) -> int | None:

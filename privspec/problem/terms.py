@@ -36,35 +36,67 @@ class Chosen:
     name: str
 
 
-def terms(expr: syntax.Expr, model: Model, weight: Fraction = Fraction(1)) -> Iterator[Term | Chosen | Fraction]:
-    """A sum of weighted averages and worst cases, `choose` numbers and public numbers.
+def multiples(
+    expr: syntax.Expr, model: Model, weight: Fraction = Fraction(1)
+) -> Iterator[tuple[Fraction, syntax.Expr]]:
+    """An expression as a sum of multiples of terms by public numbers, left to right.
 
-    Raises: Failure PS0502 for a loss of another form.
+    Raises: Failure PS0260 for a division by zero, PS0208 for a factor that is no number.
     """
     match expr:
         case syntax.Binary(op="+" | "-"):
-            yield from terms(expr.left, model, weight)
-            yield from terms(expr.right, model, weight if expr.op == "+" else -weight)
+            yield from multiples(expr.left, model, weight)
+            yield from multiples(expr.right, model, weight if expr.op == "+" else -weight)
         case syntax.Negate():
-            yield from terms(expr.operand, model, -weight)
+            yield from multiples(expr.operand, model, -weight)
         case syntax.Binary(op="*") if public(expr.left, model):
-            yield from terms(expr.right, model, weight * public_number(expr.left, model))
+            yield from multiples(expr.right, model, weight * public_number(expr.left, model))
         case syntax.Binary(op="*" | "/") if public(expr.right, model):
             factor = public_number(expr.right, model)
             if expr.op == "/" and factor == 0:
                 raise Failure("PS0260", expr.span, "division by zero")
-            yield from terms(expr.left, model, weight * factor if expr.op == "*" else weight / factor)
-        case syntax.Over(given=None):
-            if expr.operator == "worst" and weight < 0:
-                raise Failure("PS0502", expr.span, "solve cannot reward a large worst case: its weight is negative")
-            yield Term(weight, expr.operator, expr.body, expr.span)
-        case syntax.Name(id=name) if name in model.nodes and _chosen_number(model, name):
-            yield Chosen(weight, name)
-        case _ if public(expr, model):
-            yield weight * public_number(expr, model)
+            yield from multiples(expr.left, model, weight * factor if expr.op == "*" else weight / factor)
         case _:
-            message = "solve takes sums of averages E[ ... ] and worst cases worst[ ... ] as the loss"
-            raise Failure("PS0502", expr.span, message)
+            yield weight, expr
+
+
+def terms(expr: syntax.Expr, model: Model) -> Iterator[Term | Chosen | Fraction]:
+    """A sum of weighted averages and worst cases, `choose` numbers and public numbers.
+
+    Raises: Failure PS0502 for a loss of another form.
+    """
+    for weight, term in multiples(expr, model):
+        match term:
+            case syntax.Over(operator="worst", given=None) if weight < 0:
+                raise Failure("PS0502", term.span, "solve cannot reward a large worst case: its weight is negative")
+            case syntax.Over(given=None):
+                yield Term(weight, term.operator, term.body, term.span)
+            case syntax.Name(id=name) if name in model.nodes and _chosen_number(model, name):
+                yield Chosen(weight, name)
+            case _ if public(term, model):
+                yield weight * public_number(term, model)
+            case _:
+                message = "solve takes sums of averages E[ ... ] and worst cases worst[ ... ] as the loss"
+                raise Failure("PS0502", term.span, message)
+
+
+def behind(model: Model, expr: syntax.Node) -> syntax.Node:
+    """What names stand for that are defined by expressions; any other expression as it is."""
+    while isinstance(expr, syntax.Name):
+        node = model.nodes.get(expr.id)
+        if node is None or node.definition is None:
+            return expr
+        expr = node.definition
+    return expr
+
+
+def beside_output(expr: syntax.Node, output: str) -> Iterator[syntax.Expr]:
+    """What an output stands beside in a difference, or in a call of two arguments."""
+    match expr:
+        case syntax.Binary(op="-", left=left, right=right) | syntax.Call(arguments=(left, right)):
+            for mine, other in ((left, right), (right, left)):
+                if isinstance(mine, syntax.Name) and mine.id == output and not isinstance(other, syntax.NO_EXPRESSION):
+                    yield other
 
 
 def _chosen_number(model: Model, name: str) -> bool:

@@ -27,7 +27,7 @@ from privspec.model.values import Symbol, show
 from privspec.model.worlds import ROW_LIMIT
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
-from privspec.problem.terms import factor_of, public, public_number, terms
+from privspec.problem.terms import behind, beside_output, factor_of, multiples, public, public_number, terms
 from privspec.problem.vote_forms import BallotLaw, Limit, Rounds, Votes, beside
 
 FAMILIES = ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner", "none")
@@ -36,7 +36,6 @@ LISTED = "the rules of private voting that this plan lists"
 """What a loss is the least of, where nothing is proved of all other rules."""
 FUNCTION = "manipulation"
 """What bounds what a lie brings: manipulation(O, vote)."""
-_SPECIAL = syntax.NO_EXPRESSION
 _WHOLE = "solve chooses an epsilon where it is the whole loss"
 
 
@@ -64,15 +63,8 @@ def voting(model: Model) -> GraphNode | None:
 def _compared(model: Model, source: GraphNode, output: str) -> bool:
     """Whether the winner is compared with a lottery of the votes, or with the votes one by one."""
     loss = () if model.loss is None else (model.loss,)
-    for expr in (*loss, *(target.target for target in model.accuracy)):
-        for node in walk(expr):
-            match node:
-                case syntax.Call(function="total_variation" | "mismatch", arguments=arguments):
-                    names = [a for a in arguments if isinstance(a, syntax.Name) and a.id == output]
-                    others = [a for a in arguments if a not in names]
-                    if names and any(_is_ballots(model, other, source) for other in others):
-                        return True
-    return False
+    exprs = (*loss, *(target.target for target in model.accuracy))
+    return any(_is_ballots(model, other, source) for expr in exprs for other in _others(expr, output))
 
 
 def _is_ballots(model: Model, expr: syntax.Node, source: GraphNode) -> bool:
@@ -89,13 +81,10 @@ def drawn_of(model: Model, expr: syntax.Node, source: GraphNode) -> Drawn | None
 
     Raises: Failure where a setting of the lottery is wrong.
     """
-    match expr:
-        case syntax.Name(id=name) if (node := model.nodes.get(name)) is not None and node.definition is not None:
-            return drawn_of(model, node.definition, source)
-        case syntax.Call(arguments=(syntax.Name(id=name), *others)) if name == source.name:
-            if any(isinstance(other, _SPECIAL) for other in others):
-                return None
-            return call_of(model, expr).drawn
+    match behind(model, expr):
+        case syntax.Call(arguments=(syntax.Name(id=name), *others)) as call if name == source.name:
+            special = any(isinstance(other, syntax.NO_EXPRESSION) for other in others)
+            return None if special else call_of(model, call).drawn
     return None
 
 
@@ -384,11 +373,11 @@ class _Reader:
                 offset += term
                 continue
             parts: list[Cost] = []
-            for weight, cost in self._parts(term.body, term.weight):
-                if cost is None:
-                    offset += weight
+            for weight, part in multiples(term.body, self.model, term.weight):
+                if public(part, self.model):
+                    offset += weight * public_number(part, self.model)
                 else:
-                    parts.append(replace(cost, weight=weight))
+                    parts.append(replace(self._cost(part), weight=weight))
             if parts:
                 found.append(Term(term.operator, tuple(parts)))
         return Total(tuple(found), offset)
@@ -409,25 +398,6 @@ class _Reader:
         text = "solve bounds what a lie brings where it stands by itself, and is about the winner and all ballots"
         way_out = f"{FUNCTION}({self.output.name}, {self.source.name}) <= 0.1"
         raise Failure("PS0501", written.left.span, text, help=way_out)
-
-    def _parts(self, expr: syntax.Expr, weight: Fraction) -> Iterator[tuple[Fraction, Cost | None]]:
-        model = self.model
-        match expr:
-            case syntax.Binary(op="+" | "-"):
-                yield from self._parts(expr.left, weight)
-                yield from self._parts(expr.right, weight if expr.op == "+" else -weight)
-            case syntax.Negate():
-                yield from self._parts(expr.operand, -weight)
-            case syntax.Binary(op="*") if public(expr.left, model):
-                yield from self._parts(expr.right, weight * public_number(expr.left, model))
-            case syntax.Binary(op="*") if public(expr.right, model):
-                yield from self._parts(expr.left, weight * public_number(expr.right, model))
-            case syntax.Binary(op="/") if public(expr.right, model) and public_number(expr.right, model):
-                yield from self._parts(expr.left, weight / public_number(expr.right, model))
-            case _ if public(expr, model):
-                yield weight * public_number(expr, model), None
-            case _:
-                yield weight, self._cost(expr)
 
     def _cost(self, expr: syntax.Expr) -> Cost:
         match expr:
@@ -463,11 +433,8 @@ class _Reader:
 def _others(expr: syntax.Node, output: str) -> Iterator[syntax.Node]:
     """What the winner stands beside in `total_variation(O, w)` and `mismatch(O, w)`."""
     for node in walk(expr):
-        match node:
-            case syntax.Call(function="total_variation" | "mismatch", arguments=(a, b)):
-                for mine, other in ((a, b), (b, a)):
-                    if isinstance(mine, syntax.Name) and mine.id == output:
-                        yield other
+        if isinstance(node, syntax.Call) and node.function in ("total_variation", "mismatch"):
+            yield from beside_output(node, output)
 
 
 def _ends(node: GraphNode) -> tuple[Fraction, Fraction | None]:

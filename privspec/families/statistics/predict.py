@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache, partial
 from math import hypot, sqrt
 from typing import Any
@@ -19,7 +18,7 @@ from privspec.core.records import dataclass
 from privspec.families.statistics.shapes import SHAPES, Calibrated, Shape, Site
 from privspec.language import syntax
 from privspec.language.walk import names_used, with_children
-from privspec.model.evaluate import Environment, evaluate, stack
+from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Model
 from privspec.model.library import GRID, Route, Unit
 from privspec.model.measures import AskedMeasure
@@ -27,7 +26,7 @@ from privspec.model.neighbours import ReplacingRecord
 from privspec.model.priors import Drawn, Generator, generator_of
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
-from privspec.model.targets import environment, needed
+from privspec.model.targets import environment, needed, value_of
 from privspec.model.values import Array, Value
 from privspec.problem.statistics import StatisticBlock, block_of
 from privspec.solvers.programs import OutOfTimeError, Watch
@@ -604,12 +603,8 @@ class Judge:
             if exact is not None and name in (system.block.each, system.block.pool):
                 each = exact()
                 value = _pooled(system, each, None) if name == system.block.pool else each
-            elif node.definition is not None and node.index is not None:
-                people = range(1, self._environment.parties[node.index] + 1)
-                one_by_one = (self._environment.bind(node.index, Fraction(person)) for person in people)
-                value = stack([evaluate(node.definition, person) for person in one_by_one], node.span)
             elif node.definition is not None:
-                value = evaluate(node.definition, self._environment)
+                value = value_of(node, node.definition, self._environment)
             if value is not None:
                 self._environment = self._environment.bind(name, value)
 
