@@ -214,6 +214,7 @@ class _Reader:
 
     def _body(self, body: syntax.Expr) -> tuple[str, int, syntax.Counting] | None:
         error: syntax.Node = body
+        form: str
         match body:
             case syntax.Call(function="rank_error" | "mismatch" as name):
                 form, power = "ranks" if name == "rank_error" else name, 1

@@ -80,14 +80,15 @@ def terms(expr: syntax.Expr, model: Model) -> Iterator[Term | Chosen | Fraction]
                 raise Failure("PS0502", term.span, message)
 
 
-def behind(model: Model, expr: syntax.Node) -> syntax.Node:
+def behind(model: Model, expr: T) -> T | syntax.Expr:
     """What names stand for that are defined by expressions; any other expression as it is."""
-    while isinstance(expr, syntax.Name):
-        node = model.nodes.get(expr.id)
+    found: T | syntax.Expr = expr
+    while isinstance(found, syntax.Name):
+        node = model.nodes.get(found.id)
         if node is None or node.definition is None:
-            return expr
-        expr = node.definition
-    return expr
+            break
+        found = node.definition
+    return found
 
 
 def beside_output(expr: syntax.Node, output: str) -> Iterator[syntax.Expr]:
