@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from privspec.core.diagnostics import Diagnostic, PrivspecError, UsageError
 from privspec.core.files import STANDARD
-from privspec.core.threads import start_with_one
+from privspec.core.machine import start_with_one
 from privspec.kernel.measures import ZERO_CONCENTRATED
 
 if TYPE_CHECKING:
@@ -601,18 +601,24 @@ def _profile(plan: Path, profiles: Sequence[str], reader: str | None, form: str)
     return profile_text(_plan(plan), data)
 
 
-@app.command(epilog=_examples("verify prefix_sums.plan.json"))
+@app.command(epilog=_examples("verify prefix_sums.plan.json", "verify prefix_sums.plan.json --trusted"))
 @plan_path
+@click.option("--trusted", is_flag=True, help="List the code and the proofs that this plan's privacy rests on.")
 @json_option
 @quiet_option
-def verify(plan: Path, as_json: bool, quiet: bool) -> int:
+def verify(plan: Path, trusted: bool, as_json: bool, quiet: bool) -> int:
     """Derive every claim of a plan again, by code that uses nothing of the compiler and its solvers."""
     from privspec.plan import Plan
 
-    report = Plan.read(plan).verify()
+    read = Plan.read(plan)
+    report = read.verify()
+    believed = read.trusted() if trusted and report.ok else None
     if as_json:
         claims = [{"name": c.name, "status": c.status, "text": c.text, "item": c.item} for c in report.claims]
-        print(json.dumps({"verified": report.ok, "claims": claims}, indent=1, ensure_ascii=False))
+        more = {} if believed is None else {"trusted": believed.document()}
+        print(json.dumps({"verified": report.ok, "claims": claims, **more}, indent=1, ensure_ascii=False))
+    elif believed is not None:
+        print(believed.text(), end="")
     elif not quiet:
         print(report.text(_width(), colour=_colour(sys.stdout)), end="")
     if report.ok:

@@ -55,7 +55,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     the limits or there is too little memory, VerificationError if the independent checker does not confirm the plan.
     `watch` is given "work" too, before long work: what it will take, in words.
     """
-    from privspec.core.threads import fitting_threads
+    from privspec.core.machine import fitting_threads
     from privspec.families.document import raise_infeasible
     from privspec.families.family import Infeasible, Settings, Weighed, compiler_of
     from privspec.plan import Plan

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privspec.families.tables.aggregate import Aggregate
     from privspec.model.graph import Model
     from privspec.noise.samplers import Randomness
+    from privspec.trusted import Trusted
 
 
 OUTSIDE = (
@@ -348,6 +349,25 @@ class Plan:
         """
         _, text = self._copied()
         return _judged(text)
+
+    def trusted(self) -> Trusted:
+        """What the privacy of this plan rests on: functions of the kernel, as measured now, and notes.
+
+        >>> from privspec import load
+        >>> found = load("prefix_sums").solve(n=4).trusted()
+        >>> found.files[0].path, found.files[0].entered[0].name
+        ('privspec/kernel/judge.py', 'judge')
+
+        Raises: VerificationError PS0910 if a claim fails; UsageError PS0721 if the plan promises nothing.
+        """
+        from privspec.trusted import trusted
+
+        plan = self.verified()
+        if not plan.feasible:
+            raise UsageError.of("PS0721", f"{self.path or 'the plan'} is {plan.status}: it promises nothing")
+        parts = [one for part in plan.stated.mechanism.components.values() for one in part.guarantees]
+        notes = [note for one in (*plan.guarantees, *parts) for note in one.because]
+        return trusted(plan._text, tuple(notes))
 
     def verified(self) -> Plan:
         """This plan as it stands now, in a copy that nobody else can change, once every claim of it was re-derived.

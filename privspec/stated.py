@@ -365,9 +365,10 @@ class Share(Part):
 
 
 class Shares(Part):
-    """What a part of a system spends of each line."""
+    """What a part of a system spends of each line, and what is promised for it."""
 
     shares: tuple[Share, ...]
+    guarantees: tuple[Guarantee, ...] = ()
 
 
 class Mechanism(Part):

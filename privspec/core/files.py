@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from privspec.core.diagnostics import UsageError
-from privspec.core.memory import size_words
+from privspec.core.machine import size_words
 
 try:
     import fcntl

@@ -16,7 +16,7 @@ import numpy as np
 
 from privspec.core.diagnostics import BudgetError, UsageError, VerificationError
 from privspec.core.files import PRIVATE, refuse_overwriting
-from privspec.core.memory import free_memory, refuse_without_memory
+from privspec.core.machine import free_memory, refuse_without_memory
 from privspec.execute import family
 from privspec.execute.budget import names_of
 from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse

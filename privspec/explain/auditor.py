@@ -231,8 +231,9 @@ def _residual(facts: Facts) -> Iterator[Sentence]:
 def _commands(facts: Facts) -> Listing:
     plan, page = quote(facts.plan_file), quote(f"{facts.stem}.engineer.html")
     return Listing(
-        "Re-check every claim without the compiler and the solver, and read the same plan as an engineer",
-        f"privspec verify {plan}\nprivspec explain {plan} --for engineer -o {page}",
+        "Re-check every claim without the compiler and the solver, list the code and the proofs that its privacy rests "
+        "on, and read the same plan as an engineer",
+        f"privspec verify {plan}\nprivspec verify {plan} --trusted\nprivspec explain {plan} --for engineer -o {page}",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.memory import free_memory, refuse_without_memory, size_words
+from privspec.core.machine import free_memory, refuse_without_memory, size_words
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.model.graph import Model

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from privspec.core import memory
+from privspec.core import machine
 from privspec.core.diagnostics import SolveError
 
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with 8 GB free and no limits."""
-    monkeypatch.setattr(memory, "_MACHINE", tmp_path / "meminfo")
-    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(machine, "_MACHINE", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "_PROCESS", tmp_path)
+    monkeypatch.setattr(machine, "_GROUPS", tmp_path / "groups")
     (tmp_path / "meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 7000000 kB\nSwapFree: 1000000 kB\n")
     return tmp_path
 
 
 def test_what_the_machine_has(kernel: Path) -> None:
-    assert memory.free_memory() == 8e6 * 1024
+    assert machine.free_memory() == 8e6 * 1024
     (kernel / "meminfo").unlink()
-    assert memory.free_memory() == float("inf")
+    assert machine.free_memory() == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_a_control_group_or_one_above_it_limits(kernel: Path, line: str, place: 
     (kernel / "cgroup").write_text(f"9:name=systemd:/\n{line}\n")
     (group / used).write_text("300000000\n")
     (group / limit).write_text("max\n")
-    assert memory.free_memory() == 8e6 * 1024
+    assert machine.free_memory() == 8e6 * 1024
     (group / limit).write_text("1000000000\n")
     (group / "memory.stat").write_text("anon 100\ninactive_file 50000000\n")
-    assert memory.free_memory() == 750_000_000
+    assert machine.free_memory() == 750_000_000
 
 
 def test_too_much_is_refused() -> None:
-    memory.refuse_without_memory(2e9, 2e9, "2 numbers")
+    machine.refuse_without_memory(2e9, 2e9, "2 numbers")
     with pytest.raises(SolveError, match=r"PS0705: 2 numbers take some 2\.5 GB, and 1\.2 MB are free"):
-        memory.refuse_without_memory(2.5e9, 1.2e6, "2 numbers")
+        machine.refuse_without_memory(2.5e9, 1.2e6, "2 numbers")
