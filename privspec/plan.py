@@ -356,7 +356,7 @@ class Plan:
         >>> from privspec import load
         >>> found = load("prefix_sums").solve(n=4).trusted()
         >>> found.files[0].path, found.files[0].entered[0].name
-        ('privspec/kernel/judge.py', 'judge')
+        ('privspec/kernel/judging.py', 'judge')
 
         Raises: VerificationError PS0910 if a claim fails; UsageError PS0721 if the plan promises nothing.
         """

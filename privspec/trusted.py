@@ -184,7 +184,7 @@ def _functions(tree: ast.AST, inside: str = "") -> Iterator[tuple[str, ast.Funct
 
 
 def _function(name: str, node: ast.FunctionDef, by_line: Mapping[int, int]) -> Function:
-    first = min(one.lineno for one in (node, *node.decorator_list))
+    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
     last = node.end_lineno or node.lineno
     return Function(name, first, last, sum(by_line.get(line, 0) for line in range(first, last + 1)))
 
@@ -193,16 +193,17 @@ def _tokens_by_line(source: str, tree: ast.AST) -> dict[int, int]:
     """How many tokens begin on each line, without comments, docstrings and imports."""
     left_out: set[int] = set()
     for node in ast.walk(tree):
-        words = (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        )
-        if words or isinstance(node, ast.Import | ast.ImportFrom):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Expr) and _is_text(node.value)):
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     found: dict[int, int] = {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in LAYOUT and token.start[0] not in left_out:
             found[token.start[0]] = found.get(token.start[0], 0) + 1
     return found
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _imports(tree: ast.AST) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def main() -> int:
     one.set_defaults(do=times)
     one = commands.add_parser("mutants", help="what a kernel says of plans with one thing changed")
     one.add_argument("folder", type=Path)
-    one.add_argument("--judge", default="privspec.kernel.judge:judge", metavar="MODULE:FUNCTION")
+    one.add_argument("--judge", default="privspec.kernel:judge", metavar="MODULE:FUNCTION")
     one.add_argument("--forgeries", type=Path, metavar="FILE", help="what `forgeries` collected, to be judged as well")
     one.add_argument("--only", nargs="+", default=(), help="names, or what they begin with")
     one.add_argument("--processes", type=int, choices=(1, 2), default=2)

@@ -95,12 +95,13 @@ _RECORDERS: list[Recorder] = []
 
 def pytest_configure() -> None:
     """Before any test is imported: tests have `judge` from where it is replaced."""
-    import privspec.kernel
+    from privspec.kernel import judge
 
-    module = sys.modules["privspec.kernel.judge"]
-    recorder = Recorder(module.judge, Path(os.environ[PLACE]))
+    recorder = Recorder(judge, Path(os.environ[PLACE]))
     _RECORDERS.append(recorder)
-    module.judge = privspec.kernel.judge = recorder  # type: ignore[attr-defined]
+    for name, module in list(sys.modules.items()):
+        if name.startswith("privspec") and getattr(module, "judge", None) is judge:
+            module.judge = recorder  # type: ignore[attr-defined]
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
