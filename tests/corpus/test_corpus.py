@@ -1,4 +1,4 @@
-"""Today's tree against the book: what becomes of every spec of the corpus.
+"""Today's tree against the book: what becomes of every spec of the corpus, and what the kernel says of the mutants.
 
 What differs on purpose is accepted with `pytest --accept -m "slow or not slow" tests/corpus`; look at each difference.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.corpus.book import BOOK, book_text, place_of
+from privspec.kernel import judge
+from tests.corpus.book import BOOK, VERDICTS, book_text, place_of, verdicts_text
 from tests.corpus.comparing import compared, compared_times, masked, read_times, write_times
 from tests.corpus.measured import measured
-from tests.corpus.mutants import Verdict
+from tests.corpus.mutants import Verdict, stored_plans, verdicts
 from tests.corpus.specs import corpus
 
 FAST = (
@@ -24,6 +25,8 @@ FAST = (
     "forms/parameter_set",
     "forms/component_no_such_parameter",
 )
+
+MUTATED = ("small/counting_query", "forms/parameter_number")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,24 @@ def test_the_book_has_the_specs_of_the_corpus_and_no_others() -> None:
     kept = {place.relative_to(BOOK).with_suffix("").as_posix() for place in BOOK.rglob("*.txt")}
     assert kept == set(corpus())
     assert len(corpus()) > 300
+
+
+@pytest.mark.slow
+def test_the_kernel_says_of_all_mutants_what_it_said(request: pytest.FixtureRequest) -> None:
+    found = [one for name, plan in sorted(stored_plans().items()) for one in verdicts(judge, name, plan)]
+    untrue = [one.line() for one in found if one.accepted and not one.true]
+    assert not untrue
+    assert len(found) > 10_000
+    text = verdicts_text([one.line() for one in found])
+    if request.config.getoption("--accept"):
+        VERDICTS.write_text(text, "utf-8", newline="")
+    assert text == VERDICTS.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_the_kernel_says_of_some_mutants_what_it_said(name: str) -> None:
+    text = verdicts_text([one.line() for one in verdicts(judge, name, stored_plans()[name])])
+    assert text in VERDICTS.read_text("utf-8")
 
 
 # --- what counts as a difference ------------------------------------------------------------------
