@@ -15,7 +15,7 @@ import pytest
 from privspec.solvers import programs
 
 from privspec.core import OPTIMAL_GAP
-from privspec.kernel import lengths
+from privspec.kernel.strategies import dense
 from privspec.manual import CAPABILITIES, LIMITS, WORDS, page
 from privspec.model import designs, worlds
 from privspec.problem import marginals
@@ -78,7 +78,7 @@ def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
 SIZES = (
     ("limits", "every combination is solved as a spec of its own, at most\n  {} of them", designs.MOST),
     ("language", "Every combination ({} at most) is solved", designs.MOST),
-    ("limits", "where a person can be in at most {} states", lengths.LISTED),
+    ("limits", "where a person can be in at most {} states", dense.LISTED),
     ("limits", "A table has up to {} rows that are inputs", worlds.ROW_LIMIT),
     ("limits", "in a box of more than {} entries rests on an upper bound", programs.VERTEX_LIMIT),
     ("functions", "any number of cells: from {} on", marginals.FROM),

@@ -173,7 +173,7 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
         if form == "none":
             figures.append(_without_plan(case, design, one, came))
             continue
-        alone = _case(case, design, one, came, chosen=i == number)
+        alone = case_of(case, design, one, came, chosen=i == number)
         found = rules_of(alone.block.form(*HOMES)).judge(alone)
         if i == number:
             own, executed = alone, found
@@ -199,7 +199,7 @@ def _without(mechanism: Item, picked: dict[str, str]) -> Item:
     return Item(rest | ({"choices": kept} if kept else {}), mechanism.place)
 
 
-def _case(case: Case, design: Design, one: Alternative, came: Item, *, chosen: bool) -> Case:
+def case_of(case: Case, design: Design, one: Alternative, came: Item, *, chosen: bool) -> Case:
     """The plan of an alternative about its own problem."""
     if chosen:
         said = read(Chosen, came)

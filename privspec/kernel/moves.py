@@ -5,48 +5,13 @@ Units of a class move alike, and stand for each other; a list of pieces is as la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 
+from privspec.kernel.changes import GROUPS, Piece
 from privspec.kernel.core.linear import Difference, Part, Places
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.participation import Alike, Room, groups, spaced
-
-GROUPS = 4096
-"""Groups of units are listed up to so many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """What moves by itself in a unit: a number by at most `amount`, or a vector of that shape.
-
-    `along`: several numbers move as one, each in this proportion. `most`, `cells`: as of a `Part`.
-    """
-
-    at: range | tuple[int, ...]
-    shape: str
-    amount: Fraction
-    most: int | None = None
-    cells: tuple[int, ...] | None = None
-    along: tuple[Fraction, ...] | None = None
-
-    @property
-    def room(self) -> Room:
-        """Of records: where they may lie, by the places of coordinates in the table."""
-        return Room.of(len(self.at), int(self.amount), self.most, self.cells)
-
-    def times(self, factor: int) -> Piece:
-        """What so many units do that move alike."""
-        return replace(self, amount=self.amount * factor)
-
-    @property
-    def edges(self) -> list[list[tuple[int, Fraction]]]:
-        """Of a box: the directions in which it moves, as coordinates with proportions."""
-        if self.along is None:
-            return [[(i, Fraction(1))] for i in self.at]
-        return [list(zip(self.at, self.along, strict=True))]
-
+from privspec.kernel.participation import Alike, groups, spaced
 
 Unit = tuple[tuple[Piece, ...], int]
 """What a unit moves, and how many units move the same."""
@@ -77,15 +42,6 @@ def _as_one(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
         return unit
     at = tuple(i for piece in lines for i in piece.at)
     return (*rest, Piece(at, "box", Fraction(1), along=tuple(a for piece in lines for a in piece.along or ())))
-
-
-def freely(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    """A larger unit, in which what moves as one moves each number by itself."""
-    more = dict[int, Fraction]()
-    for i, share in (edge for piece in unit if piece.along for edge in piece.edges[0]):
-        more[i] = more.get(i, Fraction(0)) + abs(share)
-    rest = (piece for piece in unit if not piece.along)
-    return tuple(replace(p, amount=p.amount + more.get(p.at[0], 0)) if p.shape == "box" else p for p in rest)
 
 
 def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[Unit]:

@@ -161,15 +161,23 @@ def _moves_as_said(
         raise case.problem.wrong(f"moves {said.function} by less than what is asserted, or in another norm")
 
 
-def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[AskedMeasure, ...]) -> list[Fraction]:
-    """For each party what its units reach, as `reached` has it: those of one measure are bounded together.
+def units_by_measure(
+    release: Release, difference: Difference, each: tuple[AskedMeasure, ...]
+) -> tuple[list[str], dict[str, list[Unit]]]:
+    """The kind of measure of each party, and for each kind the units of those who have it.
 
     Raises: Refused where units are not those of the parties in turn, each laid out or in a class of one figure.
     """
     units, count = units_of(difference, release.problem.places)
     at, alike = release.problem.places[difference.parts[0].start]
+    kinds, found = [f"{one.name} {one.amounts}" for one in each], dict[str, list[Unit]]()
     if alike.counts != (1,):
-        return _by_class(release, seen, difference, each, (at, alike))
+        of_class = _kinds_of_classes(alike, kinds)
+        if count != 1:
+            raise Refused("has a line with figures for parties whose units are not told apart, one at a time")
+        for unit in units:
+            found.setdefault(of_class[(unit[0][0].at[0] - at) // alike.length], []).append(unit)
+        return kinds, found
     (first, *more), _ = units[0]
     if first.shape == "cell" and not more and len(units) == 1:
         # a record of one party comes or goes in a cell of that party's table
@@ -177,29 +185,27 @@ def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple
         units = [((replace(first, at=first.at[i : i + step]),), 1) for i in range(0, len(first.at), step or 1)]
     if count != 1 or len(units) % len(each) or any(copies > 1 for _, copies in units):
         raise Refused("has a line with figures for parties whose units are not told apart, one at a time")
-    own, found = len(units) // len(each), dict[str, list[Unit]]()
-    kinds = [f"{one.name} {one.amounts}" for one in each]
+    own = len(units) // len(each)
     for number, unit in enumerate(units):
         found.setdefault(kinds[number // own], []).append(unit)
-    figures = {kind: reached(release, seen, difference, NOTHING, (some, 1)) for kind, some in found.items()}
-    return [figures[kind] for kind in kinds]
+    return kinds, found
 
 
-def _by_class(
-    release: Release, seen: Seen, difference: Difference, each: tuple[AskedMeasure, ...], place: tuple[int, Alike]
-) -> list[Fraction]:
-    """The same of parties in classes: those of a class have one figure."""
-    units, count = units_of(difference, release.problem.places)
-    (at, alike), of_class, found, number = place, dict[int, str](), dict[str, list[Unit]](), 0
-    kinds = [f"{one.name} {one.amounts}" for one in each]
-    if count != 1 or sum(alike.counts) != len(each):
+def _kinds_of_classes(alike: Alike, kinds: list[str]) -> dict[int, str]:
+    """The kind of measure that the parties of each class share."""
+    if sum(alike.counts) != len(kinds):
         raise Refused("has a line with figures for parties whose units are not told apart, one at a time")
-    for size, kind in zip(alike.counts, alike.classes, strict=True):
-        if {*kinds[number : number + size], of_class.setdefault(kind, kinds[number])} != {of_class[kind]}:
+    found, number = dict[int, str](), 0
+    for size, own in zip(alike.counts, alike.classes, strict=True):
+        if {*kinds[number : number + size], found.setdefault(own, kinds[number])} != {found[own]}:
             raise Refused("has a line with figures that parties of one class do not share")
         number += size
-    for unit in units:
-        found.setdefault(of_class[(unit[0][0].at[0] - at) // alike.length], []).append(unit)
+    return found
+
+
+def by_measure(release: Release, seen: Seen, difference: Difference, each: tuple[AskedMeasure, ...]) -> list[Fraction]:
+    """For each party what its units reach, as `reached` has it: those of one measure are bounded together."""
+    kinds, found = units_by_measure(release, difference, each)
     figures = {kind: reached(release, seen, difference, NOTHING, (some, 1)) for kind, some in found.items()}
     return [figures[kind] for kind in kinds]
 

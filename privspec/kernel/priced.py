@@ -151,7 +151,7 @@ class PricedRules(Rules):
 
     def judge(self, case: Case) -> object:
         """The number, then the plan at it, then that no other number costs less."""
-        asked, form, scalars, own = self._inner(case)
+        asked, form, scalars, own = self.inner(case)
         picked = scalars.exact(0)
         inside = picked >= asked.low and (asked.high is None or picked <= asked.high)
         where = "in the range that the problem leaves open"
@@ -168,10 +168,10 @@ class PricedRules(Rules):
         return executed
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
-        _, form, _, own = self._inner(case)
+        _, form, _, own = self.inner(case)
         return form.rules.reach(own, executed, view, outputs, witness)
 
-    def _inner(self, case: Case) -> tuple[Priced, Priceable, Item, Case]:
+    def inner(self, case: Case) -> tuple[Priced, Priceable, Item, Case]:
         """What is asked, the form of its block, the number that is stated, and the plan without it."""
         asked, mechanism = read(Priced, case.block), dict(case.mechanism.entries())
         assert isinstance(asked, Priced)

@@ -22,9 +22,10 @@ from privspec.kernel.core.problem import (
     read_guarantees,
 )
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.forms import PARTS, rules_of
-from privspec.kernel.laws import NONE, TIGHT, Counted, counted, delta_of
+from privspec.kernel.losses import NONE, TIGHT, PrivacyLoss, delta_of
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.quality.stated import OPTIMAL_GAP, near
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
@@ -95,7 +96,7 @@ class SystemRules(Rules):
         system = read_system(case)
         family, _, picked = case.mechanism.fields("family", "components", optional=("choices",))
         family.same("composite")
-        chosen, parts = _chosen(picked, system.choices), self.parts(case, system)
+        chosen, parts = picked_shares(picked, system.choices), self.parts(case, system)
         cases = [own for own, *_ in parts]
         for own in cases:
             names = ", ".join(outputs_of(own))
@@ -116,8 +117,8 @@ class SystemRules(Rules):
     def parts(self, case: Case, system: System) -> list[Judged]:
         """Every part, judged by the rules of its form."""
         found = list[Judged]()
-        for part, plan in self._plans(case, system):
-            own = self._case(case, part, plan)
+        for part, plan in self.plans(case, system):
+            own = self.case_of(case, part, plan)
             found.append((own, rules_of(own.block.form(*PARTS)).judge(own), part))
         return found
 
@@ -126,14 +127,14 @@ class SystemRules(Rules):
         witness.same(None)
         system, found = read(System, case.block), list[Spent]()
         assert isinstance(system, System)
-        parts = [(self._case(case, part, plan), part) for part, plan in self._plans(case, system)]
+        parts = [(self.case_of(case, part, plan), part) for part, plan in self.plans(case, system)]
         shown = [part.only_if for own, part in parts if set(outputs_of(own)) & set(outputs)]  # by running at all
         wanted = {*outputs, *shown}
         for own, part in parts:
             given, held = wanted & set(outputs_of(own)), {data.name for data in own.frame.data}
             if not given or not held & set(view.wrt):
                 continue
-            moved = tuple(name for name in view.wrt if name in held), _within(view.units, held)
+            moved = tuple(name for name in view.wrt if name in held), units_within(view.units, held)
             lines = [one for one in own.frame.obligations if set(one.seen) >= given and (one.wrt, one.units) == moved]
             lines = [one for one in lines if all(unit.kind in PLAIN_UNITS for unit in one.units)]
             measures = [(one.measure.common, one.measure.figures({})) for one in lines]
@@ -143,13 +144,13 @@ class SystemRules(Rules):
             found += [min(spent, key=lambda one: (one[1].get("delta", 0), *one[1].values()))] * part.times
         return _let_through(found)
 
-    def _plans(self, case: Case, system: System) -> list[tuple[PartOfSystem, Item]]:
+    def plans(self, case: Case, system: System) -> list[tuple[PartOfSystem, Item]]:
         """Every part with its plan, which stands under its name."""
         _, made, _ = case.mechanism.fields("family", "components", optional=("choices",))
         names = component_names([part.problem for part in system.parts])
         return list(zip(system.parts, made.fields(*names), strict=True))
 
-    def _case(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
+    def case_of(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
         lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
         asked = read_frame(part.problem).obligations
@@ -216,7 +217,7 @@ def _conditions(case: Case, cases: list[Case], system: System) -> None:
                 raise Refused(f"line {asked.line} is about a part and not about the condition that its running shows")
 
 
-def _chosen(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:
+def picked_shares(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:
     """The numbers that are picked, each in its range."""
     if not choices:
         item.same(None)
@@ -267,7 +268,7 @@ class Composed:
     known: bool
     delta: Fraction
     least: dict[str, Fraction]
-    parts: list[tuple[Counted, int]]
+    parts: list[tuple[PrivacyLoss, int]]
 
     def because(self, figures: dict[str, Fraction]) -> tuple[str, ...]:
         """By what they satisfy these figures: exactly, where they do not satisfy smaller ones."""
@@ -283,7 +284,7 @@ def composed(
     Deltas are those of Gaussian and finite laws, and of one scalar Laplace, by what is executed where that is known; of
     mu and rho it is known what Gaussian noise lets through, and epsilons add up.
     """
-    found, spent, held = list[tuple[Counted, int]](), list[Spent](), list[str]()
+    found, spent, held = list[tuple[PrivacyLoss, int]](), list[Spent](), list[str]()
     for own, executed, part in (one for one in parts if number in one[-1].lines):
         line = part.lines.index(number)
         measure = own.frame.obligations[line].measure
@@ -325,7 +326,7 @@ def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
             continue
         wrt = tuple(name for name in asked.wrt if name in held)
         if not any(
-            set(one.seen) >= given and one.wrt == wrt and one.units == _within(asked.units, held)
+            set(one.seen) >= given and one.wrt == wrt and one.units == units_within(asked.units, held)
             for _, one, _ in sharing
         ):
             raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
@@ -369,7 +370,7 @@ def _composing(line: Measure | None, shares: list[Spent]) -> Measure:
     return line
 
 
-def _within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
+def units_within(units: tuple[Unit, ...], held: set[str]) -> tuple[Unit, ...]:
     """The units of a line in some of its inputs."""
     found = [replace(unit, inputs=tuple(name for name in unit.inputs if name in held)) for unit in units]
     return tuple(unit for unit in found if unit.inputs)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers
 from privspec.core.records import dataclass
-from privspec.kernel.lengths import widest
+from privspec.kernel.strategies.dense import widest
 from privspec.noise.inverse import laplace_steps
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness

@@ -19,11 +19,13 @@ from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.core.sparse import SparseMatrix
+from privspec.kernel.changes import GROUPS, Piece
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lengths import crowded, moves_of
-from privspec.kernel.moves import GROUPS, Piece, pieces
+from privspec.kernel.lengths import crowded
+from privspec.kernel.moves import pieces
 from privspec.kernel.participation import PERSON, Room
+from privspec.kernel.strategies.dense import moves_of
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError
 from privspec.model.reports import Failure

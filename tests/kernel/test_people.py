@@ -18,12 +18,13 @@ from flint import fmpq, fmpq_mat
 from privspec.api import Problem
 from privspec.core.diagnostics import VerificationError
 from privspec.core.matrices import DyadicMatrix
-from privspec.kernel import judge, lengths
+from privspec.kernel import judge
 from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.core.linear_privacy import largest_cost, largest_square
 from privspec.kernel.moves import pieces, units_of
 from privspec.kernel.participation import PERSON, Kept, of_person
+from privspec.kernel.strategies import dense
 from privspec.plan import Plan
 from tests.plans import Document, resign, solved_text
 
@@ -85,7 +86,7 @@ def changes(name: str, *, adding: bool) -> Iterator[tuple[int, ...]]:
 def test_lengths_cover_all_that_a_person_changes(
     name: str, adding: bool, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lengths, "LISTED", limit)
+    monkeypatch.setattr(dense, "LISTED", limit)
     width = held(name)[-1][1]
     moved = list(changes(name, adding=adding))
     for seed in range(3):
@@ -268,8 +269,8 @@ def test_farthest_points_are_those_of_all_pairs(count: int, size: int, reach: in
     drawn = np.random.default_rng(count).integers(-reach, reach + 1, (count, size)).tolist()
     points = [tuple(map(int, point)) for point in drawn]
     moves = [[abs(a - b) for a, b in zip(p, q, strict=True)] for p in points for q in points]
-    assert lengths.diameter(fmpq_mat(drawn)) == max(sum(v * v for v in move) for move in moves)
-    assert lengths.widest(points, size) == max(map(sum, moves))
+    assert dense.diameter(fmpq_mat(drawn)) == max(sum(v * v for v in move) for move in moves)
+    assert dense.widest(points, size) == max(map(sum, moves))
 
 
 # --- numbers that are added up ------------------------------------------------------------------------

@@ -22,17 +22,19 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
 from privspec.families.linear.witness import Scene, Seen, witness
+from privspec.kernel.changes import Piece
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import bounds
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import VERTICES, crowded
-from privspec.kernel.moves import Piece, pieces
+from privspec.kernel.lengths import crowded
+from privspec.kernel.moves import pieces
 from privspec.kernel.personal import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.shifts import shifted
+from privspec.kernel.strategies.dense import VERTICES
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling
 

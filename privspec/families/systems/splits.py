@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 from privspec.core.records import dataclass, field, replace
-from privspec.kernel.laws import CHANCES, GRID, PICKS, Counted, Pair
+from privspec.kernel.losses import CHANCES, GRID, PICKS, Pair, PrivacyLoss
 from privspec.kernel.measures import GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Spent, composed_proves
 from privspec.solvers.programs import Array
@@ -550,7 +550,7 @@ def _executed(line: Line, split: Split, found: Composed, asked: Mapping[str, Fra
     return ExecutedLine(line.measure, line.asked, line.parts, each)
 
 
-def _response(part: Counted) -> Pair:
+def _response(part: PrivacyLoss) -> Pair:
     """Of Laplace noise, randomised response of its epsilon."""
     log = round(part.laplace[0] * GRID)
     likely = round(CHANCES / (1 + np.exp(-log / GRID)))

@@ -11,25 +11,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq
 
 from privspec.kernel import lengths, shares
+from privspec.kernel.changes import Units
 from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Release, read_linear, read_matrix, read_release
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.moves import Moves, Unit, pieces
-from privspec.kernel.participation import PERSON, in_turn, notes_of
-from privspec.kernel.rows import chosen_rows, dot, products
-
-
-def _largest(found: list[Fraction], units: list[Unit], count: int) -> Fraction:
-    """The sum of the `count` largest of what units reach."""
-    total = Fraction(0)
-    for value, copies in sorted(zip(found, (copies for _, copies in units), strict=True), reverse=True):
-        total += value * min(copies, count)
-        count -= min(copies, count)
-    return total
+from privspec.kernel.moves import Moves, pieces
+from privspec.kernel.participation import in_turn, notes_of
+from privspec.kernel.rows import chosen_rows, dot
+from privspec.kernel.strategies import dense
 
 
 def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> Fraction:
@@ -37,53 +30,21 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
 
     `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
     """
-    (listed, count), turned = moves, strategy.transpose()
-    given, columns = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed)), turned.tolist()
-    squares = products(turned, turned)
-    found = [lengths.of_unit(columns, squares, unit, own) for (unit, _), own in zip(listed, given, strict=True)]
-    return max(found, default=Fraction(0)) if count == 1 else _largest(list(map(sqrt_up, found)), listed, count) ** 2
+    listed, count = moves
+    each = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
+    given = [
+        None if own.absent else [c.exact(0) for c in own.items(len(unit))]
+        for (unit, _), own in zip(listed, each, strict=True)
+    ]
+    return dense.largest_square(strategy, Units(tuple(listed), count), given)
 
 
 def largest_cost(
-    answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves, shared: lengths.Shared | None = None
+    answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves, shared: dense.Shared | None = None
 ) -> Fraction:
-    """At least the largest cost over the differences: the sum over answers of |move| in the scale of each.
-
-    `steps`: that of the lattice where an answer may lie between its points and be rounded, else 0; it is paid where the
-    answer moves, of records that cells have `shared` among them wherever one of these does.
-    """
-    weights = [1 / rational(scale) for scale in scales]
-    weighed = [w * v for w, row in zip(weights, answers.tolist(), strict=True) for v in row]
-    whole, below = fmpq_mat(len(scales), answers.ncols(), weighed).transpose().numer_denom()
-    columns, (listed, count) = [tuple(map(int, column)) for column in whole.tolist()], moves
-    paid, totals = [s / scale for s, scale in zip(steps, scales, strict=True)], list[Fraction]()
-
-    def length(move: tuple[int, ...]) -> Fraction:
-        return Fraction(sum(map(abs, move)), int(below))
-
-    def step(moved: tuple[int, ...]) -> Fraction:
-        return sum((p for v, p in zip(moved, paid, strict=True) if v), Fraction(0)) if any(steps) else Fraction(0)
-
-    for unit, _ in listed:
-        total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
-        for piece in unit:
-            if piece.along is not None:
-                scaled = [[a * v for v in columns[i]] for i, a in piece.edges[0]]
-                sums = (abs(sum(row, Fraction(0))) for row in zip(*scaled, strict=True))
-                total += sum(sums, Fraction(0)) * piece.amount / int(below)
-                continue
-            ends = [columns[i] for i in piece.at]
-            if piece.shape == "swap" and max(2 ** len(scales), lengths.VERTICES**2) <= len(ends):
-                total += (length((lengths.widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
-                continue
-            moved = lengths.moved_and_rounded(ends, list(piece.at), shared or {}, swap=piece.shape == "swap")
-            each = [length(move) + (step(own) if piece.shape in COUNTED else 0) for move, own in moved]
-            if piece.shape in PERSON:
-                total += piece.room.top(each) * (1 + (piece.shape == PERSON[1]))
-                continue
-            total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
-        totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
-    return _largest(totals, listed, count)
+    """At least the largest cost over the differences, as `dense.largest_cost` has it."""
+    listed, count = moves
+    return dense.largest_cost(answers, scales, steps, Units(tuple(listed), count), shared or {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,9 +63,9 @@ class Tables(Rules):
         numerators, whole = read_law(law, (len(task.rows), len(task.columns)))
         table = Table(task.outputs, task.rows, task.columns, task.places, numerators, whole)
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
-        chosen = _chosen(case, task, scalars, laws)
+        chosen = chosen_numbers(case, task, scalars, laws)
         guarantees = privacy(case, table, task.compared, chosen)
-        _rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
+        judge_rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
         for one in guarantees:
             grouped = ["group-privacy"] if any(unit.count > 1 for unit in one.obligation.units) else []
             Item(list(one.because), "because").same(["tables", *grouped, *(["repeated-votes"] if task.rounds else [])])
@@ -96,7 +96,7 @@ class Tables(Rules):
         return let_through(table.seen(table.view(seen)), table.denominator, asked)
 
 
-def _chosen(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Fraction]:
+def chosen_numbers(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Fraction]:
     """The numbers that the plan chose, and the masses of its laws by name."""
     found = {}
     for (name, low, high, over, under), item in zip(task.choices, scalars.fields(*task.ends()), strict=True):
@@ -111,7 +111,8 @@ def _chosen(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Frac
     return found
 
 
-def _rounds(case: Case, rounds: Rounds | None, said: Item, epsilons: list[Fraction | None]) -> None:
+def judge_rounds(case: Case, rounds: Rounds | None, said: Item, epsilons: list[Fraction | None]) -> None:
+    """So many rounds share a budget, and every line asks for the share of one."""
     if rounds is None or said.absent:
         said.same(rounds)
         return

@@ -15,21 +15,22 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from privspec.kernel.laws import CHANCES, Counted, _covers, _kept, _of_votes, _pair, delta_of
+from privspec.kernel.counted import _of_votes
 from privspec.kernel.lemmas.votes import Executed, Total, Vote
 from privspec.kernel.lemmas.votes_rules import Ballots, Rule
+from privspec.kernel.losses import CHANCES, PrivacyLoss, covers, delta_of, kept, pair_of
 
 NONE = Fraction(0)
 
 
-def gaussian(mu: float) -> Counted:
+def gaussian(mu: float) -> PrivacyLoss:
     """Noise that reaches its mu."""
     square = Fraction(mu).limit_denominator(10**9) ** 2
-    return Counted(own=True, mu_squared=(square, square))
+    return PrivacyLoss(own=True, mu_squared=(square, square))
 
 
-def table(rows: list[list[int]], pairs: list[tuple[int, int]]) -> Counted:
-    found = _kept([(rows[a], rows[b]) for i, j in pairs for a, b in ((i, j), (j, i))], sum(rows[0]))
+def table(rows: list[list[int]], pairs: list[tuple[int, int]]) -> PrivacyLoss:
+    found = kept([(rows[a], rows[b]) for i, j in pairs for a, b in ((i, j), (j, i))], sum(rows[0]))
     assert found is not None
     return found
 
@@ -108,7 +109,7 @@ def test_runs_of_a_part_move_along_the_same_pair() -> None:
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
 def test_a_laplace_law_is_two_atoms_and_a_density(mu: float, own: float, epsilon: float) -> None:
     """By quadrature over the noise itself, not over log ratios; the lattice is too fine to be seen."""
-    laplace = Counted(own=True, laplace=(Fraction(own), Fraction(own)), step=Fraction(1, 2**40))
+    laplace = PrivacyLoss(own=True, laplace=(Fraction(own), Fraction(own)), step=Fraction(1, 2**40))
     rows = [[600, 400], [400, 600]]
     ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), (laplace, 1), (table(rows, [(0, 1)]), 1)])
     assert ends is not None
@@ -128,7 +129,7 @@ def test_a_laplace_law_is_two_atoms_and_a_density(mu: float, own: float, epsilon
 def test_the_law_of_a_lattice_is_between_both_ends() -> None:
     """Two-sided geometric noise with a coarse step, value by value."""
     step, moves = 0.01, 70
-    laplace = Counted(own=True, laplace=(Fraction(moves, 100), Fraction(moves, 100)), step=Fraction(1, 100))
+    laplace = PrivacyLoss(own=True, laplace=(Fraction(moves, 100), Fraction(moves, 100)), step=Fraction(1, 100))
     for epsilon, mu in ((0.2, 0.0), (0.5, 0.0), (0.5, 0.3), (1.0, 0.3)):
         at = np.arange(-3000, 3000)
         p = np.exp(-step * np.abs(at)) * np.tanh(step / 2)
@@ -144,23 +145,23 @@ def test_the_law_of_a_lattice_is_between_both_ends() -> None:
 
 def test_a_pair_counts_for_another_only_if_it_lets_through_as_much_everywhere() -> None:
     def law(one: list[int], other: list[int]) -> dict[int, int]:
-        pair = _pair(one, other, WHOLE)
+        pair = pair_of(one, other, WHOLE)
         assert pair is not None
         return pair[0]
 
     response, coarse = law([600, 400], [400, 600]), law([550, 450], [450, 550])
-    assert _covers(response, coarse)
-    assert not _covers(coarse, response)
+    assert covers(response, coarse)
+    assert not covers(coarse, response)
     rare = law([20, 980], [10, 990])  # ratio 2, of small chance: covers neither, and is covered by neither
-    assert not _covers(response, rare)
-    assert not _covers(rare, response)
+    assert not covers(response, rare)
+    assert not covers(rare, response)
     back = law([10, 990], [20, 980])
-    assert not _covers(rare, back)
-    assert len(_kept([([20, 980], [10, 990]), ([10, 990], [20, 980])], WHOLE).pairs) == 2  # type: ignore[union-attr]
+    assert not covers(rare, back)
+    assert len(kept([([20, 980], [10, 990]), ([10, 990], [20, 980])], WHOLE).pairs) == 2  # type: ignore[union-attr]
 
 
 def test_answers_alike_are_one_and_rounded_against_the_plan() -> None:
-    pair = _pair([333, 333, 334], [333, 333, 334], WHOLE)
+    pair = pair_of([333, 333, 334], [333, 333, 334], WHOLE)
     assert pair is not None
     (log, chance), *more = pair[0].items()
     assert not more
@@ -169,7 +170,7 @@ def test_answers_alike_are_one_and_rounded_against_the_plan() -> None:
     (low, least), *_ = pair[1].items()
     assert -8 <= low <= 0
     assert least <= CHANCES
-    assert _pair([1, 999], [0, 1000], WHOLE) is None
+    assert pair_of([1, 999], [0, 1000], WHOLE) is None
 
 
 def test_too_many_picks_are_left_to_the_upper_bound() -> None:
@@ -177,7 +178,7 @@ def test_too_many_picks_are_left_to_the_upper_bound() -> None:
     many = table(rows, [(a, a + 1) for a in range(39)])
     if len(many.pairs) > 22:
         assert delta_of(Fraction(1), [(many, 1), (many, 1)]) is None
-    laplace = Counted(own=True, laplace=(Fraction(1), Fraction(1)), step=Fraction(1, 2**40))
+    laplace = PrivacyLoss(own=True, laplace=(Fraction(1), Fraction(1)), step=Fraction(1, 2**40))
     assert delta_of(Fraction(1), [(laplace, 2)]) is None
 
 
@@ -220,7 +221,7 @@ def test_delta_is_between_the_ends_of_googles_accountant(seed: int) -> None:
     mu, own, epsilon = float(random.uniform(0.1, 1)), float(random.uniform(0.1, 1)), float(random.uniform(0.2, 2))
     rows = [[int(n) for n in random.integers(50, 200, 3)] for _ in range(2)]
     rows = [[*row, WHOLE - sum(row)] for row in rows]
-    laplace = Counted(own=True, laplace=(Fraction(own), Fraction(own)), step=Fraction(1, 2**40))
+    laplace = PrivacyLoss(own=True, laplace=(Fraction(own), Fraction(own)), step=Fraction(1, 2**40))
     ends = delta_of(Fraction(epsilon), [(gaussian(mu), 1), (laplace, 1), (table(rows, [(0, 1)]), 1)])
     assert ends is not None
     worst = {}

@@ -1,0 +1,119 @@
+"""Parts of systems by the laws that they execute, as `losses` composes them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+
+from flint import fmpq, fmpq_mat
+
+from privspec.kernel.changes import Piece
+from privspec.kernel.core.linear import Release
+from privspec.kernel.core.numbers import sqrt_down
+from privspec.kernel.core.problem import Case
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.lemmas.votes import Executed as Winner
+from privspec.kernel.lemmas.votes_rules import MIXTURES
+from privspec.kernel.losses import LOOKED_AT, NONE, ROWS, PrivacyLoss, kept, response
+from privspec.kernel.moves import pieces
+from privspec.kernel.quality.tables import Executed as Drawn
+from privspec.kernel.rows import laid_out
+from privspec.kernel.strategies.dense import image
+
+
+def counted(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss:
+    """How a part counts in its line of that number, of which it spends mu, rho, or epsilon and maybe a delta."""
+    rules = LAWS.get(str(dict(case.block.entries())["form"].value))
+    found = None if rules is None or "delta" in figures else rules(case, executed, number, figures)
+    if found is not None:
+        return found
+    if "mu" in figures:
+        return PrivacyLoss(own=False, mu_squared=(figures["mu"] ** 2, NONE))
+    if "rho" in figures:
+        return PrivacyLoss(own=False)  # of no known law; parts of a rho are only ever added up
+    return response(figures["epsilon"], figures.get("delta", NONE))
+
+
+# --- what is executed --------------------------------------------------------------------------------------------
+
+
+def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss | None:
+    """Gaussian noise, and Laplace noise on one answer, where the noisy answers can be told from what is seen."""
+    assert isinstance(executed, Release)
+    block, noise, rows = executed.problem, executed.noise, executed.strategy.nrows()
+    shows = executed.reconstruction
+    if rows > ROWS or noise.shape not in ("gaussian", "laplace") or (noise.shape == "laplace" and rows > 1):
+        return None
+    if executed.of_inputs:
+        shows = laid_out(block.target * shows)
+    seen, listed = block.rows_of(case.frame.obligations[number].seen), shows.tolist()
+    if case.frame.trust.means.public or fmpq_mat([listed[row] for row in seen]).rank() < rows:
+        return None
+    columns = executed.strategy.transpose().tolist()
+    try:
+        units = [unit for one in block.surely(number) for unit, _ in pieces(one, block.places)[0]]
+    except Refused:
+        return None
+    square = max((_moved(columns, unit) for unit in units), default=NONE) / noise.scales[0] ** 2
+    if "epsilon" not in figures:
+        most = figures["mu"] ** 2 if "mu" in figures else 2 * figures["rho"]
+        return PrivacyLoss(own=True, mu_squared=(most, square)) if noise.gaussian else None
+    if noise.gaussian:
+        return None
+    step = executed.grid / noise.scales[0]  # by one such an answer between points of the lattice may move less
+    return PrivacyLoss(own=True, laplace=(figures["epsilon"], max(NONE, sqrt_down(square) - step)), step=step)
+
+
+def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
+    """A squared length that a unit surely moves answers by: its pieces one by one, each the way that leads farthest."""
+    at = [fmpq(0)] * len(columns[0])
+    for piece in unit:
+        most = Fraction(piece.most or piece.amount)
+        ways = [image(columns, edge, most) for edge in piece.edges]
+        if piece.shape == "swap":
+            pairs = ((one, other) for i, one in enumerate(ways) for other in ways[:i])
+            ways = [[a - b for a, b in zip(*pair, strict=True)] for pair in pairs]
+        if piece.shape not in ("cell", "kept"):
+            ways += [[-v for v in way] for way in ways]
+        ends = ([a + b for a, b in zip(at, way, strict=True)] for way in ways)
+        at = max(ends, key=lambda end: sum(v * v for v in end), default=at)
+    square = sum((v * v for v in at), fmpq(0))
+    return Fraction(int(square.p), int(square.q))
+
+
+def _of_table(case: Case, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
+    """The laws of every two rows that a line compares, of what its observers see."""
+    assert isinstance(executed, Drawn)
+    table, line = executed.table, case.frame.obligations[number]
+    every, seen = executed.task.compared[number].every(), table.seen(table.view(list(line.seen)))
+    if 2 * len(every) * len(seen[0]) > LOOKED_AT or executed.task.rounds is not None:
+        return None
+    return kept([(seen[a], seen[b]) for i, j, *_ in every for a, b in ((i, j), (j, i))], table.denominator)
+
+
+def _of_votes(case: Case, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
+    """Of first choices and one voter who votes otherwise, where all others agree: others let through no more.
+
+    The laws are affine in the counts of the others' votes, and what is let through is convex in both laws together.
+    """
+    assert isinstance(executed, Winner)
+    vote, rule = executed.vote, executed.rule
+    adding, votes, voters = vote.change(case.frame.obligations[number])
+    choices, plain = range(vote.ballots.size), rule.family in MIXTURES and not rule.seen and executed.rounds is None
+    if not plain or vote.ballots.borda or adding or votes != 1 or not voters or len(choices) < 2:
+        return None
+    found, whole = list[tuple[list[Fraction], list[Fraction]]](), 1
+    for others in choices[:3]:
+        rest = [Fraction((voters - 1) * (a == others)) for a in choices]
+        one, other = (rule.law(tuple(n + (a == to) for a, n in enumerate(rest))) for to in (0, 1))
+        found += [(one, other), (other, one)]
+        whole = lcm(whole, *(p.denominator for p in (*one, *other)))
+    return kept([([int(p * whole) for p in one], [int(p * whole) for p in other]) for one, other in found], whole)
+
+
+LAWS = {
+    "linear": _of_noise,
+    "table": _of_table,
+    "votes": _of_votes,
+}
+"""By the form of a part's block; of all other parts only what they spend is known."""

@@ -1,0 +1,458 @@
+"""Plans of format 2 as terms and changes, and the verdict of the rules on every line of one.
+
+This file goes with that format: format 3 states terms and changes themselves. It reads what the readers of each form
+read, which know every key, and hands the rules what is executed and what neighbours differ in. What it does not know it
+refuses: a form that no function below is about is not judged, and no line of it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+
+from flint import fmpq_mat
+
+from privspec.kernel import shares
+from privspec.kernel.changes import Anything, Change, Rows, Units
+from privspec.kernel.core.linear import COUNTED, Difference, Release, read_linear, read_matrix, read_release
+from privspec.kernel.core.numbers import sqrt_down, sqrt_up
+from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guarantees
+from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
+from privspec.kernel.core.tables import Compared, read_law, triples
+from privspec.kernel.designs import Design, case_of
+from privspec.kernel.judge import DEFECTS
+from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
+from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.laplace import Laplace, LaplaceShares
+from privspec.kernel.laws.law import Law
+from privspec.kernel.laws.staircase import Staircase
+from privspec.kernel.lengths import shared_among
+from privspec.kernel.losses import NONE, Loss, Response
+from privspec.kernel.moves import units_of
+from privspec.kernel.participation import notes_of
+from privspec.kernel.personal import judge_asserted, units_by_measure
+from privspec.kernel.priced import PricedRules, at
+from privspec.kernel.quality.tables import chosen_numbers, judge_rounds
+from privspec.kernel.quality.tables_forms import Task
+from privspec.kernel.rules import NOTHING as NO_HINT
+from privspec.kernel.rules import Hint, Theorem, derive
+from privspec.kernel.strategies.dense import Dense
+from privspec.kernel.systems import (
+    PLAIN_UNITS,
+    SHARES,
+    ZCDP,
+    PartOfSystem,
+    SystemRules,
+    picked_shares,
+    read_system,
+    units_within,
+)
+from privspec.kernel.terms import Independent, Lattice, Noise, Reports, Shares, Table, Term, Times
+
+BITS = 256
+Amounts = dict[str, Fraction]
+NAMES = {
+    frozenset({"mu"}): "mu-GDP",
+    frozenset({"rho"}): "rho-zCDP",
+    frozenset({"epsilon"}): "epsilon-DP",
+    frozenset({"epsilon", "delta"}): "(epsilon, delta)-DP",
+    frozenset({"order", "epsilon"}): "(order, epsilon)-RDP",
+}
+"""What figures alone say, by which of them there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a line of a plan holds: its number in the spec, and what is let through, in figures."""
+
+    holds: bool
+    line: int
+    figure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One change of a line: what it has to satisfy (`asked`), what the plan states of it, and what helps to show it.
+
+    `single`: the largest excess of a single value, at most, where a line bounds that too.
+    """
+
+    change: Change
+    asked: Amounts
+    stated: Amounts
+    hint: Hint = NO_HINT
+    single: tuple[Fraction, Fraction] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a line promises of whoever sees some outputs, by every change of its neighbours."""
+
+    number: int
+    seen: frozenset[str]
+    measure: str
+    questions: tuple[Question, ...]
+    fits: bool = True
+
+
+Read = tuple[Term, list[Line]]
+
+
+def judge_privacy(plan: str | Item) -> list[Verdict]:
+    """Every line of a plan, judged by the rules alone. Never raises for a bad plan: no line of it holds then."""
+    try:
+        return _verdicts(_read(parse(plan) if isinstance(plan, str) else plan))
+    except Refused as reason:
+        return [Verdict(False, 0, f"refused: {reason}")]
+    except DEFECTS as error:
+        return [Verdict(False, 0, f"cannot be judged ({type(error).__name__}: {str(error)[:80]})")]
+
+
+def _read(plan: Item) -> Read:
+    """What is executed and promised by a plan, of which every key is known and the digest fits."""
+    entries = dict(plan.entries())
+    design = entries.pop("design", None)
+    case = read(Case, Item({key: item.value for key, item in entries.items()}, plan.place))
+    assert isinstance(case, Case)
+    signed = {key: item.value for key, item in plan.entries() if key != "digest"}
+    if case.digest != hashlib.sha256(canonical(signed).encode()).hexdigest():
+        raise plan.wrong("does not have the digest that fits it")
+    if design is not None:
+        problem, picked, outcomes = design.fields("problem", "chosen", "outcomes")
+        known = read(Design, problem)
+        assert isinstance(known, Design)
+        number = picked.integer(0, len(known.alternatives) - 1)
+        came = outcomes.items(len(known.alternatives))[number]
+        case = case_of(case, known, known.alternatives[number], came, chosen=True)
+    return _of_form(case)
+
+
+def _of_form(case: Case) -> Read:
+    form = case.block.form(*FORMS)
+    if any(data.asserted for data in case.frame.data) and form not in ("linear", "priced"):
+        raise case.problem.wrong("asserts how a function moves, which such a block does not look at")
+    return FORMS[form](case)
+
+
+def _verdicts(found: Read) -> list[Verdict]:
+    term, lines = found
+    return [_verdict(term, line) for line in lines]
+
+
+def _verdict(term: Term, line: Line) -> Verdict:
+    """A line holds if for every change some theorem is strong enough for what is asked and what is stated."""
+    holds, figures = line.fits and any(_proves(one, line.measure) for one in line.questions), list[str]()
+    for question in line.questions:
+        theorem = derive(term, line.seen, question.change, question.hint)
+        holds = holds and _within(theorem.loss, line.measure, question)
+        figures.append(_figure(theorem, question))
+    return Verdict(holds, line.number, "; ".join(dict.fromkeys(figures)))
+
+
+def _within(loss: Loss, measure: str, question: Question) -> bool:
+    """What is let through is no more than what is stated, and within what is asked."""
+    stated = NAMES.get(frozenset(question.stated))
+    if stated is None or not loss.satisfies(stated, question.stated):
+        return False
+    return loss.satisfies(_plain(measure), question.asked) and _single(loss, question)
+
+
+def _proves(question: Question, measure: str) -> bool:
+    """Whether what the plan states proves what is asked, of one of the changes at least."""
+    stated, asked = question.stated, question.asked
+    if NAMES.get(frozenset(stated)) == _plain(measure).replace("LDP", "DP"):
+        return all(stated[key] <= asked[key] for key in asked) and stated.get("order") == asked.get("order")
+    if not set(stated) <= {"mu", "epsilon", "delta"}:
+        return False
+    pure = (Response(stated["epsilon"]),) if stated.get("epsilon") else ()
+    return Loss(stated.get("mu", NONE) ** 2, pure, stated.get("delta", NONE)).satisfies(_plain(measure), asked)
+
+
+def _plain(measure: str) -> str:
+    """The measure between two worlds that a measure by distances, or of each party, comes to."""
+    return measure.removeprefix("personalised ").replace("metric-", "").replace("per-atom-", "")
+
+
+def _single(loss: Loss, question: Question) -> bool:
+    if question.single is None:
+        return True
+    (factor,) = loss.factors
+    excess = getattr(factor, "largest_excess", None)
+    return excess is not None and excess(question.single[0]) <= question.single[1]
+
+
+def _figure(theorem: Theorem, question: Question) -> str:
+    """What is let through, in the figures that the plan states."""
+    loss, words = theorem.loss, list[str]()
+    if "mu" in question.stated:
+        words.append(f"mu {float(sqrt_up(loss.mu_squared, 100)):.17g}")
+    elif "delta" in question.stated:
+        words.append(f"delta {float(loss.delta_up(question.stated['epsilon'])):.17g}")
+    else:
+        known = loss.epsilons()
+        words.append("no limit" if known is None else f"epsilon {float(sum(known, NONE)):.17g}")
+    return ", ".join(words)
+
+
+# --- additive noise ----------------------------------------------------------------------------------------------
+
+
+def _linear(case: Case) -> Read:
+    """Noisy linear answers, drawn by a curator, in messages, or in shares of a secure sum."""
+    family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
+    views, _ = case.claims.fields("views", "bound")
+    release = read_release(family, run, read_linear(case.block, case.frame), case.frame)
+    if any(data.asserted is not None for data in case.frame.data):
+        judge_asserted(case, release)
+    term, frame = _noise(case, release), case.frame
+    guarantees, lines = read_guarantees(case.guarantees, frame), list[Line]()
+    for guarantee, view in zip(guarantees, views.items(len(guarantees)), strict=True):
+        asked = guarantee.obligation
+        because = (*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in asked.units]))
+        keys = set(release.noise.figures(NONE))
+        fits = guarantee.because == because and set(guarantee.achieved) == keys
+        each = asked.measure.each
+        questions = _personal(release, guarantee) if each else _of_noise(release, guarantee, view)
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.name, tuple(questions), fits))
+    return term, lines
+
+
+def _noise(case: Case, release: Release) -> Term:
+    """The term that is executed, under the trust of its problem."""
+    block, frame, noise = release.problem, case.frame, release.noise
+    points = list[tuple[Fraction, ...]]()
+    for held, step in zip(block.held, release.steps, strict=True):
+        _, one = block.places[held.start]
+        own = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
+        points += [tuple(own)] * len(one.numbers)
+    lattice = Lattice(release.grid, tuple(points), shared_among(block, release.steps))
+    rows = release.reconstruction.tolist()
+    shown = [None if release.of_inputs else fmpq_mat(rows[one.start : one.stop]) for one in block.released]
+    shows = tuple(zip((one.name for one in block.released), shown, strict=True))
+    stepped = [Staircase(own) for own in (noise.law,) if own is not None]
+    laws: dict[str, Callable[[], Law]] = {
+        "gaussian": lambda: Gaussian(noise.scales[0]),
+        "laplace": lambda: Laplace(noise.scales, "geometric" in block.families and "laplace" not in block.families),
+        "knorm-l2": lambda: KNorm(noise.scales[0]),
+        "stepped": lambda: stepped[0],
+        "gaussian-shares": lambda: GaussianShares(noise.scales[0], noise.honest),
+        "laplace-shares": lambda: LaplaceShares(noise.scales, noise.honest),
+    }
+    law = laws[noise.shape]()
+    if noise.notes[:-1] != law.notes:
+        raise case.mechanism.wrong("rests on notes that do not fit its law")
+    term = Noise(Dense(release.strategy), law, lattice, shows, mixed=release.round_outputs)
+    held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
+    if frame.trust.means.shared:
+        return Shares(noise.parties, frame.trust.colluding, term)
+    if frame.trust.means.alone:
+        return Reports(tuple(name for name, _ in shares.owners(frame, held_by)), term)
+    return term
+
+
+def _change(release: Release, difference: Difference) -> Units:
+    """What one unit changes in the coordinates of the answers."""
+    block = release.problem
+    units, count = units_of(difference, block.places)
+    if max(release.senders) > 1:
+        shares.check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
+    if difference.apart is not None and len(difference.parts) > 1:
+        raise Refused("has units in several inputs that change at distances from each other")
+    multiples = list[tuple[Fraction, ...]]()
+    for held, step in zip(block.held, release.steps, strict=True):
+        own = [part for part in difference.parts if held.start <= part.start < held.stop]
+        moved = {step * held.width} | {p.amount + abs(p.middle or NONE) for p in own if p.shape not in COUNTED}
+        multiples += [tuple(moved)] * len(block.places[held.start][1].numbers)
+    return Units(tuple(units), count, difference.apart, bool(difference.exactly), tuple(multiples))
+
+
+def _of_noise(release: Release, guarantee: Guarantee, view: Item) -> list[Question]:
+    """Every difference of a line, with the witnesses that the plan gives for it."""
+    differences = release.problem.differences[guarantee.number]
+    inverse, scaling = view.fields("inverse", "scaling")
+    size = len(release.problem.rows_of(guarantee.obligation.seen))
+    mixture = None if inverse.absent else read_matrix(inverse, size, size)
+    listed = [scaling] * len(differences) if scaling.absent else scaling.items(len(differences))
+    found = list[Question]()
+    for difference, own in zip(differences, listed, strict=True):
+        change = _change(release, difference)
+        given = None if own.absent else [_scaling(one) for one in own.items()]
+        found.append(Question(change, guarantee.asked, guarantee.achieved, Hint(mixture, given)))
+    return found
+
+
+def _scaling(item: Item) -> list[Fraction] | None:
+    return None if item.absent else [one.exact(0) for one in item.items()]
+
+
+def _personal(release: Release, guarantee: Guarantee) -> list[Question]:
+    """For every kind of measure the units of those who have it; the plan states the largest figure of all."""
+    measures, found = guarantee.obligation.measure.each, list[Question]()
+    amounts = {f"{one.name} {one.amounts}": one.figures({}) for one in measures}
+    for difference in release.problem.differences[guarantee.number]:
+        whole = _change(release, difference)
+        _, by_kind = units_by_measure(release, difference, measures)
+        for kind, units in by_kind.items():
+            change = replace(whole, units=tuple(units), count=1)
+            found.append(Question(change, amounts[kind], guarantee.achieved))
+    return found
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def _table(case: Case) -> Read:
+    """A table of exact probabilities: who sees what of it, and which rows a line compares."""
+    task = read(Task, case.block)
+    assert isinstance(task, Task)
+    known: dict[str, object] = {"family": "table", "of": task.of, "counted": task.counted, "releases": task.outputs}
+    prior = [str(weight) for weight in task.weights()] or None
+    known |= {"inputs": task.rows, "outputs": task.columns, "prior": prior}
+    law, scalars, laws, rounds = case.mechanism.stating(known, "probabilities", "scalars", "laws", optional=("rounds",))
+    numerators, whole = read_law(law, (len(task.rows), len(task.columns)))
+    term = Table(tuple(map(tuple, numerators)), whole, tuple(zip(task.outputs, map(tuple, task.places), strict=True)))
+    chosen, frame = chosen_numbers(case, task, scalars, laws), case.frame
+    local = frame.trust.means.alone
+    if frame.trust.means.shared or (local and any(one.party for one in frame.data)):
+        raise Refused("a table is drawn by one keeper, or is one party's report")
+    guarantees, lines = read_guarantees(case.guarantees, frame, chosen), list[Line]()
+    judge_rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
+    if not all(claim.holds for claim in case.found):
+        raise case.mechanism.wrong("picks numbers out of their range, or shares its rounds otherwise")
+    every = set(task.outputs)
+    for guarantee, compared in zip(guarantees, task.compared, strict=True):
+        asked, seen = guarantee.obligation, set(guarantee.obligation.seen)
+        grouped = ["group-privacy"] if any(unit.count > 1 for unit in asked.units) else []
+        because = ("tables", *grouped, *(["repeated-votes"] if task.rounds else []))
+        fits = set(asked.outputs) <= seen <= every and (seen == every or not local) and guarantee.because == because
+        questions = _of_table(guarantee, compared)
+        lines.append(Line(asked.line, frozenset(seen), asked.measure.name, tuple(questions), fits))
+    return term, lines
+
+
+def _of_table(guarantee: Guarantee, compared: Compared) -> list[Question]:
+    """One change for each distance: an epsilon is meant for a unit of distance, so it is as much larger there.
+
+    Levels are people's own epsilons where each has one.
+    """
+    measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
+    own = {(one.figures({})["epsilon"] / limits["epsilon"]) ** 2 for one in measure.each if len(limits) == 1}
+    atoms = "per-atom" in measure.name
+    known = set(limits) - {"delta"} <= set(reached) <= set(limits) and limits.get("order") == reached.get("order")
+    within = all(reached[key] <= limits[key] for key in reached if key != "delta" or not atoms)
+    if not known or not within or (measure.each and not set(compared.squares) <= own):
+        return []
+    levels: dict[int, list[tuple[int, int]]] = {}
+    for a, b, level in triples(compared.pairs, len(compared.squares)):
+        levels.setdefault(level, []).append((a, b))
+    changes = [(compared.squares[level], Rows(tuple(pairs))) for level, pairs in levels.items()]
+    if compared.cliques or not changes:
+        changes.append((Fraction(1), Rows((), compared.cliques)))
+    found = list[Question]()
+    for square, change in changes:
+        asked, stated, single = dict(limits), dict(reached), None
+        if "epsilon" in reached and "order" not in reached:
+            asked["epsilon"], stated["epsilon"] = (
+                sqrt_down(square * e**2, BITS) for e in (limits["epsilon"], reached["epsilon"])
+            )
+        if atoms:
+            single = asked["epsilon"], limits["delta"] / compared.inputs
+            asked["delta"] = Fraction(1)
+        found.append(Question(change, asked, stated, single=single))
+    return found
+
+
+# --- an amount that is picked ------------------------------------------------------------------------------------
+
+
+def _priced(case: Case) -> Read:
+    """A plan at the number that is picked, which lies in its range."""
+    asked, _, scalars, own = PricedRules().inner(case)
+    picked = scalars.exact(0)
+    if picked < asked.low or (asked.high is not None and picked > asked.high):
+        raise case.mechanism.wrong(f"picks {asked.name} out of its range")
+    own.frame = at(replace(case.frame, blocks=(asked.block,)), asked.name, picked)
+    return _of_form(own)
+
+
+# --- systems -----------------------------------------------------------------------------------------------------
+
+
+def _system(case: Case) -> Read:
+    """Independent parts, each read as a plan of its own; then what they let through together, line by line."""
+    rules, system = SystemRules(), read_system(case)
+    family, _, picked = case.mechanism.fields("family", "components", optional=("choices",))
+    family.same("composite")
+    cases = [rules.case_of(case, part, plan) for part, plan in rules.plans(case, system)]
+    known = list(zip(cases, system.parts, map(_of_form, cases), strict=True))
+    chosen = picked_shares(picked, system.choices)
+    parts = [Times(term, p.times, p.only_if) if p.times > 1 or p.only_if else term for _, p, (term, _) in known]
+    whole = Independent(tuple(parts))
+    if whole.outputs != frozenset(system.outputs):
+        raise case.block.wrong("has parts that do not give its outputs, each of them once")
+    for _, _, own in known:
+        if not all(one.holds for one in _verdicts(own)):
+            raise case.mechanism.wrong("has a part that does not keep to its own lines")
+    return whole, [_together(guarantee, known) for guarantee in read_guarantees(case.guarantees, case.frame, chosen)]
+
+
+Part = tuple[Case, PartOfSystem, Read]
+
+
+def _together(guarantee: Guarantee, known: list[Part]) -> Line:
+    """A line of what all parts show together, moved by one unit in all inputs at once."""
+    asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
+    sharing = [(own, part.lines.index(number), part.times) for own, part, _ in known if number in part.lines]
+    made = [(own.frame.obligations[line].measure, times) for own, line, times in sharing]
+    single = sum(times for _, times in made) == 1
+    if single:
+        ((one, _),) = made
+        fits = (one.name, one.distance, one.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
+        fits = fits and one.figures({}) == guarantee.asked == reached
+    else:
+        shared = (*SHARES, ZCDP) if asked.measure.name == ZCDP else SHARES  # a rho bounds no epsilon, delta or mu
+        fits = asked.measure.name in (*SHARES, ZCDP) and all(one.name in shared for one, _ in made)
+        fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
+        fits = fits and all(reached[key] <= value for key, value in guarantee.asked.items())
+        fits = fits and all(one.distance is None and not one.each for one, _ in made)
+    each = [_of_part(asked, number, *one) for one in known]
+    questions = list[Question]()
+    for picked in product(*each):
+        moved = [one for one in picked if isinstance(one.change, Units | Rows)]
+        # a single part is asked for what it is asked for by itself, which may differ from one change to another
+        amounts, said = (moved[0].asked, moved[0].asked) if single and moved else (guarantee.asked, reached)
+        hint = Hint(parts=tuple(one.hint for one in picked))
+        questions.append(Question(tuple(one.change for one in picked), amounts, said, hint))
+    return Line(asked.line, frozenset(asked.seen), asked.measure.name, tuple(questions), fits)
+
+
+def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem, found: Read) -> list[Question]:
+    """The changes of a part by one unit of a line of its system; of what nobody sees nothing has to be known."""
+    held, term = {data.name for data in own.frame.data}, found[0]
+    if not held & set(asked.wrt):
+        return [Question(None, {}, {})]
+    given = term.outputs if term.public else frozenset(asked.seen) & term.outputs
+    if not given:
+        return [Question(Anything(), {}, {})]
+    moved = tuple(name for name in asked.wrt if name in held), units_within(asked.units, held)
+    if number not in part.lines:
+        raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
+    line = part.lines.index(number)
+    one = own.frame.obligations[line]
+    if not given <= set(one.seen) or (one.wrt, one.units) != moved:
+        raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line} that is about the same units")
+    share = one.measure.figures({}) if not one.measure.each else {}
+    epsilon = share.get("epsilon") if "delta" in share else None
+    return [replace(own, hint=replace(own.hint, epsilon=epsilon)) for own in found[1][line].questions]
+
+
+FORMS: dict[str, Callable[[Case], Read]] = {
+    "linear": _linear,
+    "table": _table,
+    "priced": _priced,
+    "system": _system,
+}
+"""The forms that have come over; of all others no line holds."""

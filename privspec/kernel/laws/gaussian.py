@@ -1,0 +1,68 @@
+"""Normal noise of one deviation on every answer; and discrete normal shares of many parties.
+
+Answers that move by d, in deviations, let through what N(0, 1) and N(mu, 1) do for mu = |d| (Dong, Roth & Su 2022); any
+rounding afterwards is post-processing (noise/notes/gaussian-exact.md, rounded-gaussian.md). The sum of the shares that
+no coalition knows counts as normal noise of a little less than their variance (noise/notes/shares.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.kernel.changes import Units
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.law import Law, NoisyView
+from privspec.kernel.losses import Loss
+from privspec.kernel.strategies.dense import Scaling
+
+LEAST, SMOOTHING = 128, 64
+"""Least variance of a discrete share, in squared steps, and what of the whole makes it that of a normal number."""
+MOST_MU = 60
+SPARED = Fraction(1, 2**1000)
+"""Squared mu below which noise is charged for as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Law):
+    """N(0, deviation^2) on each answer."""
+
+    deviation: Fraction
+    notes = ("gaussian-exact", "rounded-gaussian")
+    spherical = True
+
+    def __post_init__(self) -> None:
+        if self.deviation <= 0:
+            raise Refused("has noise of no size")
+
+    def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
+        square = view.seen.quadratic_sensitivity(change, scaling)
+        return Loss(mu_squared=square * view.slack / self.deviation**2)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianShares(Law):
+    """Discrete normal shares of a `variance` each; `unknown` of them are known to nobody else.
+
+    Their sum is within e^K of randomly rounded normal noise of variance unknown variance - 64 steps^2 where variance is
+    at least 128 steps^2, at K <= 2^-1818 times answers and shares; K costs less than 2^-100 of a mu up to 60.
+    """
+
+    variance: Fraction
+    unknown: int
+    notes = ("gaussian-exact", "shares")
+
+    @property
+    def honest(self) -> int:
+        return self.unknown
+
+    def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
+        if any(view.rounding):
+            raise Refused("does not have all messages on the lattice of the shares")
+        if self.variance < LEAST * view.grid**2 or self.unknown < 1:
+            raise Refused("adds shares that are too small for the lattice")
+        square = view.strategy.quadratic_sensitivity(change, scaling)
+        found = square / (self.unknown * self.variance - SMOOTHING * view.grid**2)
+        if found > MOST_MU**2:
+            raise Refused("adds shares that hide next to nothing")
+        return Loss(mu_squared=max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found)

@@ -1,0 +1,55 @@
+"""What a law of noise is to the rules: how much of a change it lets through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.kernel.changes import Units
+from privspec.kernel.losses import Loss
+from privspec.kernel.strategies.dense import Dense, Scaling, Shared
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyView:
+    """What is seen of noisy linear answers: the answers `rows` of a `strategy`, or mixtures of them.
+
+    `seen`: how these move, and `slack`: the covariance of a mixture is at least 1 / slack, in squared deviations of the
+    noise. `rounding`: the step by which each answer may be rounded, 0 where it is always a point of the lattice.
+    `together`: by whole multiples of how many steps answers move.
+    """
+
+    strategy: Dense
+    rows: tuple[int, ...]
+    seen: Dense
+    slack: Fraction
+    grid: Fraction
+    rounding: tuple[Fraction, ...]
+    together: int
+    shared: Shared
+
+
+class Law:
+    """A law of noise on linear answers."""
+
+    notes: tuple[str, ...] = ()
+    """The proofs that it rests on."""
+
+    spherical: bool = False
+    """Whether its covariance is a deviation squared times the identity, and it is normal: so are its mixtures."""
+    joint: bool = False
+    """Whether the noise of all answers is drawn at once, as one vector."""
+
+    @property
+    def answers(self) -> int | None:
+        """How many answers it is for; None for any number."""
+        return None
+
+    @property
+    def honest(self) -> int | None:
+        """Of how many parties the noise is made up that no coalition knows; None where one curator draws it."""
+        return None
+
+    def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
+        """At most what is let through of a change."""
+        raise NotImplementedError

@@ -1,0 +1,253 @@
+"""The only place that makes theorems: what is let through of a term, for all neighbours under a change.
+
+A `Theorem` says: for every two worlds that differ by `change`, the joint law of what is `seen` of `term` lets
+through at most `loss`. Each rule below checks its premises and makes one; nothing else does. `derive` is the one
+tactic: it takes the rule of each part and then that of all together. What needs a search (scalings, inverses, at which
+epsilon a part is counted) is a hint: a wrong one makes the loss larger or is refused, and never smaller than true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import fmpq_mat
+
+from privspec.kernel.changes import Change, Rows, Units
+from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.law import NoisyView
+from privspec.kernel.losses import Factor, FiniteLaws, Loss, Response
+from privspec.kernel.rows import dot
+from privspec.kernel.strategies.dense import Dense, Scaling
+from privspec.kernel.terms import Independent, Noise, Reports, Shares, Table, Term, Times
+
+PAIRS = 2**22
+"""Most pairs of rows of one change, both ways."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What only helps to bound a loss: for noise an inverse of a mixture, and a scaling of pieces by unit.
+
+    `epsilon`: at which a finite law counts as a response with a lump of delta; `parts`: hints for each part.
+    """
+
+    inverse: fmpq_mat | None = None
+    scaling: list[Scaling] | None = None
+    epsilon: Fraction | None = None
+    parts: tuple[Hint, ...] = ()
+
+
+NOTHING = Hint()
+_RULE = object()
+Seen = frozenset[str]
+
+
+class Theorem:
+    """For all neighbours under `change`, what is `seen` of `term` lets through at most `loss`. Made by rules alone."""
+
+    __slots__ = ("change", "loss", "seen", "term")
+
+    def __init__(self, maker: object, term: Term, seen: Seen, change: Change, loss: Loss) -> None:
+        if maker is not _RULE:
+            raise Refused("a theorem that no rule made")
+        for name, value in (("term", term), ("seen", seen), ("change", change), ("loss", loss)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Refused("a theorem does not change")
+
+
+# --- rules -------------------------------------------------------------------------------------------------------
+
+
+def still(term: Term, seen: Seen, change: Change) -> Theorem:
+    """What does not depend on the data that change lets nothing through, and nor does what nobody sees."""
+    if change is not None and (seen or term.public):
+        raise Refused("lets something through of what changes")
+    return Theorem(_RULE, term, seen, change, Loss())
+
+
+def noise(term: Noise, seen: Seen, change: Units, hint: Hint = NOTHING) -> Theorem:
+    """Noise of a curator: by its law, of the answers that whoever sees some outputs can learn of (post-processing)."""
+    if term.law.honest is not None:
+        raise Refused("has shares of a noise that nobody adds")
+    view = _view(term, _used(term, seen), change)
+    if hint.inverse is not None:
+        view = _mixture(term, seen, view, hint.inverse)
+    return Theorem(_RULE, term, seen, change, term.law.let_through(view, change, hint.scaling))
+
+
+def reports(term: Reports, seen: Seen, change: Units, hint: Hint = NOTHING) -> Theorem:
+    """Messages that all see, each with noise of its own: no message may depend on what two parties hold."""
+    inner = term.term
+    if len(term.owners) != inner.strategy.matrix.ncols():
+        raise Refused("has coordinates that nobody holds")
+    if inner.law.joint and len(set(term.owners)) > 1:
+        raise Refused("has noise that parties would have to draw together")
+    for row in inner.strategy.matrix.tolist():
+        if len({owner for owner, coefficient in zip(term.owners, row, strict=True) if coefficient}) > 1:
+            raise Refused("sends a message that depends on the numbers of more than one party")
+    return Theorem(_RULE, term, seen, change, _all_of(inner, change, hint))
+
+
+def shares(term: Shares, seen: Seen, change: Units, hint: Hint = NOTHING) -> Theorem:
+    """A secure sum: all see the sum, and a coalition knows its own shares; those of the others are what hides.
+
+    How many these are follows from who is said to collude, and not from what the mechanism says.
+    """
+    inner, honest = term.term, term.parties - term.colluding
+    if inner.law.honest != honest or honest < 1 or term.colluding < 0:
+        raise Refused("does not have so many parties whose shares no coalition knows")
+    return Theorem(_RULE, term, seen, change, _all_of(inner, change, hint))
+
+
+def table(term: Table, seen: Seen, change: Rows, hint: Hint = NOTHING) -> Theorem:
+    """The laws of the rows that are compared, columns that look alike to an observer as one.
+
+    With a hint of an epsilon, as randomised response of it that fails with the delta at it.
+    """
+    if sum(len(rows) ** 2 for rows in change.cliques) + 2 * len(change.pairs) > PAIRS:
+        raise Refused("the problem compares too many rows")
+    compared = [row for rows in (*change.pairs, *change.cliques) for row in rows]
+    if min(compared, default=0) < 0 or max(compared, default=0) >= len(term.rows):
+        raise Refused("compares rows that the table does not have")
+    columns = list(zip(*(places for name, places in term.places if name in seen), strict=True))
+    names = {one: number for number, one in enumerate(dict.fromkeys(columns))}
+    laws = []
+    for row in term.rows:
+        law = [0] * max(len(names), 1)
+        for column, chance in enumerate(row):
+            law[names[columns[column]] if columns else 0] += chance
+        laws.append(tuple(law))
+    finite = FiniteLaws(tuple(laws), term.whole, change.pairs, change.cliques)
+    loss = Loss(factors=(finite,))
+    if hint.epsilon is not None:
+        loss = Loss(factors=(Response(hint.epsilon),), delta=finite.delta_up(hint.epsilon))
+    return Theorem(_RULE, term, seen, change, loss)
+
+
+def times(term: Times, seen: Seen, one: Theorem) -> Theorem:
+    """Drawn several times, independently: as many factors.
+
+    What is drawn on a condition is computed from the condition and from what is always drawn: no more is let through.
+    """
+    if one.term is not term.term or one.seen != seen:
+        raise Refused("is a theorem about another term")
+    loss = one.loss
+    many = Loss(loss.mu_squared * term.count, loss.factors * term.count, loss.delta * term.count)
+    return Theorem(_RULE, term, seen, one.change, many)
+
+
+def independent(term: Independent, seen: Seen, parts: tuple[Theorem, ...]) -> Theorem:
+    """Independent parts on one change of all: squares of Gaussian noise add up, and so do lumps of delta.
+
+    A part that is drawn on a condition shows the condition: it has to be seen, and be one that is always drawn.
+    """
+    if tuple(one.term for one in parts) != term.parts:
+        raise Refused("has theorems about other parts")
+    for part, one in zip(term.parts, parts, strict=True):
+        if one.seen != seen & part.outputs:
+            raise Refused("has theorems about other views")
+        condition = part.only_if if isinstance(part, Times) else None
+        if condition is None:
+            continue
+        first = [other for other in term.parts if condition in other.outputs]
+        plain = len(first) == 1 and not (isinstance(first[0], Times) and (first[0].only_if or first[0].count > 1))
+        moved = any(own.term is first[0] and own.change is not None for own in parts) if first else True
+        if not plain or (one.seen and moved and condition not in seen):
+            raise Refused("shows by running at all what is not said to be seen")
+    factors = tuple(factor for one in parts for factor in one.loss.factors)
+    mu_squared = sum((one.loss.mu_squared for one in parts), Fraction(0))
+    delta = sum((one.loss.delta for one in parts), Fraction(0))
+    return Theorem(_RULE, term, seen, tuple(one.change for one in parts), Loss(mu_squared, factors, delta))
+
+
+def weaken(one: Theorem) -> Theorem:
+    """Every factor counts as randomised response of its largest log ratio."""
+    pure = one.loss.epsilons()
+    if pure is None:
+        raise Refused("a ratio without limit")
+    factors: tuple[Factor, ...] = tuple(map(Response, pure))
+    return Theorem(_RULE, one.term, one.seen, one.change, Loss(one.loss.mu_squared, factors, one.loss.delta))
+
+
+# --- views of noise ----------------------------------------------------------------------------------------------
+
+
+def _used(term: Noise, seen: Seen) -> list[int]:
+    """The answers that outputs are made of: whoever sees the outputs sees no more than these."""
+    shown = [matrix for name, matrix in term.shows if name in seen]
+    if any(matrix is None for matrix in shown):
+        return list(range(term.strategy.answers))
+    used = {r for matrix in shown if matrix is not None for row in matrix.tolist() for r, v in enumerate(row) if v}
+    return sorted(used)
+
+
+def _view(term: Noise, rows: list[int], change: Units) -> NoisyView:
+    chosen, rounding = term.strategy.chosen(rows), tuple(term.lattice.rounding(term.strategy, rows))
+    together = 1 if any(rounding) else term.lattice.together(term.strategy, change)
+    return NoisyView(
+        term.strategy, tuple(rows), chosen, Fraction(1), term.lattice.grid, rounding, together, term.lattice.shared
+    )
+
+
+def _all_of(term: Noise, change: Units, hint: Hint) -> Loss:
+    """What all answers let through, whoever sees them."""
+    if hint.inverse is not None:
+        raise Refused("a mixture of what everybody sees")
+    rows = list(range(term.strategy.answers))
+    return term.law.let_through(_view(term, rows, change), change, hint.scaling)
+
+
+def _mixture(term: Noise, seen: Seen, view: NoisyView, inverse: fmpq_mat) -> NoisyView:
+    """Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse.
+
+    That noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then
+    K has an inverse on what L shows.
+    """
+    shown = [matrix for name, matrix in term.shows if name in seen]
+    left = fmpq_mat([row for matrix in shown if matrix is not None for row in matrix.tolist()])
+    if not term.mixed or not term.law.spherical or None in shown or seen >= term.outputs:
+        raise Refused("is given for a view that is no mixture")
+    if inverse.nrows() != inverse.ncols() or inverse.ncols() != left.nrows():
+        raise Refused("is no inverse of what is seen")
+    mixed = inverse * left
+    gram = (mixed * mixed.transpose()).tolist()
+    off = [v - (i == j) for i, row in enumerate(gram) for j, v in enumerate(row)]
+    defect = sqrt_up(dot(off, off))
+    if defect >= 1:
+        raise Refused("is not near an inverse of what is seen")
+    moved = Dense(mixed * term.strategy.matrix)
+    return NoisyView(
+        view.strategy, view.rows, moved, 1 / (1 - defect), view.grid, view.rounding, view.together, view.shared
+    )
+
+
+# --- the tactic --------------------------------------------------------------------------------------------------
+
+
+def derive(term: Term, seen: Seen, change: Change, hint: Hint = NOTHING) -> Theorem:
+    """The rule of every part, then of all together.
+
+    Raises: Refused where no rule is about such a change of such a term.
+    """
+    if change is None or (not seen and not term.public):
+        return still(term, seen, change)
+    match term, change:
+        case Noise(), Units():
+            return noise(term, seen, change, hint)
+        case Reports(), Units():
+            return reports(term, seen, change, hint)
+        case Shares(), Units():
+            return shares(term, seen, change, hint)
+        case Table(), Rows():
+            return table(term, seen, change, hint)
+        case Times(), _:
+            return times(term, seen, derive(term.term, seen, change, hint))
+        case Independent(), tuple():
+            hints = hint.parts or (NOTHING,) * len(term.parts)
+            each = zip(term.parts, change, hints, strict=True)
+            return independent(term, seen, tuple(derive(p, seen & p.outputs, c, h) for p, c, h in each))
+    raise Refused("no rule is about such a change of what is executed")

@@ -1,0 +1,1 @@
+"""Linear maps with structure: one file for each."""
