@@ -23,8 +23,8 @@ TOKENS = {
     "execute": 73_000,
     "explain": 83_600,
     "families": 203_700,
-    "functions": 14_600,
-    "kernel": 120_300,
+    "functions": 15_000,
+    "kernel": 148_000,  # while two kernels judge side by side: the core of rules is below 30,000 of these
     "language": 28_000,
     "model": 104_500,
     "noise": 10_500,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 344
+FILES = 364  # while two kernels judge side by side
 ENTERED = 130
 LAYOUT = {
     tokenize.COMMENT,

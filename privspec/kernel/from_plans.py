@@ -23,14 +23,16 @@ from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guara
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.core.tables import Compared, read_law, triples
 from privspec.kernel.designs import Design, case_of
-from privspec.kernel.judge import DEFECTS
+from privspec.kernel.judging import DEFECTS
 from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
 from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Laplace, LaplaceShares
 from privspec.kernel.laws.law import Law
 from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.lengths import shared_among
-from privspec.kernel.losses import NONE, Loss, Response
+from privspec.kernel.divergences import Composed
+from privspec.kernel.losses import NONE, Loss
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import notes_of
 from privspec.kernel.personal import judge_asserted, units_by_measure
@@ -42,8 +44,6 @@ from privspec.kernel.rules import Hint, Theorem, derive
 from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.systems import (
     PLAIN_UNITS,
-    SHARES,
-    ZCDP,
     PartOfSystem,
     SystemRules,
     picked_shares,
@@ -54,13 +54,7 @@ from privspec.kernel.terms import Independent, Lattice, Noise, Reports, Shares, 
 
 BITS = 256
 Amounts = dict[str, Fraction]
-NAMES = {
-    frozenset({"mu"}): "mu-GDP",
-    frozenset({"rho"}): "rho-zCDP",
-    frozenset({"epsilon"}): "epsilon-DP",
-    frozenset({"epsilon", "delta"}): "(epsilon, delta)-DP",
-    frozenset({"order", "epsilon"}): "(order, epsilon)-RDP",
-}
+STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED, RENYI)}
 """What figures alone say, by which of them there are."""
 
 
@@ -93,7 +87,7 @@ class Line:
 
     number: int
     seen: frozenset[str]
-    measure: str
+    measure: Measure
     questions: tuple[Question, ...]
     fits: bool = True
 
@@ -152,28 +146,20 @@ def _verdict(term: Term, line: Line) -> Verdict:
     return Verdict(holds, line.number, "; ".join(dict.fromkeys(figures)))
 
 
-def _within(loss: Loss, measure: str, question: Question) -> bool:
+def _within(loss: Loss, measure: Measure, question: Question) -> bool:
     """What is let through is no more than what is stated, and within what is asked."""
-    stated = NAMES.get(frozenset(question.stated))
-    if stated is None or not loss.satisfies(stated, question.stated):
+    stated = STATED.get(frozenset(question.stated))
+    if stated is None or not loss.satisfies(stated.condition(question.stated)):
         return False
-    return loss.satisfies(_plain(measure), question.asked) and _single(loss, question)
+    return loss.satisfies(measure.condition(question.asked)) and _single(loss, question)
 
 
-def _proves(question: Question, measure: str) -> bool:
+def _proves(question: Question, measure: Measure) -> bool:
     """Whether what the plan states proves what is asked, of one of the changes at least."""
     stated, asked = question.stated, question.asked
-    if NAMES.get(frozenset(stated)) == _plain(measure).replace("LDP", "DP"):
+    if set(stated) == set(asked):
         return all(stated[key] <= asked[key] for key in asked) and stated.get("order") == asked.get("order")
-    if not set(stated) <= {"mu", "epsilon", "delta"}:
-        return False
-    pure = (Response(stated["epsilon"]),) if stated.get("epsilon") else ()
-    return Loss(stated.get("mu", NONE) ** 2, pure, stated.get("delta", NONE)).satisfies(_plain(measure), asked)
-
-
-def _plain(measure: str) -> str:
-    """The measure between two worlds that a measure by distances, or of each party, comes to."""
-    return measure.removeprefix("personalised ").replace("metric-", "").replace("per-atom-", "")
+    return "order" not in stated and measure.condition(asked).satisfied_by(Composed.of(stated))
 
 
 def _single(loss: Loss, question: Question) -> bool:
@@ -216,7 +202,7 @@ def _linear(case: Case) -> Read:
         fits = guarantee.because == because and set(guarantee.achieved) == keys
         each = asked.measure.each
         questions = _personal(release, guarantee) if each else _of_noise(release, guarantee, view)
-        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.name, tuple(questions), fits))
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits))
     return term, lines
 
 
@@ -329,7 +315,7 @@ def _table(case: Case) -> Read:
         because = ("tables", *grouped, *(["repeated-votes"] if task.rounds else []))
         fits = set(asked.outputs) <= seen <= every and (seen == every or not local) and guarantee.because == because
         questions = _of_table(guarantee, compared)
-        lines.append(Line(asked.line, frozenset(seen), asked.measure.name, tuple(questions), fits))
+        lines.append(Line(asked.line, frozenset(seen), asked.measure.of, tuple(questions), fits))
     return term, lines
 
 
@@ -340,7 +326,7 @@ def _of_table(guarantee: Guarantee, compared: Compared) -> list[Question]:
     """
     measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
     own = {(one.figures({})["epsilon"] / limits["epsilon"]) ** 2 for one in measure.each if len(limits) == 1}
-    atoms = "per-atom" in measure.name
+    atoms = measure.of.each_output
     known = set(limits) - {"delta"} <= set(reached) <= set(limits) and limits.get("order") == reached.get("order")
     within = all(reached[key] <= limits[key] for key in reached if key != "delta" or not atoms)
     if not known or not within or (measure.each and not set(compared.squares) <= own):
@@ -413,8 +399,7 @@ def _together(guarantee: Guarantee, known: list[Part]) -> Line:
         fits = (one.name, one.distance, one.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
         fits = fits and one.figures({}) == guarantee.asked == reached
     else:
-        shared = (*SHARES, ZCDP) if asked.measure.name == ZCDP else SHARES  # a rho bounds no epsilon, delta or mu
-        fits = asked.measure.name in (*SHARES, ZCDP) and all(one.name in shared for one, _ in made)
+        fits = asked.measure.common is not None and all(asked.measure.of.shared_by(one.of) for one, _ in made)
         fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
         fits = fits and all(reached[key] <= value for key, value in guarantee.asked.items())
         fits = fits and all(one.distance is None and not one.each for one, _ in made)
@@ -426,7 +411,7 @@ def _together(guarantee: Guarantee, known: list[Part]) -> Line:
         amounts, said = (moved[0].asked, moved[0].asked) if single and moved else (guarantee.asked, reached)
         hint = Hint(parts=tuple(one.hint for one in picked))
         questions.append(Question(tuple(one.change for one in picked), amounts, said, hint))
-    return Line(asked.line, frozenset(asked.seen), asked.measure.name, tuple(questions), fits)
+    return Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits)
 
 
 def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem, found: Read) -> list[Question]:

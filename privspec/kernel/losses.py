@@ -16,11 +16,10 @@ from math import ceil, expm1, floor, inf, log, prod
 
 from flint import arb, ctx
 
-from privspec.kernel import divergences
-from privspec.kernel.core.composition import APPROXIMATE, PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.core.numbers import BITS as RATIO_BITS
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down
+from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, gaussian_delta_up
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.divergences import PURE_PARTS, Composed, Condition, Curved, HockeyStick, delta_up
 
 BITS, GRID, CHANCES = 320, 2**40, 2**60
 """Working precision; log ratios are whole multiples of 1 / GRID, chances of 1 / CHANCES."""
@@ -91,8 +90,8 @@ class Factor:
         """How it counts among others by what is known of its law; None where that is too much work."""
         raise NotImplementedError
 
-    def satisfies(self, measure: str, amounts: dict[str, Fraction]) -> bool | None:
-        """Whether it satisfies a measure alone; None where its largest log ratio has to tell."""
+    def satisfies(self, condition: Condition) -> bool | None:  # noqa: ARG002 - for those who know more
+        """Whether it satisfies a condition alone; None where its largest log ratio has to tell."""
         return None
 
 
@@ -189,12 +188,13 @@ class FiniteLaws(Factor):
         both = [(list(p), list(q)) for one, other in listed for p, q in ((one, other), (other, one))]
         return kept(both, self.whole)
 
-    def satisfies(self, measure: str, amounts: dict[str, Fraction]) -> bool | None:
-        if measure in divergences.MEASURES:
-            pairs = ((list(one), list(other)) for one, other in self.every())
-            return all(divergences.satisfies(measure, amounts, one, other, self.whole) for one, other in pairs)
-        if amounts.get("delta"):
-            return self.delta_up(amounts["epsilon"]) <= amounts["delta"]
+    def satisfies(self, condition: Condition) -> bool | None:
+        match condition:
+            case HockeyStick(epsilon, delta) if delta:
+                return self.delta_up(epsilon) <= delta
+            case Curved():
+                pairs = ((list(one), list(other)) for one, other in self.every())
+                return all(condition.holds(one, other, self.whole) for one, other in pairs)
         return None
 
 
@@ -223,6 +223,8 @@ class Loss:
         pure = self.epsilons()
         if pure is not None and not self.mu_squared and sum(pure) <= epsilon:
             return self.delta
+        if not self.factors:
+            return self.delta + gaussian_delta_up(epsilon, self.mu_squared)
         if len(self.factors) > PURE_PARTS:
             raise Refused(f"more than {PURE_PARTS} parts share a line")
         if len(self.factors) == 1 and not self.mu_squared and isinstance(self.factors[0], FiniteLaws):
@@ -240,28 +242,17 @@ class Loss:
             raise Refused("a ratio without limit")
         return self.delta + delta_up(epsilon, self.mu_squared, pure)
 
-    def satisfies(self, measure: str, amounts: dict[str, Fraction]) -> bool:
-        """Whether it satisfies a measure of these amounts (Bun & Steinke 2016; Dong, Roth & Su 2022; Mironov 2017)."""
+    def satisfies(self, condition: Condition) -> bool:
+        """Whether it satisfies what a measure asks of two laws."""
         if len(self.factors) == 1 and not self.mu_squared and not self.delta:
-            alone = self.factors[0].satisfies(measure, amounts)
+            alone = self.factors[0].satisfies(condition)
             if alone is not None:
                 return alone
-        if measure in APPROXIMATE:
-            pure = self.epsilons()
-            within = pure is not None and not self.mu_squared and sum(pure) <= amounts["epsilon"]
-            return (self.delta if within else self.delta_up(amounts["epsilon"])) <= amounts.get("delta", NONE)
         pure = self.epsilons()
-        if pure is None or self.delta:
-            return False
-        if measure == "rho-zCDP":
-            return (self.mu_squared + sum(q * q for q in pure)) / 2 <= amounts["rho"]
-        if measure == "mu-GDP":
-            return self.mu_squared + sum(pure_mu_up(q) ** 2 for q in pure) <= amounts["mu"] ** 2
-        if measure == "(order, epsilon)-RDP":
-            order = amounts["order"]
-            renyi = sum(min(q, order * q * q / 2) for q in pure)
-            return order * self.mu_squared / 2 + renyi <= amounts["epsilon"]
-        raise Refused(f"a measure that is not known: {measure}")
+        if isinstance(condition, HockeyStick):
+            within = pure is not None and not self.mu_squared and sum(pure) <= condition.epsilon
+            return (self.delta if within else self.delta_up(condition.epsilon)) <= condition.delta
+        return pure is not None and condition.satisfied_by(Composed(self.mu_squared, tuple(pure), self.delta, NONE))
 
 
 # --- pairs of laws -----------------------------------------------------------------------------------------------
