@@ -229,13 +229,15 @@ class Loss:
             raise Refused(f"more than {PURE_PARTS} parts share a line")
         if len(self.factors) == 1 and not self.mu_squared and isinstance(self.factors[0], FiniteLaws):
             return self.delta + self.factors[0].delta_up(epsilon)
-        counted = [factor.composed() for factor in self.factors]
-        counted = [
-            response(p) if one is None and pure else one for one, p in zip(counted, pure or counted, strict=True)
-        ]
-        known = [(one, 1) for one in counted if one is not None]
-        gaussian = [(PrivacyLoss(own=True, mu_squared=(self.mu_squared, NONE)), 1)] * bool(self.mu_squared)
-        ends = delta_of(epsilon, known + gaussian) if len(known) == len(counted) else None
+        parts = [(PrivacyLoss(own=True, mu_squared=(self.mu_squared, NONE)), 1)] * bool(self.mu_squared)
+        for number, factor in enumerate(self.factors):
+            one = factor.composed()
+            if one is None:
+                if pure is None:
+                    raise Refused("a ratio without limit")
+                one = response(pure[number])
+            parts.append((one, 1))
+        ends = delta_of(epsilon, parts)
         if ends is not None:
             return self.delta + ends[0]
         if pure is None:

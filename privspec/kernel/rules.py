@@ -48,6 +48,10 @@ class Theorem:
     """For all neighbours under `change`, what is `seen` of `term` lets through at most `loss`. Made by rules alone."""
 
     __slots__ = ("change", "loss", "seen", "term")
+    term: Term
+    seen: Seen
+    change: Change
+    loss: Loss
 
     def __init__(self, maker: object, term: Term, seen: Seen, change: Change, loss: Loss) -> None:
         if maker is not _RULE:

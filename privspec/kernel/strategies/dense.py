@@ -56,13 +56,13 @@ class Dense:
         """Some of the answers."""
         return Dense(chosen_rows(self.matrix, rows))
 
-    def quadratic_sensitivity(self, change: Units, scaling: list[list[Fraction]] | None = None) -> Fraction:
+    def quadratic_sensitivity(self, change: Units, scaling: list[Scaling] | None = None) -> Fraction:
         """At least the largest squared length of the move of all answers."""
         if change.crowded:
             return spread(self.matrix, change)
         units = change.grouped()
-        given: list[Scaling] = [None] * len(units.units) if scaling is None else [*scaling]
-        return largest_square(self.matrix, units, given)
+        nothing: list[Scaling] = [None] * len(units.units)
+        return largest_square(self.matrix, units, nothing if scaling is None else scaling)
 
     def absolute_sensitivity(
         self, scales: list[Fraction], steps: list[Fraction], change: Units, shared: Shared
