@@ -23,6 +23,7 @@ from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guara
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.core.tables import Compared, read_law, triples
 from privspec.kernel.designs import Design, case_of
+from privspec.kernel.divergences import Composed
 from privspec.kernel.judging import DEFECTS
 from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
 from privspec.kernel.laws.knorm import KNorm
@@ -30,7 +31,6 @@ from privspec.kernel.laws.laplace import Laplace, LaplaceShares
 from privspec.kernel.laws.law import Law
 from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.lengths import shared_among
-from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import NONE, Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
 from privspec.kernel.moves import units_of

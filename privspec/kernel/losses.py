@@ -90,7 +90,7 @@ class Factor:
         """How it counts among others by what is known of its law; None where that is too much work."""
         raise NotImplementedError
 
-    def satisfies(self, condition: Condition) -> bool | None:  # noqa: ARG002 - for those who know more
+    def satisfies(self, condition: Condition) -> bool | None:
         """Whether it satisfies a condition alone; None where its largest log ratio has to tell."""
         return None
 

@@ -2,7 +2,7 @@
 
 A split is a share for each part, pure epsilon or Gaussian mu, which the part spends of every line that it shares.
 Losses between the shares that were solved are read off curves; the kernel's own composition
-(`kernel.core.composition`) says which splits the lines allow, in exact numbers.
+(`kernel.divergences`) says which splits the lines allow, in exact numbers.
 
 A split is found with parts that count as randomised responses of what they spend. Once laws are known, the search goes
 on as if every part had the same law at other shares, with log ratios in proportion to them; what it finds is solved,
