@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from types import NoneType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -77,7 +77,7 @@ def _read(kind: Any, value: Any) -> Any:
     return parse_exact(value) if kind is Fraction else kind(value)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 

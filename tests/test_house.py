@@ -141,6 +141,18 @@ def test_the_house_does_not_grow() -> None:
     assert len(modules()) <= FILES
 
 
+def test_what_modules_remember_is_bounded() -> None:
+    """A function that takes anything and remembers what it made says how many of them at most."""
+    unbounded = []
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.args.args:
+                marks = {ast.unparse(mark) for mark in node.decorator_list}
+                if marks & {"cache", "functools.cache", "lru_cache", "lru_cache(maxsize=None)"}:
+                    unbounded.append(f"{name}.{node.name}")
+    assert unbounded == []
+
+
 def test_a_small_spec_walks_through_few_files(tmp_path: Path) -> None:
     run = [sys.executable, "-c", COUNT, str(tmp_path / "plan.json")]
     done = subprocess.run(run, cwd=TOP, capture_output=True, text=True, timeout=120, check=True)

@@ -63,11 +63,11 @@ def started(variables: dict[str, str], *words: str) -> subprocess.Popen[str]:
 
 
 def texts_of(running: subprocess.Popen[str]) -> list[str]:
-    """What is read, but for the seconds that it took."""
+    """What is read, but for the seconds that it took, and for where lines end, which hangs on how long those are."""
     said, _ = running.communicate(timeout=1200)
     assert running.returncode == 0
     found = re.sub(r"(solved in|Seconds \|) [0-9.e-]+", r"\1", said)
-    return re.sub(r"\b[0-9a-f]{12,64}\b", "digest", found).split(chr(0))
+    return [" ".join(text.split()) for text in re.sub(r"\b[0-9a-f]{12,64}\b", "digest", found).split(chr(0))]
 
 
 def compare(kernels: list[tuple[str, int]], names: tuple[str, ...], *specs: str) -> None:

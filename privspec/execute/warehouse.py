@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from math import floor
 from pathlib import Path
@@ -482,7 +482,7 @@ def connection(name: str, path: Path | None = None) -> Iterator[duckdb.DuckDBPyC
         yield database
 
 
-@cache
+@lru_cache(maxsize=4)
 def _of_files(most: int | None, _process: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 

@@ -62,7 +62,11 @@ if TYPE_CHECKING:
     from privspec.language.syntax import Expr
     from privspec.model.graph import Model
 
+_NOTHING = "nothing"
 _READERS = {
+    _NOTHING: ("additive", "additive_noise"),  # no mechanism satisfies the lines: there is no noise to read either
+    "linear": ("additive", "additive_noise"),
+    "priced": ("additive", "additive_noise"),
     "system": ("system", "system_fact"),
     "table": ("tables", "table_fact"),
     "chain": ("sequences", "sequence_fact"),
@@ -76,7 +80,7 @@ _READERS = {
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "lottery_fact"),
 }
-"""Who reads the mechanism of a plan, by the form of its problem; all others add noise, or say that they are not known.
+"""Who reads the mechanism of a plan, by the form of its problem: no form is read as another.
 
 Named, not imported: only the pages at hand are loaded."""
 
@@ -100,8 +104,8 @@ def facts(
     document = inside(document)
     plan = Stated.of(document)
     spec, solver, where = plan.spec, plan.remarks.solver, context(plan, of_part, model)
-    form = block_of(document)["form"] if plan.problem.blocks else ""
-    module, name = _READERS.get(form, ("additive", "additive_noise"))
+    form = block_of(document)["form"] if plan.problem.blocks else _NOTHING
+    module, name = _READERS[form]
     reader = getattr(import_module(f"privspec.explain.{module}"), name)
     whole = (document, plan, model, facts, judgement)
     mechanism: MechanismFact = reader(*whole) if form == "system" else reader(plan, where)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 
 import flint
 import numpy as np
@@ -100,7 +100,7 @@ class UniformSize(Inverse):
 NORMAL, EXPONENTIAL, UNIFORM = NormalSize(), ExponentialSize(), UniformSize()
 
 
-@cache
+@lru_cache(maxsize=256)
 def _octave(law: Inverse, octave: int) -> tuple[Array, Array]:
     """Polynomials (PIECES, DEGREE + 1) for U in [2^-octave-1, 2^-octave), and bounds (PIECES,) of their errors.
 
@@ -130,7 +130,7 @@ def _octave(law: Inverse, octave: int) -> tuple[Array, Array]:
     return coefficients, errors
 
 
-@cache
+@lru_cache(maxsize=16)
 def _table(law: Inverse, octaves: int) -> tuple[Array, Array]:
     """Polynomials of the first octaves, by degree (DEGREE + 1, pieces), and bounds of their errors (pieces,)."""
     parts = [_octave(law, octave) for octave in range(octaves)]

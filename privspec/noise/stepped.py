@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -76,7 +76,7 @@ class SteppedNoise(NoiseLaw):
         return np.asarray((cells * signs + inside * (law.width > 1)) * spread * float(law.width * self.step))
 
 
-@cache
+@lru_cache(maxsize=64)
 def _cumulated(law: Stepped) -> tuple[list[int], int, list[int], int, int]:
     """Weights added up, in one unit: of the cells -K .. K, of the last period of both tails; totals; and the point."""
     up, down = law.ratio.as_integer_ratio()

@@ -166,7 +166,7 @@ def _bound(problem: Problem) -> tuple[float | None, str]:
     return None if value is None else float_down(value), words[0]
 
 
-@lru_cache
+@lru_cache(maxsize=128)
 def law_of(epsilon: Fraction, delta: Fraction, power: int, whole: int | None) -> tuple[Stepped, int]:
     """A law for (epsilon, delta), and how many lattice steps neighbours may be apart under it.
 
@@ -284,7 +284,7 @@ def shift_witnesses(frame: Frame, block: Linear) -> Iterator[dict[str, Any]]:
             yield from [] if own is None else [{"scope": SCOPE, "requirement": line} | own]
 
 
-@lru_cache
+@lru_cache(maxsize=128)
 def _multipliers(epsilon: float, delta: float, parts: int | None, power: int) -> dict[str, Any] | None:
     """A chain of data, a grid of errors, and multipliers on it in whole numbers; None where none were found.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import ceil, log, sqrt
 from time import perf_counter
 from typing import Any
@@ -408,7 +408,7 @@ def _log(base: Fraction) -> float:
     return log(base.numerator) - log(base.denominator)
 
 
-@cache
+@lru_cache(maxsize=64)
 def _nodes(count: int) -> tuple[Array, Array]:
     """Nodes and weights of Gauss and Legendre on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
