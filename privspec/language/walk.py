@@ -124,7 +124,7 @@ class Comparison:
 
 
 def comparisons(
-    expr: Node, outputs: Collection[str], same_type: Callable[[str], bool] = lambda _: False
+    expr: Node, outputs: Collection[str], same_type: Callable[[Node], bool] = lambda _: False
 ) -> Iterator[Comparison]:
     """Sums and differences with outputs as terms, and `f(a, b)` where f compares values of one type.
 
@@ -138,7 +138,7 @@ def comparisons(
             for _, term in terms:
                 yield from comparisons(term, outputs, same_type)
             return
-        case syntax.Call(function=function, arguments=(first, second)) if same_type(function):
+        case syntax.Call(arguments=(first, second)) if same_type(expr):
             for mine, other in ((first, second), (second, first)):
                 name = reference(mine)
                 if name in outputs and not isinstance(other, syntax.NO_EXPRESSION) and reference(other) not in outputs:

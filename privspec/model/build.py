@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from privspec.model.domains import (
     Type,
 )
 from privspec.model.evaluate import DOMAIN_CALLS, Environment, Reader, evaluate, value_type
-from privspec.model.library import library
+from privspec.model.library import function_of
 from privspec.model.loss_rules import LossReader, read_independence
 from privspec.model.neighbours import InputBlock
 from privspec.model.observers import warn_about_gaps, warn_about_people, warn_about_whole_tables
@@ -60,32 +60,34 @@ RUNS = 12
 """Most times that a part is run: so many parts may share a line."""
 
 
-def load_model(
-    source: Source,
-    *,
-    parameters: Mapping[str, object] | None = None,
-    constants: Mapping[str, object] | None = None,
-    base: Path | None = None,
-    files: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
-) -> graph.Model:
-    """Parse and check a spec, for its author: what a message proposes to write has been tried.
+class Given(TypedDict, total=False):
+    """What a spec is given from outside.
 
-    Args: as for `build_model`.
-    Raises: SpecError with the diagnostics of all passes.
+    `parameters`: values in place of those written (text is read as an expression); `constants`: values of constants
+    that have none in the spec, or others; `base`: the folder that file names are relative to; `files`: contents by key
+    ("csv:queries.csv") that are used in place of the disk; `texts`: specs by the names of their files, likewise.
     """
 
-    def made(text: Source) -> graph.Model:
-        return build_model(text, parameters=parameters, constants=constants, base=base, files=files, texts=texts)
+    parameters: Mapping[str, object] | None
+    constants: Mapping[str, object] | None
+    base: Path | None
+    files: Mapping[str, Any] | None
+    texts: Mapping[str, str] | None
 
+
+def load_model(source: Source, **given: Unpack[Given]) -> graph.Model:
+    """Parse and check a spec, for its author: what a message proposes to write has been tried.
+
+    Raises: SpecError with the diagnostics of all passes.
+    """
     try:
-        return made(source)
+        return build_model(source, **given)
     except SpecError as error:
         from privspec.model.suggestions import vetted
 
         def again(text: Source) -> tuple[Diagnostic, ...]:
             try:
-                return tuple(made(text).warnings)
+                return tuple(build_model(text, **given).warnings)
             except PrivspecError as still:
                 return still.diagnostics
 
@@ -93,26 +95,15 @@ def load_model(
         raise
 
 
-def build_model(
-    source: Source,
-    *,
-    parameters: Mapping[str, object] | None = None,
-    constants: Mapping[str, object] | None = None,
-    base: Path | None = None,
-    files: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
-) -> graph.Model:
+def build_model(source: Source, **outside: Unpack[Given]) -> graph.Model:
     """Parse and check a spec.
 
-    Args: parameters, values in place of those written (text is read as an expression); constants, values of
-    constants that have none in the spec, or others; base, the folder that file names are relative to; files,
-    contents by key ("csv:queries.csv") that are used in place of the disk; texts, specs by the names of their files,
-    likewise.
     Raises: SpecError with the diagnostics of all passes.
     """
     from privspec.language.parser import parse
 
-    tree, given = parse(source), parameters or {}
+    tree, given, constants = parse(source), outside.get("parameters") or {}, outside.get("constants") or {}
+    base, files, texts = outside.get("base"), outside.get("files"), outside.get("texts")
     picked = picks(tree)
     whole = assembled(tree, source, base, texts)
     # a part that is chosen is known only once it is: then choices are those of the main file alone
@@ -129,10 +120,10 @@ def build_model(
             raise SpecError(_left_open(left, alone.source))
         absent = {part.name for part in tree.components} - {part.name for part in alone.components}
         own = {name: value for name, value in given.items() if name.partition(".")[0] not in absent}
-        return _Builder(alone, base, files, values, costs).run(own, constants or {})
+        return _Builder(alone, base, files, values, costs).run(own, constants)
 
     if not choices:
-        return _Builder(whole, base, files).run(given, constants or {})
+        return _Builder(whole, base, files).run(given, constants)
     fixed = {choice.name: str(given[choice.name]).strip() for choice in choices if choice.name in given}
     given = {name: value for name, value in given.items() if name not in fixed}
     design = graph.Design(tuple(_fixed(one, fixed, source) for one in choices), tree.loss, make, fixed)
@@ -157,17 +148,10 @@ def _left_open(choices: tuple[graph.OpenChoice, ...], source: Source) -> Diagnos
     return Diagnostic("PS0501", message, labels, help="write the value of the part here", source=source)
 
 
-def build(
-    spec: syntax.Spec,
-    source: Source,
-    *,
-    parameters: Mapping[str, object] | None = None,
-    constants: Mapping[str, object] | None = None,
-    base: Path | None = None,
-    files: Mapping[str, Any] | None = None,
-) -> graph.Model:
-    """Check a tree without components and choices; see `build_model`."""
-    return _Builder(Whole(spec, source), base, files).run(parameters or {}, constants or {})
+def build(spec: syntax.Spec, source: Source, **given: Unpack[Given]) -> graph.Model:
+    """Check a tree without components and choices."""
+    builder = _Builder(Whole(spec, source), given.get("base"), given.get("files"))
+    return builder.run(given.get("parameters") or {}, given.get("constants") or {})
 
 
 class _Builder:
@@ -570,13 +554,12 @@ class _Builder:
         maps: dict[str, None] = {}
 
         def change(node: syntax.Node) -> syntax.Node:
-            known = library().get(node.function) if isinstance(node, syntax.Call) else None
-            if not isinstance(node, syntax.Call) or known is None or not known.of_answers:
+            if not isinstance(node, syntax.Call) or not function_of(node).of_answers:
                 return with_children(node, change)
             names = [one.id for one in node.arguments if isinstance(one, syntax.Name) and one.id in sources]
             if len(names) < len(node.arguments) or len(set(names)) < len(names):
-                message = f"{known.name} takes outputs that are released, each once"
-                raise Failure("PS0206", node.span, message, help=f"as in {known.name}(country, districts)")
+                message = f"{node.function} takes outputs that are released, each once"
+                raise Failure("PS0206", node.span, message, help=f"as in {node.function}(country, districts)")
             order = sorted(names, key=list(self.scope.of("output")).index)
             maps.update(dict.fromkeys(order))
             values = [syntax.Name(text, span=node.span) for one in order for text in (one, f"{one}.cells")]
@@ -668,9 +651,8 @@ def _has_routes(spec: syntax.Spec) -> bool:
 
     It can be checked, and `solve` says what loss it would have; there is no plan for it (PS0518).
     """
-    functions = library()
-    calls = [s.right for s in spec.background if isinstance(s, syntax.Relation) and isinstance(s.right, syntax.Call)]
-    return any(call.function in functions and functions[call.function].routes is not None for call in calls)
+    relations = (one for one in spec.background if isinstance(one, syntax.Relation))
+    return any(function_of(one.right).routes is not None for one in relations)
 
 
 def _symbols(kind: Type) -> Domain | None:

@@ -20,7 +20,7 @@ from privspec.language.walk import Comparison, comparisons, names_used, reached,
 from privspec.model.domains import Domain, Interval, Power, Real
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, lay_out
-from privspec.model.library import library
+from privspec.model.library import function_of
 from privspec.model.neighbours import Asserted
 from privspec.model.parameters import circle, walked
 from privspec.model.reports import Report
@@ -196,10 +196,9 @@ def _check_defined(scope: Scope, found: Definitions, report: Report) -> None:
 # --- dependencies ---------------------------------------------------------------------------------
 
 
-def compares_one_type(function: str) -> bool:
+def compares_one_type(call: syntax.Node) -> bool:
     """Whether a library function compares two values of one type."""
-    known = library().get(function)
-    return known is not None and known.same_type
+    return function_of(call).same_type
 
 
 def _depend(spec: syntax.Spec, scope: Scope, found: Definitions, report: Report) -> None:

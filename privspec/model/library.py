@@ -358,3 +358,15 @@ def library() -> Mapping[str, Function]:
     """Every function of the language by name."""
     (functions,) = _PROVIDED
     return functions
+
+
+def function_of(node: object) -> Function:
+    """The function that a node calls; one without any properties for other nodes, and for words that are none."""
+    return library().get(node.function, NONE) if isinstance(node, syntax.Call) else NONE
+
+
+def _refusing(_: Arguments, name: str) -> Bound:
+    raise FunctionError(f"there is no function {name}", code="PS0205")
+
+
+NONE = Function("", _refusing)

@@ -16,7 +16,7 @@ from privspec.language.walk import Comparison, comparisons, names_used, reached,
 from privspec.model.definitions import Definitions, whole_of
 from privspec.model.domains import Domain, Table, Type, unknown_keys
 from privspec.model.evaluate import evaluate
-from privspec.model.library import library
+from privspec.model.library import function_of
 from privspec.model.reports import Failure, Report, nearest, suggestion
 from privspec.model.requirement_rules import RequirementReader, sort_clauses
 from privspec.model.requirements import (
@@ -399,11 +399,9 @@ def _overs(expr: syntax.Node) -> list[syntax.Over]:
 
 def _outside(expr: syntax.Node) -> Iterator[syntax.Name]:
     """Names outside every average, and outside what is a number about laws."""
-    functions = library()
 
     def closed(node: syntax.Node) -> bool:
-        of_laws = isinstance(node, syntax.Call) and node.function in functions and functions[node.function].of_laws
-        return of_laws or isinstance(node, syntax.Over | syntax.Attribute)
+        return function_of(node).of_laws or isinstance(node, syntax.Over | syntax.Attribute)
 
     return (node for node in walk(expr, closed) if isinstance(node, syntax.Name))
 

@@ -19,7 +19,7 @@ from privspec.language.walk import names_used, walk, with_children
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
 from privspec.model.domains import Table, Unknown
 from privspec.model.evaluate import Environment
-from privspec.model.library import FunctionError, Question, library, number
+from privspec.model.library import FunctionError, Question, function_of, library, number
 from privspec.model.reports import Failure, Report
 
 
@@ -38,9 +38,8 @@ def with_released(
 def _of_columns(call: syntax.Node) -> str | None:
     """The table of a call such as `mean(people.pay)` of a function that is worked out from sums of columns."""
     match call:
-        case syntax.Call(function=function, arguments=(syntax.Attribute(base=syntax.Name(id=table)), *_)):
-            known = library().get(function)
-            return table if known is not None and known.of_sums is not None else None
+        case syntax.Call(arguments=(syntax.Attribute(base=syntax.Name(id=table)), *_)):
+            return None if function_of(call).of_sums is None else table
         case _:
             return None
 
@@ -139,7 +138,7 @@ class _Statistics:
         def change(node: syntax.Node) -> syntax.Node:
             table = self._about(node)
             if table is not None and table not in moving and isinstance(node, syntax.Call):
-                how, records = library()[node.function].of_sums, self.tables[table].records
+                how, records = function_of(node).of_sums, self.tables[table].records
                 if records and len(node.arguments) == 1 and how is not None and how.linear_in is not None:
                     return how.linear_in(node, records)
             return with_children(node, change)
@@ -172,7 +171,7 @@ class _Statistics:
             raise Failure("PS0501", output.span, f"a {call.function} is compared with an output of its own", help=hint)
         if output.id in self.added:
             raise Failure("PS0501", over.span, f"{output.id} stands for two things", help="give each an output")
-        how = library()[call.function].of_sums
+        how = function_of(call).of_sums
         assert how is not None
         try:
             found = how.of(question)
@@ -215,7 +214,7 @@ class _Statistics:
         assert isinstance(first, syntax.Attribute)
         assert isinstance(first.base, syntax.Name)
         table = self.tables[first.base.id]
-        extra = library()[call.function].keywords or ()
+        extra = function_of(call).keywords or ()
         named, conditions = [first.name], []
         groups: tuple[str, ...] = ()
         for one in rest:
@@ -226,7 +225,7 @@ class _Statistics:
                 if isinstance(one, syntax.Keyword) and one.name == GROUPS:
                     groups = tuple(_columns_of(one))
             else:
-                hint = f"it is written {library()[call.function].signature}"
+                hint = f"it is written {function_of(call).signature}"
                 raise Failure("PS0206", one.span, f"{call.function} of a column takes conditions here", help=hint)
         domains = dict(table.attributes)
         unknown = next((name for name in groups if isinstance(domains.get(name), Unknown)), None)
@@ -330,5 +329,4 @@ def _linear(node: syntax.Node) -> bool:
     """Whether it is no call of a function that noise cannot be added to."""
     if not isinstance(node, syntax.Call) or node.function in ("max", "csv", "npy"):
         return True
-    known = library().get(node.function)
-    return known is None or known.linear
+    return function_of(node).linear or node.function not in library()

@@ -18,7 +18,7 @@ from privspec.language.walk import children, names_used, reached
 from privspec.model.distances import takes_distance
 from privspec.model.domains import Domain, PartialRankingOf, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.library import library
+from privspec.model.library import function_of
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import (
     NeighbourRelation,
@@ -104,7 +104,7 @@ class _Looks:
                 base == self.name and member in members
             ):
                 return any(self.inside(other, members) for other in others)
-            case syntax.Call(function=function, arguments=(first, *others)) if _symmetric(function):
+            case syntax.Call(arguments=(first, *others)) if function_of(node).symmetric:
                 whole = [a for a in (first, *others) if isinstance(a, syntax.Name) and a.id == self.name]
                 if whole:
                     return any(self.inside(a, members) for a in (first, *others) if a not in whole)
@@ -122,11 +122,6 @@ class _Looks:
             case syntax.Name(id=domain):
                 return domain == self.party
         return False
-
-
-def _symmetric(function: str) -> bool:
-    known = library().get(function)
-    return known is not None and known.symmetric
 
 
 def is_finite(domain: Domain) -> bool:

@@ -23,7 +23,7 @@ from privspec.language.walk import children, names_used, reached
 from privspec.model.domains import ENUMERATION_LIMIT, Tables
 from privspec.model.evaluate import Environment, Reader, Values, bind_call, evaluate, stack
 from privspec.model.graph import GraphNode, Model, once
-from privspec.model.library import Argument, Bound, library
+from privspec.model.library import Argument, Bound, function_of
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure
 from privspec.model.values import Array, CellCounts, Value, as_float, show
@@ -344,9 +344,8 @@ def _degree(expr: syntax.Node, names: dict[str, Degree]) -> Degree:
             return inside[0]
         case syntax.Binary(op="^") if most <= Degree.OPEN:
             return most
-        case syntax.Call(function=function):
-            found = library().get(function)
-            return most if not most or (found is not None and found.linear) else Degree.OTHER
+        case syntax.Call():
+            return most if not most or function_of(expr).linear else Degree.OTHER
         case _:
             return Degree.OTHER
 

@@ -31,7 +31,7 @@ from privspec.model.evaluate import (
     value_type,
 )
 from privspec.model.graph import Model
-from privspec.model.library import Argument, Bound, library
+from privspec.model.library import Argument, Bound, function_of
 from privspec.model.reports import COMPUTED
 from privspec.model.targets import environment
 from privspec.model.values import Value, joined_length
@@ -522,7 +522,7 @@ class Interpreter(Algebra[Reading]):
             raise self._not_linear(expr.span, f"{expr.function} is not linear")
         (moved,) = data
         if isinstance(moved, PerUnit):
-            if not library()[expr.function].symmetric:
+            if not function_of(expr).symmetric:
                 raise moved.refuse()
             return self._folded(moved, bound.apply)
         affine = self._as_affine(moved, expr.span)

@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from privspec.core.diagnostics import Diagnostic, Label, SpecError
+from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.core.sparse import Array, Matrix, SparseMatrix, beside, sparse_of
@@ -168,10 +168,7 @@ def raise_failure(model: Model, failure: Failure) -> NoReturn:
     if failure.code == "PS0262" or (failure.code == "PS0261" and node is not None and node not in model.constants):
         text = f"solve takes a public number here: {failure.message}"
         raise SpecError.at(model.source, failure.span, "PS0501", text, help=failure.help) from failure
-    label = Label(failure.span, failure.label)
-    raise SpecError(
-        Diagnostic(failure.code, failure.message, (label,), help=failure.help, source=model.source)
-    ) from failure
+    raise failure.of_spec(model.source) from failure
 
 
 def _lowered(model: Model, layout: Layout) -> Lowered:

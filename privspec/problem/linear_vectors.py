@@ -16,7 +16,7 @@ from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.evaluate import evaluate
 from privspec.model.graph import Model, once
-from privspec.model.library import library
+from privspec.model.library import function_of
 from privspec.model.neighbours import BallGeometry, ReplacingRecord, Spaced
 from privspec.model.reports import Failure
 from privspec.model.targets import environment
@@ -113,7 +113,7 @@ def _check_rows(model: Model, expr: syntax.Node, rows: frozenset[str]) -> None:
         case syntax.Binary(op="*" | "/") if _public(model, expr.right):
             _check_factor(model, expr.right, rank=0)
             return _check_rows(model, expr.left, rows)
-        case syntax.Call(arguments=(inner, *more)) if expr.function in library() and library()[expr.function].by_column:
+        case syntax.Call(arguments=(inner, *more)) if function_of(expr).by_column:
             if all(_public(model, one) for one in more):
                 return _check_rows(model, inner, rows)
     raise _ApartError

@@ -13,7 +13,7 @@ from privspec.language.walk import names_used
 from privspec.model.domains import Ball as BallDomain
 from privspec.model.domains import L1Ball, L2Ball, Power
 from privspec.model.graph import GraphNode, Model
-from privspec.model.library import GRID, Function, Records, Route, library
+from privspec.model.library import GRID, Function, Records, Route, function_of, library
 from privspec.model.neighbours import ReplacingEverything, ReplacingRecord, ReplacingVoter
 from privspec.model.reports import Failure
 from privspec.model.requirements import Requirement
@@ -164,10 +164,9 @@ def routed_call(model: Model) -> RoutedCall | None:
     for name in model.order:
         node = model.nodes[name]
         match node.definition:
-            case syntax.Call(function=function, arguments=(argument, *_)):
-                known = library().get(function)
-                source = _input_of(model, argument)
-                if known is not None and known.routes is not None and source is not None:
+            case syntax.Call(arguments=(argument, *_)):
+                known, source = function_of(node.definition), _input_of(model, argument)
+                if known.routes is not None and source is not None:
                     return RoutedCall(node, known, source)
     return None
 
