@@ -26,9 +26,9 @@ TOKENS = {
     "functions": 15_000,
     "kernel": 148_000,  # while two kernels judge side by side: the core of rules is below 30,000 of these
     "language": 28_000,
-    "model": 104_500,
+    "model": 104_300,
     "noise": 10_500,
-    "problem": 78_400,
+    "problem": 78_300,
     "solvers": 77_000,
     "top": 26_000,
 }
