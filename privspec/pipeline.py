@@ -56,8 +56,8 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
     `watch` is given "work" too, before long work: what it will take, in words.
     """
     from privspec.core.machine import fitting_threads
-    from privspec.families.document import raise_infeasible
-    from privspec.families.family import Infeasible, Settings, Weighed, compiler_of
+    from privspec.families.decision import Infeasible
+    from privspec.families.family import Settings, Weighed, compiler_of
     from privspec.plan import Plan
     from privspec.problem.elaborate import elaborate
 
@@ -71,7 +71,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
         tell("problem", elaborate(model))
     tell("system", system)
     if isinstance(system, Infeasible):
-        return Plan(raise_infeasible(model, system))
+        return Plan(system.document(model))
     work = family.work(system) if isinstance(family, Weighed) else None
     if work is not None and (announced := work.announced()) is not None:
         tell("work", announced)
@@ -79,7 +79,7 @@ def solve(request: Request, settings: Settings | None = None, watch: Watcher | N
         decision = family.decide(model, system, settings or Settings())
         tell("candidates", decision)
         if isinstance(decision, Infeasible):
-            return Plan(raise_infeasible(model, decision))
+            return Plan(decision.document(model))
         document = decision.document()
     plan = confirm(Plan(_with_errors(_with_exposures(document), model)))
     tell("plan", plan)

@@ -15,7 +15,8 @@ from typing import Any
 from privspec.core.diagnostics import PrivspecError, SolveError, SpecError, UsageError, VerificationError
 from privspec.core.machine import fitting_threads
 from privspec.core.records import asdict, dataclass, replace
-from privspec.families.family import Infeasible, Settings, compiler_of
+from privspec.families.decision import Infeasible
+from privspec.families.family import Settings, compiler_of
 from privspec.language import syntax
 from privspec.pipeline import Request, check, confirm, within_limits
 from privspec.plan import Plan

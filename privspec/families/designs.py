@@ -15,8 +15,9 @@ from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
+from privspec.families.decision import Infeasible
 from privspec.families.document import float_down, sealed, without_bound
-from privspec.families.family import Infeasible, Settings, compiler_of
+from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.designs import floor_of, gap_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.families.family import Infeasible
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import PLAN, Case, View
 from privspec.kernel.core.reading import Item, read
@@ -28,7 +27,6 @@ from privspec.kernel.rows import chosen_rows, doubles
 from privspec.kernel.selection import LISTED as MECHANISMS_LISTED
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
-from privspec.model.measures import AskedMeasure, MeasureAt
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem import form
@@ -40,8 +38,6 @@ from privspec.problem.stored import spec_json
 from privspec.problem.votes import LISTED
 from privspec.registry import block_of
 
-STEP = Fraction(11, 10)
-"""By so much what a line allows is raised, to say what the line costs."""
 LIBRARIES = {name: name for name in ("privspec", "numpy", "scipy", "cvxpy")} | {"python-flint": "flint"}
 """What computes plans, by the names of the packages."""
 LISTED_ONLY = {"votes": LISTED, "selection": MECHANISMS_LISTED}
@@ -84,12 +80,6 @@ def rated(
         "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
         "loss": loss | {"among": among, "kind": kind},
     }
-
-
-def raise_infeasible(model: Model, reason: Infeasible) -> dict[str, Any]:
-    """The document of a spec whose requirements cannot hold together."""
-    document = {"format": PLAN, "spec": spec_json(model), "status": "infeasible", **reason.to_json()}
-    return sealed(document)
 
 
 def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,24 +150,6 @@ def promised(requirement: Requirement, index: int, least: Fraction | None, becau
     asked = requirement.measure.amounts["epsilon"]
     said = asked if least is None else min(Fraction(decimal_up(least)), asked)
     return guarantee_head(requirement, index) | {"achieved": {"epsilon": show(said)}, "because": [because]}
-
-
-def raised(measure: AskedMeasure) -> Iterator[tuple[str, AskedMeasure]]:
-    """The measure with a tenth more of the amount that is priced; none where each party has its own."""
-    if isinstance(measure, MeasureAt):
-        amount = measure.of.main.name
-        yield amount, measure.changed(**{amount: measure.amounts[amount] * STEP})
-
-
-def price(requirement: Requirement, change: float, amount: str = "epsilon") -> dict[str, Any]:
-    """The relative change of the loss where a line allows a tenth more of an amount."""
-    now = requirement.measure.amounts[amount]
-    return {
-        "line": requirement.line,
-        "text": requirement.text,
-        "change": f"{amount} {show(now)} -> {show(now * STEP)}",
-        "loss_change": change,
-    }
 
 
 def accuracy_json(limits: Iterable[tuple[int, str, Fraction, Fraction]]) -> list[dict[str, Any]]:

@@ -1,6 +1,4 @@
-"""What the compiler of every family can do, from graph to plan; programs that were solved before; and conflicts.
-
-Where requirements cannot hold together, a compiler says which lines conflict and what the smallest changes would be.
+"""What the compiler of every family can do, from graph to plan; and programs that were solved before.
 
 A program whose budgets all changed by one factor has the same solution, scaled: the optimal covariance is homogeneous
 of degree -1 in the squared budgets (notes/placement.md), so a sweep over epsilon costs one solve.
@@ -16,82 +14,10 @@ from numpy.typing import NDArray
 
 from privspec.core.machine import free_memory, refuse_without_memory, size_words
 from privspec.core.records import dataclass, field
-from privspec.core.spans import Span
+from privspec.families.decision import Decision, Infeasible
 from privspec.model.graph import Model
-from privspec.model.neighbours import UnboundedError
-from privspec.model.requirements import Requirement
 from privspec.registry import family_of
 from privspec.solvers import programs
-
-
-@dataclass(frozen=True, slots=True)
-class ConflictLine:
-    """One of the lines that cannot all hold; without any one of them the others can."""
-
-    line: int
-    text: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True)
-class Relaxation:
-    """A single change that makes the spec feasible, on `line`, with the loss it would have if that is known.
-
-    `works` is False for what one might try in vain: `change` then says why no amount of it is enough.
-    """
-
-    change: str
-    line: int | None = None
-    loss: float | None = None
-    works: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Infeasible:
-    """Proof that no mechanism meets the spec, as the smallest set of lines, and priced ways out."""
-
-    reason: str
-    conflicts: tuple[ConflictLine, ...]
-    relaxations: tuple[Relaxation, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The keys `conflicts` and `relaxations` of an infeasible plan."""
-        return {
-            "reason": self.reason,
-            "conflicts": [{"line": c.line, "text": c.text} for c in self.conflicts],
-            "relaxations": [
-                {"change": r.change, "line": r.line, "loss": r.loss} | ({} if r.works else {"works": False})
-                for r in self.relaxations
-            ],
-        }
-
-
-def conflict_line(model: Model, span: Span) -> ConflictLine:
-    """The line of the spec that a span begins on, without its comment."""
-    line, _ = model.source.position(span.start)
-    return ConflictLine(line, model.source.line(line).split("#")[0].strip(), span)
-
-
-@dataclass(frozen=True, slots=True)
-class Unbounded(Infeasible):
-    """One unit can move `input` without limit; its one relaxation, to bound it, has no price yet."""
-
-    input: str = ""
-
-
-def unbounded(model: Model, requirement: Requirement, error: UnboundedError) -> Unbounded:
-    """One unit can move an input without limit."""
-    line = conflict_line(model, error.block.span)
-    return Unbounded(
-        f"{error.why}: no finite noise hides it",
-        (line, conflict_line(model, requirement.span)),
-        (Relaxation(error.suggestion, line.line),),
-        error.block.name,
-    )
-
-
-# --- compilers ------------------------------------------------------------------------------------
-
 
 SAME_FACTOR = 1e-12
 """Relative difference up to which two factors count as one."""
@@ -209,25 +135,6 @@ class Settings:
     alternatives: bool = True
     exact: bool = True
     cache: SolutionCache = field(default_factory=SolutionCache)
-
-
-class Decision(Protocol):
-    """The best admissible mechanism of a spec, and those it was compared with."""
-
-    @property
-    def name(self) -> str:
-        """The mechanism in a few words."""
-
-    @property
-    def loss(self) -> float:
-        """Its loss."""
-
-    @property
-    def lower_bound(self) -> float | None:
-        """No mechanism of the family has less; None where nothing is proved."""
-
-    def document(self) -> dict[str, Any]:
-        """The plan."""
 
 
 class Family(Protocol):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
-from math import floor, log2
+from functools import partial
+from math import floor, inf, log2
 from time import perf_counter
 from typing import Any
 
@@ -20,13 +20,15 @@ from privspec.core.records import dataclass
 from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
 from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation
 from privspec.families.amounts import stated_mu
-from privspec.families.document import decimal_up, float_down, guarantee_head, plan_document, price, raised, rated
+from privspec.families.decision import Alternative, Decided, Decision, gaussian_prices
+from privspec.families.document import decimal_up, guarantee_head
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item
 from privspec.kernel.participation import notes_of
-from privspec.kernel.streams import AMONG, BITS, NOTES, Banded, Pattern, Stream, least, pattern_of, read_banded, roots
+from privspec.kernel.streams import AMONG, BITS, NOTES, Banded, Pattern, Stream, pattern_of, read_banded, roots
+from privspec.kernel.streams import least as lower_bound
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.noise.gaussian import GaussianNoise
@@ -77,29 +79,42 @@ class LongRows:
         whole = document(elaborate(model))
         return System(model, whole, read_frame(Item(whole, "problem")), block_of(model))
 
-    def decide(self, model: Model, system: System, settings: Settings) -> Decided:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision:
         """Noise near the least loss in a band."""
         started = perf_counter()
         block, pattern = system.block, system.pattern
         whole = (block.steps, pattern.times, pattern.apart, pattern.exactly)
         evenly = pattern.times * block.steps * (block.steps + 1) / 2
-        found: list[Offer] = [(evenly, Fraction(0), 1, [block.steps], [1.0])]
+        offers: list[Offer] = [(evenly, Fraction(0), 1, [block.steps], [1.0])]
         for band in sorted({pattern.apart, block.steps}):
             ramp = Fraction(round(ramp_of(Row(*whole, band)) * 2**RAMP_BITS), 2**RAMP_BITS)
             lengths, sizes, loss = sizes_of(Row(*whole, band), float(ramp))
             meet = pattern.times if band > pattern.apart else 1
-            found.append((loss * meet, ramp, band, lengths.tolist(), sizes.tolist()))
-        others = tuple(_alternatives(system)) if settings.alternatives else ()
-        best: Decided | None = None
-        for loss, ramp, band, stretches, deviations in sorted(found):
+            offers.append((loss * meet, ramp, band, lengths.tolist(), sizes.tolist()))
+        found, least = None, inf
+        for loss, ramp, band, stretches, deviations in sorted(offers):
             # what is executed loses no less than was reckoned: it is that which counts
-            if best is None or loss * _unit_loss(system) < best.loss:
-                one = Decided(
-                    system, *_executed(system, ramp, band, stretches, deviations), others, perf_counter() - started
-                )
-                best = one if best is None or one.loss < best.loss else best
-        assert best is not None
-        return best
+            if loss * _unit_loss(system) < least:
+                executed, mu = _executed(system, ramp, band, stretches, deviations)
+                reached = float(executed.loss()[0])
+                if found is None or reached < least:
+                    found, least = (executed, mu), reached
+        assert found is not None
+        requirement, _ = system.line
+        witness = {"line": 0, "mu": stated_mu(requirement.measure, requirement.measure.gaussian_mu_down())}
+        return Decided(
+            model,
+            "correlated Gaussian noise: a banded root of the totals",
+            least,
+            partial(_stated, system, *found, witness),
+            # no Gaussian noise of any covariance has less
+            lambda: lower_bound(system.frame.obligations, block, Item(witness, "bound")),
+            AMONG,
+            block.units,
+            others=tuple(_alternatives(system)) if settings.alternatives else (),
+            prices=lambda: gaussian_prices(requirement),
+            solver={"name": "banded root of the totals", "seconds": perf_counter() - started},
+        )
 
     def size(self, system: System) -> int:
         """No matrix is laid out."""
@@ -139,17 +154,16 @@ def _short(value: Fraction) -> Fraction:
     return round(value * shift) / shift
 
 
-def _alternatives(system: System) -> Iterator[dict[str, Any]]:
+def _alternatives(system: System) -> Iterator[Alternative]:
     """What usual ways to add noise to running totals would cost, each at its least."""
     block, pattern = system.block, system.pattern
     steps, scale = block.steps, _unit_loss(system)
-    reason = "meets the line of the spec"
     found = [
         ("equal noise on each number", pattern.times * steps * (steps + 1) / 2),
         ("equal noise on each total", steps * _of_totals(steps, pattern)),
     ]
     for name, loss in sorted(found, key=lambda one: one[1]):
-        yield {"name": name, "loss": loss * scale, "admissible": True, "reason": reason}
+        yield Alternative(name, loss * scale, "meets the line of the spec")
 
 
 def _of_totals(steps: int, pattern: Pattern) -> float:
@@ -161,70 +175,27 @@ def _of_totals(steps: int, pattern: Pattern) -> float:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Decided:
-    """The noise that was found, the mu that it reaches, and what other ways to add noise would cost."""
-
-    system: System
-    executed: Banded
-    mu: Fraction
-    considered: tuple[dict[str, Any], ...]
-    seconds: float = field(default=0.0)
-    name: str = "correlated Gaussian noise: a banded root of the totals"
-
-    @cached_property
-    def loss(self) -> float:
-        return float(self.executed.loss()[0])
-
-    @cached_property
-    def witness(self) -> dict[str, Any]:
-        """The line that the bound is of, and at least the mu that one of two amounts allows."""
-        measure = self.system.model.requirements[0].measure
-        return {"line": 0, "mu": stated_mu(measure, measure.gaussian_mu_down())}
-
-    @cached_property
-    def lower_bound(self) -> float | None:
-        """No Gaussian noise of any covariance has less."""
-        exact = least(self.system.frame.obligations, self.system.block, Item(self.witness, "bound"))
-        return float_down(min(exact, Fraction(self.loss)))
-
-    def document(self) -> dict[str, Any]:
-        model, executed = self.system.model, self.executed
-        (requirement, asked) = self.system.line
-        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-        guarantee = {"achieved": {"mu": str(self.mu)}, "because": [*NOTES, *group]}
-        return plan_document(
-            model,
-            {
-                "problem": self.system.problem,
-                **rated(model, self.loss, self.lower_bound, AMONG, self.system.block.units),
-                "alternatives": list(self.considered),
-                "mechanism": {
-                    "family": "stream",
-                    "ramp": str(executed.ramp),
-                    "band": executed.band,
-                    "lengths": list(executed.lengths),
-                    "deviations": [str(size) for size in executed.deviations],
-                    "input_grid": str(executed.input_grid),
-                    "grid": str(executed.grid),
-                    "output_grid": str(executed.output_grid),
-                },
-                "guarantees": [guarantee_head(requirement, 0) | guarantee],
-                "accuracy": [],
-                "claims": {"bound": self.witness},
-                "remarks": {
-                    "binding": list(_prices(requirement)),
-                    "solver": {"name": "banded root of the totals", "seconds": self.seconds},
-                },
-            },
-        )
-
-
-def _prices(requirement: Requirement) -> Iterator[dict[str, Any]]:
-    """What a tenth more of each amount of the line would bring."""
-    for amount, more in raised(requirement.measure):
-        after = float(more.gaussian_mu_down() or 0)
-        yield price(requirement, (float(requirement.measure.gaussian_mu_down() or 0) / after) ** 2 - 1, amount)
+def _stated(system: System, executed: Banded, mu: Fraction, witness: dict[str, Any]) -> dict[str, Any]:
+    """The noise as it stands in the plan, with what it guarantees."""
+    requirement, asked = system.line
+    group = notes_of([(unit.kind, unit.count) for unit in asked.units])
+    return {
+        "problem": system.problem,
+        "mechanism": {
+            "family": "stream",
+            "ramp": str(executed.ramp),
+            "band": executed.band,
+            "lengths": list(executed.lengths),
+            "deviations": [str(size) for size in executed.deviations],
+            "input_grid": str(executed.input_grid),
+            "grid": str(executed.grid),
+            "output_grid": str(executed.output_grid),
+        },
+        "guarantees": [
+            guarantee_head(requirement, 0) | {"achieved": {"mu": str(mu)}, "because": [*NOTES, *group]},
+        ],
+        "claims": {"bound": witness},
+    }
 
 
 # --- runs ----

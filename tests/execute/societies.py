@@ -7,7 +7,7 @@ from typing import Any
 
 from privspec.core.spans import Source
 from privspec.families.family import Settings
-from privspec.families.statistics.family import StatisticDecision
+from privspec.families.statistics.family import decided
 from privspec.families.statistics.predict import Predicted, Prediction, Way, forbidden, lower, ways
 from privspec.model.build import load_model
 from privspec.problem.form import plan_digest
@@ -42,7 +42,7 @@ def _documents(spec: str, parameters: tuple[tuple[str, str], ...]) -> dict[str, 
 
     def document(way: Way) -> dict[str, Any]:
         found = Prediction((Predicted(way, 0.5, 0.01),), 1, system.block.parties, 0.5)
-        return StatisticDecision(model, system, found, Settings(alternatives=False), seconds=0.0).document()
+        return decided(model, system, found, Settings(alternatives=False), seconds=0.0).document()
 
     return {way.name: document(way) for way in ways(system) if not forbidden(system, way)}
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.spans import Source
-from privspec.families.family import Infeasible, Settings
+from privspec.families.decision import Infeasible
+from privspec.families.family import Settings
 from privspec.families.linear.choose import Choice, choose
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from privspec.core.diagnostics import SpecError
-from privspec.families.family import Infeasible
+from privspec.families.decision import Infeasible
 
 from .tables import (
     Line,

@@ -13,7 +13,8 @@ from privspec.solvers.programs import OutOfTimeError
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.family import Infeasible, compiler_of
+from privspec.families.decision import Infeasible
+from privspec.families.family import compiler_of
 from privspec.families.selection import profiles as priced
 from privspec.families.selection.profiles import Averages
 from privspec.manual import template_text

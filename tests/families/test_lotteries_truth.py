@@ -12,7 +12,8 @@ import pytest
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.family import Infeasible, compiler_of
+from privspec.families.decision import Infeasible
+from privspec.families.family import compiler_of
 from privspec.families.selection import profiles as priced
 from privspec.families.selection.plans import gain
 from privspec.families.selection.rules import RULES

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from privspec.core.diagnostics import SpecError
-from privspec.families.family import Infeasible
+from privspec.families.decision import Infeasible
 from privspec.problem.votes import rounds_of
 from tests.families.votes import WORST, decided, model_of, system_of, vote
 

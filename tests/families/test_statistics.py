@@ -14,9 +14,10 @@ from privspec.solvers.programs import OutOfTimeError
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.family import Infeasible, Settings
+from privspec.families.decision import Decided, Decision, Infeasible
+from privspec.families.family import Settings
 from privspec.families.statistics import predict as predict_module
-from privspec.families.statistics.family import StatisticDecision, Statistics
+from privspec.families.statistics.family import Statistics
 from privspec.families.statistics.predict import (
     SAMPLE,
     Judge,
@@ -71,7 +72,7 @@ def model_of(
     return load_model(Source("crowd.priv", text))
 
 
-def decided(**changes: str) -> StatisticDecision | Infeasible:
+def decided(**changes: str) -> Decision | Infeasible:
     model = model_of(**changes)
     family = Statistics()
     return family.decide(model, family.lower(model), Settings(alternatives=False))
@@ -99,8 +100,9 @@ def test_noise_at_forces_a_site(site: str) -> None:
 
 def test_a_family_can_be_forced() -> None:
     found = decided(options="noise family laplace")
-    assert isinstance(found, StatisticDecision)
-    assert found.chosen.way.family == "laplace"
+    assert isinstance(found, Decided)
+    sites = found.document()["mechanism"]["sites"]
+    assert {site["shape"] for site in sites} == {"laplace"}
 
 
 def test_gaussian_noise_never_meets_a_pure_epsilon() -> None:
@@ -194,7 +196,7 @@ def test_noise_at_the_pool_is_that_of_the_sum_over_the_parties() -> None:
 
 def test_plans_tell_the_ranking_and_are_marked_as_predictions() -> None:
     found = decided()
-    assert isinstance(found, StatisticDecision)
+    assert isinstance(found, Decided)
     document = found.document()
     assert document["status"] == "feasible"
     assert document["loss"]["lower_bound"] is None

@@ -13,7 +13,7 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.statistics import family
-from privspec.families.statistics.family import StatisticDecision, Statistics
+from privspec.families.statistics.family import Statistics, decided
 from privspec.families.statistics.predict import Predicted, Prediction, forbidden, ways
 from privspec.functions import probit
 from privspec.kernel import judge
@@ -66,12 +66,10 @@ def _plans(text, also_forbidden):
     for way in ways(system):
         if way.executable and (also_forbidden or not forbidden(system, way)):
             ranking = (Predicted(way, 0.5, 0.01),)
-            decision = StatisticDecision(
-                model, system, Prediction(ranking, 25, system.block.parties, 0.1), Settings(), 0.0
-            )
+            prediction = Prediction(ranking, 25, system.block.parties, 0.1)
             key = (way.route.at, "each" if way.each_party else "pool", way.noise[0].shape, way.finish_first)
             with patch.object(family, "forbidden", lambda *_: ""):
-                found[key] = decision.document()
+                found[key] = decided(model, system, prediction, Settings(), 0.0).document()
     return json.dumps(list(found.items()))
 
 

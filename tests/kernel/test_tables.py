@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
+from privspec.families.decision import Infeasible
 from privspec.families.document import sealed
-from privspec.families.family import Infeasible, Settings, compiler_of
+from privspec.families.family import Settings, compiler_of
 from privspec.kernel import Report, judge
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import read_law

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -15,23 +15,14 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.core.rounding import graded
-from privspec.families.document import (
-    STEP,
-    accuracy_json,
-    decimal_up,
-    float_down,
-    plan_document,
-    price,
-    promised,
-    rated,
-)
-from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.amounts import short_down, short_up
+from privspec.families.decision import MEETS, STEP, Alternative, Decided, Decision, Infeasible, missed, price, ranked
+from privspec.families.document import accuracy_json, decimal_up, promised
+from privspec.families.family import Settings
 from privspec.kernel.chains import (
     CLASSES,
     FINEST,
     MOST_RATIOS,
-    Accuracy,
     Chain,
     affordable,
     errors_of,
@@ -111,16 +102,30 @@ class Correlated:
             laws = _listed_laws(found) if block.network else _chain_laws(found)
         return Sequence(model, block, found, laws)
 
-    def decide(self, model: Model, system: Sequence, settings: Settings) -> ChainDecision | Infeasible:
+    def decide(self, model: Model, system: Sequence, settings: Settings) -> Decision | Infeasible:
         """The least noise by the laws of the answer, or else by quilts."""
         started = perf_counter()
         found = _solved(system)
-        least = replace(system.chain, scale=found.scale)
-        for one in system.chain.block.accuracy:
-            if errors_of(least, one.weights) > one.bound:
-                return _conflict(system, found, one)
-        others = tuple(_alternatives(system, found)) if settings.alternatives else ()
-        return ChainDecision(model, system, found, others, perf_counter() - started)
+        chain, refused = replace(system.chain, scale=found.scale), found.refused
+        for one in chain.block.accuracy:
+            reached = errors_of(chain, one.weights)
+            if reached > one.bound:
+                known = "at least" if refused is not None else "with the least noise found"
+                said = f"the privacy asked for makes errors {known} {{}} times as large as the accuracy allows"
+                return missed(model, one, reached, found.binding, said)
+        return Decided(
+            model,
+            "discrete Laplace noise",
+            _loss(chain, found.scale),
+            lambda: _stated(system, found, chain),
+            # noise of this kind has no less
+            lambda: None if refused is None else loss_of(chain, refused.scale),
+            CLASSES[refused is not None],
+            units_of(chain),
+            others=_alternatives(system, found) if settings.alternatives else (),
+            prices=lambda: _prices(system, found),
+            solver={"name": "least noise", "seconds": perf_counter() - started},
+        )
 
     def size(self, system: Sequence) -> int:
         """Entries."""
@@ -230,7 +235,7 @@ def _solved(system: Sequence, epsilons: dict[int, Fraction] | None = None) -> So
     for _ in range(TRIES):
         if proof.reached(replace(chain, scale=scale)) <= epsilon:
             return Solved(scale, proof, binding, refused)
-        scale = _short_up(scale * (1 + 10 * SPARE))
+        scale = short_up(scale * (1 + 10 * SPARE))
     raise InternalError("the noise that was found does not hide an entry")
 
 
@@ -262,7 +267,7 @@ def _by_laws(system: Sequence, epsilon: Fraction) -> tuple[Fraction, Refused | N
     t, a, b, w = worst.place
     place = [t // chain.length, t % chain.length, a, b, w]
     below = _below(found, lambda scale: told_apart(chain, scale, (place[0], place[1], a, b, w), epsilon))
-    return _short_up(found * (1 + SPARE)), None if below is None else Refused(below, place), Proof("laws")
+    return short_up(found * (1 + SPARE)), None if below is None else Refused(below, place), Proof("laws")
 
 
 def _group(chain: Chain, epsilon: float) -> float:
@@ -290,11 +295,11 @@ def _least(told: Callable[[float], Any], epsilon: float, enough: float) -> tuple
 
 def _below(found: Fraction, refused: Callable[[Fraction], bool]) -> Fraction | None:
     """A size just below that is refused, as the kernel derives it."""
-    below = _short_down(found * (1 - SPARE))
+    below = short_down(found * (1 - SPARE))
     for _ in range(TRIES):
         if refused(below):
             return below
-        below = _short_down(below * (1 - 10 * SPARE))
+        below = short_down(below * (1 - 10 * SPARE))
     return None
 
 
@@ -338,7 +343,7 @@ def _by_parts(system: Sequence, epsilon: Fraction, refused: Refused | None) -> t
     need, quilts = _by_quilts(system, float(epsilon))
     if found is not None and found[0] <= need:
         return found
-    return _short_up(need * (1 + SPARE)), Proof("quilts", None if quilts is None else _array(quilts))
+    return short_up(need * (1 + SPARE)), Proof("quilts", None if quilts is None else _array(quilts))
 
 
 def _holds(chain: Chain, proof: Proof, epsilon: Fraction, scale: Fraction) -> bool:
@@ -351,14 +356,14 @@ def _holds(chain: Chain, proof: Proof, epsilon: Fraction, scale: Fraction) -> bo
 def _enough(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction | None:
     """A size near the least that is proved, from just above a refused one on; None where none below `high` is."""
     near, below = Fraction(2, 10**8), low
-    while not holds(scale := _short_up(low * (1 + near))):
+    while not holds(scale := short_up(low * (1 + near))):
         near, below = near * 100, scale
         if low * (1 + near) >= high:
             scale = high
             break
     if near > Fraction(1, 10**7):
         while scale > below * (1 + FINE):
-            middle = _short_up((scale + below) / 2)
+            middle = short_up((scale + below) / 2)
             scale, below = (middle, below) if holds(middle) else (scale, middle)
     return scale if scale < high else None
 
@@ -380,34 +385,10 @@ def _by_quilts(system: Sequence, epsilon: float, *, joint: bool = False) -> tupl
     return Fraction(max(one.scale for one in found)), np.stack([one.chosen for one in found])
 
 
-def _short_up(value: Fraction, bits: int = 40) -> Fraction:
-    """A short binary fraction at or above, up to 2^-bits of it."""
-    shift = bits - value.numerator.bit_length() + value.denominator.bit_length()
-    return Fraction(-((-value.numerator << shift) // value.denominator), 1 << shift)
-
-
-def _short_down(value: Fraction, bits: int = 40) -> Fraction:
-    shift = bits - value.numerator.bit_length() + value.denominator.bit_length()
-    return Fraction((value.numerator << shift) // value.denominator, 1 << shift)
-
-
-def _conflict(system: Sequence, found: Solved, limit: Accuracy) -> Infeasible:
-    """The least noise that hides an entry is more than a line of accuracy allows."""
-    model, requirement = system.model, system.model.requirements[found.binding]
-    line = next(line for line in model.accuracy if line.line == limit.line)
-    reached = float(errors_of(replace(system.chain, scale=found.scale), limit.weights))
-    times = reached / float(limit.bound)
-    known = "at least" if found.refused is not None else "with the least noise found"
-    changes = [Relaxation(f"accept {reached * (1 + 1e-6):.6g} in place of {float(limit.bound):.6g}", limit.line)]
-    lines = (conflict_line(model, line.target.span), conflict_line(model, requirement.span))
-    reason = f"the privacy asked for makes errors {known} {times:.4g} times as large as the accuracy allows"
-    return Infeasible(reason, lines, tuple(changes))
-
-
 # --- others ----------------------------------------------------------------------------------------------
 
 
-def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
+def _alternatives(system: Sequence, found: Solved) -> tuple[Alternative, ...]:
     """What other ways of sizing the same noise would cost; noise for one entry alone does not count on the model."""
     chain = system.chain
     strictest = min(system.block.lines, key=system.epsilon)
@@ -425,114 +406,55 @@ def _alternatives(system: Sequence, found: Solved) -> list[dict[str, Any]]:
         sizes.append(("Markov quilt mechanism (Song et al. 2017, MQMExact)", paper))
     # whatever way the line of the model is met, the others ask for their own
     least = max((FINEST, *_without_model(system, _epsilons(system)).values()))
-    listed = [
-        {
-            "name": name,
-            "loss": _loss(chain, max(size, least)),
-            "admissible": True,
-            "reason": "meets every line of the spec",
-        }
-        for name, size in sizes
-        if size >= FINEST
-    ]
+    listed = [Alternative(name, _loss(chain, max(size, least))) for name, size in sizes if size >= FINEST]
     alone = plain(chain, "entry") / epsilon
     if alone >= FINEST:
-        reason = "meets every line of the spec"
-        admissible = alone >= found.scale
+        reason, admissible = MEETS, alone >= found.scale
         if not admissible and system.laws is not None:
             reached = solver.told(system.laws, float(alone)).epsilon
             reason = f"lets through epsilon {reached:.4g} given the model, where line {line} asks for {show(epsilon)}"
         elif not admissible:
             reason = f"nothing proves line {line} of it"
         name = "noise for one entry alone (differential privacy)"
-        listed.append({"name": name, "loss": _loss(chain, alone), "admissible": admissible, "reason": reason})
-    return sorted(listed, key=lambda one: graded(one["loss"]))
+        listed.append(Alternative(name, _loss(chain, alone), reason, admissible))
+    return ranked(listed)
 
 
 def _loss(chain: Chain, scale: Fraction) -> float:
     return float(loss_of(chain, scale))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ChainDecision:
-    """The noise that was found, and what other ways to size it would cost."""
+def _stated(system: Sequence, solved: Solved, chain: Chain) -> dict[str, Any]:
+    """The noise as it stands in the plan, with what it guarantees and how that is shown."""
+    model, lines, proof, refused = system.model, system.block.lines, solved.proof, None
+    if solved.refused is not None:
+        where = {"place": solved.refused.place, "beyond": solved.refused.beyond}
+        refused = {"line": solved.binding, "scale": str(solved.refused.scale), **where}
+    reached, guarantees = proof.reached(chain), []
+    for number, line in enumerate(model.requirements):
+        least = reached if number in lines else plain(chain, line.neighbours.unit) / solved.scale
+        guarantees.append(promised(line, number, least, "quilt" if number in lines else "discrete-laplace"))
+    unit, scale = str(chain.unit), str(solved.scale)
+    given = [{"line": number, "by": proof.by, "witness": proof.witness} for number in sorted(lines)]
+    bare = {kind: decimal_up(plain(chain, kind) / solved.scale) for kind in ("entry", "everything")}
+    return {
+        "mechanism": {"family": "chain", "noise": "discrete-laplace", "unit": unit, "scale": scale},
+        "guarantees": guarantees,
+        "accuracy": accuracy_json(
+            (one.line, one.text, errors_of(chain, one.weights), one.bound) for one in chain.block.accuracy
+        ),
+        "claims": {"given": given, "without_model": bare, "bound": refused},
+    }
 
-    model: Model
-    system: Sequence
-    solved: Solved
-    considered: tuple[dict[str, Any], ...]
-    seconds: float
 
-    @property
-    def chain(self) -> Chain:
-        """As it is executed."""
-        return replace(self.system.chain, scale=self.solved.scale)
-
-    @property
-    def name(self) -> str:
-        return "discrete Laplace noise"
-
-    @property
-    def loss(self) -> float:
-        return _loss(self.chain, self.solved.scale)
-
-    @property
-    def lower_bound(self) -> float | None:
-        """Noise of this kind has no less; None where nothing is proved."""
-        if self.solved.refused is None:
-            return None
-        return float_down(loss_of(self.chain, self.solved.refused.scale))
-
-    def document(self) -> dict[str, Any]:
-        chain, solved, block = self.chain, self.solved, self.system.block
-        loss, low = self.loss, self.lower_bound
-        given = [
-            {"line": number, "by": solved.proof.by, "witness": solved.proof.witness} for number in sorted(block.lines)
-        ]
-        refused = None
-        if solved.refused is not None:
-            where = {"place": solved.refused.place, "beyond": solved.refused.beyond}
-            refused = {"line": solved.binding, "scale": str(solved.refused.scale), **where}
-        reached = solved.proof.reached(chain)
-        return plan_document(
-            self.model,
-            {
-                **rated(self.model, loss, low, CLASSES[low is not None], units_of(chain)),
-                "alternatives": list(self.considered),
-                "mechanism": {
-                    "family": "chain",
-                    "noise": "discrete-laplace",
-                    "unit": str(chain.unit),
-                    "scale": str(solved.scale),
-                },
-                "guarantees": [self._guarantee(number, reached) for number in range(len(self.model.requirements))],
-                "accuracy": accuracy_json(
-                    (one.line, one.text, errors_of(chain, one.weights), one.bound) for one in chain.block.accuracy
-                ),
-                "claims": {
-                    "given": given,
-                    "without_model": {
-                        kind: decimal_up(plain(chain, kind) / solved.scale) for kind in ("entry", "everything")
-                    },
-                    "bound": refused,
-                },
-                "remarks": {"binding": self._price(), "solver": {"name": "least noise", "seconds": self.seconds}},
-            },
-        )
-
-    def _guarantee(self, number: int, reached: Fraction) -> dict[str, Any]:
-        requirement, given = self.model.requirements[number], number in self.system.block.lines
-        least = reached if given else plain(self.chain, requirement.neighbours.unit) / self.solved.scale
-        return promised(requirement, number, least, "quilt" if given else "discrete-laplace")
-
-    def _price(self) -> list[dict[str, Any]]:
-        """What a tenth more epsilon in the line that binds would bring."""
-        number, count = self.solved.binding, len(self.model.requirements)
-        if self.solved.proof.by == "windows" and len(self.chain.offset) > 1:
-            return []  # a price is a remark, and takes as long as the plan
-        asked = {i: self.system.epsilon(i) for i in range(count)}
-        raised = asked | {number: asked[number] * STEP}
-        if number in self.system.block.lines:
-            raised |= {i: max(asked[i], raised[number]) for i in self.system.block.lines}
-        after = _loss(self.chain, _solved(self.system, raised).scale)
-        return [price(self.model.requirements[number], after / self.loss - 1)]
+def _prices(system: Sequence, found: Solved) -> Iterator[dict[str, Any]]:
+    """What a tenth more epsilon in the line that binds would bring."""
+    chain, number = system.chain, found.binding
+    if found.proof.by == "windows" and len(chain.offset) > 1:
+        return  # a price is a remark, and takes as long as the plan
+    asked = _epsilons(system)
+    raised = asked | {number: asked[number] * STEP}
+    if number in system.block.lines:
+        raised |= {i: max(asked[i], raised[number]) for i in system.block.lines}
+    after = _loss(chain, _solved(system, raised).scale)
+    yield price(system.model.requirements[number], after / _loss(chain, found.scale) - 1)

@@ -16,8 +16,21 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import graded
-from privspec.families import document
-from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.decision import (
+    MEETS,
+    MISSES,
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
+    Infeasible,
+    Relaxation,
+    conflict_line,
+    missed,
+    price,
+)
+from privspec.families.document import accuracy_json, decimal_up, guarantee_head
+from privspec.families.family import Settings
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import Item
@@ -90,13 +103,13 @@ class UnknownKeys:
         moved = Moved.of(unit, kept_of(model, model.inputs[0]))
         return System(model, block, moved, *measure.amounts.values())
 
-    def decide(self, model: Model, system: System, settings: Settings) -> KeyDecision | Infeasible:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The largest chances, and the centre of counts with the least error.
 
         Raises: SpecError PS0515 where there would be too many thresholds.
         """
         started = perf_counter()
-        found = best(system)
+        found, block = best(system), system.block
         if not found:
             (line,) = model.requirements
             message = f"so small an epsilon makes more than {MOST_STEPS:,} thresholds"
@@ -104,12 +117,25 @@ class UnknownKeys:
         fits = [one for one in found if not list(one.breaks())]
         if not fits:
             return _conflict(system, found)
-        rest = [one for one in found if one is not fits[0]]
-        others = tuple(_alternatives(system, rest)) if settings.alternatives else ()
+        taken, rest = fits[0], [one for one in found if one is not fits[0]]
         # of several keys at once nothing more is proved than of one
         alone = system.moved.records * system.moved.sides == 1
-        witness = _witness(system) if system.block.counts and alone else None
-        return KeyDecision(model, system, fits[0], witness, others, perf_counter() - started)
+        witness = _witness(system) if block.counts and alone else None
+        claims = taken.claims | ({"bound": witness} if witness is not None else {})
+        others = tuple(_alternatives(system, rest)) if settings.alternatives else ()
+        return Decided(
+            model,
+            taken.name,
+            float(taken.loss),
+            lambda: _stated(system, taken) | {"claims": claims},
+            lambda: _bound(system, witness),
+            CLASSES[1 + (witness is not None)],
+            UNITS[block.error],
+            block.kind,
+            others,
+            lambda: _prices(system, taken),
+            {"name": "recursion over counts", "seconds": perf_counter() - started},
+        )
 
     def size(self, system: System) -> int:
         """A table of chances by count."""
@@ -155,20 +181,21 @@ def _witness(system: System) -> dict[str, Any] | None:
     return witness if more else None
 
 
+def _bound(system: System, witness: dict[str, Any] | None) -> Fraction:
+    """No mechanism that shows only keys that occur has less."""
+    amounts = system.epsilon, system.delta
+    least = least_loss(system.block, *amounts)
+    return least if witness is None else max(least, count_bound(system.block, *amounts, Item(witness, "bound")))
+
+
 def _conflict(system: System, found: list[Found]) -> Infeasible:
     """The least error is more than a line of accuracy allows."""
-    model = system.model
     best = min(found, key=lambda one: len(list(one.breaks())))
     one, reached = next(best.breaks())
-    line = next(line for line in model.accuracy if line.line == one.line)
-    lines = (conflict_line(model, line.target.span), conflict_line(model, model.requirements[0].span))
-    figure = float(reached)
-    change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
     alone = system.moved.records * system.moved.sides == 1 and not system.block.counts
     whose = "every mechanism" if alone else "the mechanisms that are known here"
-    reason = f"the privacy asked for makes this error {figure / max(float(one.bound), 1e-300):.4g} times as large as "
-    reason += f"allowed, of {whose} at least"
-    return Infeasible(reason, lines, (change,))
+    said = f"the privacy asked for makes this error {{}} times as large as allowed, of {whose} at least"
+    return missed(system.model, one, reached, 0, said)
 
 
 def steps_of(epsilon: Fraction, delta: Fraction) -> tuple[int, ...] | None:
@@ -343,13 +370,11 @@ def _cut_gaussian(block: KeyBlock, scale: Fraction, middle: Fraction, beyond: fl
     return as_keys(block, tuple(steps))
 
 
-def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]]:
+def _alternatives(system: System, found: list[Found]) -> Iterator[Alternative]:
     """Other laws, and Laplace noise above a threshold: what most libraries do."""
-    reason = "meets every line of the spec"
     for one in found:
         fits = not list(one.breaks())
-        why = reason if fits else "misses a line of accuracy"
-        yield {"name": one.name, "loss": float(one.loss), "admissible": fits, "reason": why}
+        yield Alternative(one.name, float(one.loss), MEETS if fits else MISSES, fits)
     if system.moved.records * system.moved.sides > 1 or system.block.accuracy:
         return
     epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
@@ -365,8 +390,7 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[dict[str, Any]
         errors = _laplace_error(at, threshold, epsilon, power) + (1 - kept) * at**power
     exact = [Fraction(float(error)) for error in errors]
     loss = float(block.averaged(block, exact, exact[-1]))
-    name = f"Laplace noise, shown above a threshold of {threshold:.4g}"
-    yield {"name": name, "loss": loss, "admissible": True, "reason": reason}
+    yield Alternative(f"Laplace noise, shown above a threshold of {threshold:.4g}", loss)
 
 
 def _laplace_error(at: Any, threshold: float, epsilon: float, power: int) -> Any:
@@ -380,67 +404,23 @@ def _laplace_error(at: Any, threshold: float, epsilon: float, power: int) -> Any
     return np.where(edge >= 0, beyond, whole - beyond)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class KeyDecision:
-    """The thresholds that were found, and what else was looked at."""
+def _stated(system: System, found: Found) -> dict[str, Any]:
+    """The thresholds as they stand in the plan, with what they guarantee."""
+    keys, (line,) = found.keys, system.model.requirements
+    steps = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
+    said = min(Fraction(decimal_up(found.delta)), system.delta)
+    achieved = {"epsilon": show(system.epsilon), "delta": show(said)}
+    notes = [NOTE, "people"] if line.neighbours.by_id else [NOTE]
+    return {
+        "mechanism": {"family": "keys", "steps": steps.to_json(), "centre": keys.centre},
+        "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
+        "accuracy": accuracy_json((one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy),
+    }
 
-    model: Model
-    system: System
-    found: Found
-    witness: dict[str, Any] | None
-    others: tuple[dict[str, Any], ...]
-    seconds: float
 
-    @property
-    def keys(self) -> Keys:
-        """As they are executed."""
-        return self.found.keys
-
-    @property
-    def name(self) -> str:
-        return self.found.name
-
-    @property
-    def loss(self) -> float:
-        return float(self.found.loss)
-
-    @property
-    def lower_bound(self) -> float:
-        """No mechanism that shows only keys that occur has less."""
-        block, amounts = self.system.block, (self.system.epsilon, self.system.delta)
-        exact = least_loss(block, *amounts)
-        if self.witness is not None:
-            exact = max(exact, count_bound(block, *amounts, Item(self.witness, "bound")))
-        return min(document.float_down(exact), self.loss)
-
-    def document(self) -> dict[str, Any]:
-        keys, block = self.keys, self.system.block
-        (line,) = self.model.requirements
-        said = min(Fraction(document.decimal_up(self.found.delta)), self.system.delta)
-        notes = [NOTE, "people"] if line.neighbours.by_id else [NOTE]
-        table = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
-        among = CLASSES[1 + (self.witness is not None)]
-        achieved = {"epsilon": show(self.system.epsilon), "delta": show(said)}
-        return document.plan_document(
-            self.model,
-            {
-                **document.rated(self.model, self.loss, self.lower_bound, among, UNITS[block.error], block.kind),
-                "alternatives": list(self.others),
-                "mechanism": {"family": "keys", "steps": table.to_json(), "centre": keys.centre},
-                "guarantees": [document.guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],
-                "accuracy": document.accuracy_json(
-                    (one.line, one.text, keys.error(one), one.bound) for one in keys.block.accuracy
-                ),
-                "claims": self.found.claims | ({"bound": self.witness} if self.witness is not None else {}),
-                "remarks": {
-                    "binding": self._price(),
-                    "solver": {"name": "recursion over counts", "seconds": self.seconds},
-                },
-            },
-        )
-
-    def _price(self) -> list[dict[str, Any]]:
-        """What a tenth more epsilon would bring."""
-        (line,) = self.model.requirements
-        after = best(replace(self.system, epsilon=self.system.epsilon * document.STEP))
-        return [document.price(line, float(after[0].loss) / self.loss - 1)] if after and self.loss else []
+def _prices(system: System, found: Found) -> Iterator[dict[str, Any]]:
+    """What a tenth more epsilon would bring."""
+    (line,) = system.model.requirements
+    after = best(replace(system, epsilon=system.epsilon * STEP))
+    if after and float(found.loss):
+        yield price(line, float(after[0].loss) / float(found.loss) - 1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
-from privspec.families.family import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.linear.gaussian import exact_release, full_dual, offered, run_solver, solved
 from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.program import AccuracyLimit

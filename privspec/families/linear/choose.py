@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import LISTED, graded
-from privspec.families.family import Infeasible, Settings
+from privspec.families.decision import Infeasible
+from privspec.families.family import Settings
 from privspec.families.linear.accuracy import meets, pure_conflict, within_limits
 from privspec.families.linear.gaussian import gaussian_budgets, gaussian_candidates
 from privspec.families.linear.problem import Problem

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from privspec.core.records import dataclass, replace
-from privspec.families.family import Decision, Infeasible, Settings, Unbounded, Work
+from privspec.families.decision import Decision, Infeasible, Unbounded
+from privspec.families.family import Settings, Work
 from privspec.families.linear.choose import Choice, best_loss, choose
 from privspec.families.linear.priced import priced
 from privspec.families.linear.problem import Problem

@@ -17,7 +17,8 @@ from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.families.family import Infeasible, Settings
+from privspec.families.decision import Infeasible
+from privspec.families.family import Settings
 from privspec.families.linear.problem import FORCED, LOCAL, Problem, Verdict
 from privspec.families.linear.program import site_map, site_maps
 from privspec.families.linear.release import (

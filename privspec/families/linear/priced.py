@@ -20,8 +20,9 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import down, shares_of, stated_mu
+from privspec.families.decision import Infeasible
 from privspec.families.document import decimal_up, float_down
-from privspec.families.family import Infeasible, Settings
+from privspec.families.family import Settings
 from privspec.families.linear.accuracy import conflict_at, pure_conflict
 from privspec.families.linear.choose import Choice, choose
 from privspec.families.linear.exact import bound_witness, read_back

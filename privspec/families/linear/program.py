@@ -14,7 +14,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import as_float
 from privspec.core.spans import Span
-from privspec.families.family import Infeasible, unbounded
+from privspec.families.decision import Infeasible, unbounded
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED

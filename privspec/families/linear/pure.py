@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise, product
-from math import ceil, inf
+from math import inf
 
 import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
+from privspec.families.amounts import SHORT_BITS, short_up
 from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.linear.accuracy import unbiased_budgets
 from privspec.families.linear.gaussian import correlated_program, full_dual, solved
@@ -85,8 +86,6 @@ TINY = 1e-3
 """Scales of noise in whole numbers below which there is next to none."""
 FINEST = 2.0**40
 """Steps of a lattice in a scale up to which answers that are points of it are not rounded to another."""
-SCALE_BITS = 40
-"""Laplace scales are rounded up to fractions with denominators of this many bits."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -472,12 +471,8 @@ def _fit(
 
 
 def _short_up(value: Fraction) -> Fraction:
-    """Itself when it is short, else the next fraction up of `SCALE_BITS` significant bits."""
-    if value.denominator < 2**SCALE_BITS:
-        return value
-    shift = SCALE_BITS - (value.numerator.bit_length() - value.denominator.bit_length())
-    scaled = value * Fraction(2) ** shift
-    return Fraction(ceil(scaled)) / Fraction(2) ** shift
+    """Itself when it is short, else rounded up."""
+    return value if value.denominator < 2**SHORT_BITS else short_up(value)
 
 
 def _knorm(problem: Problem, epsilons: tuple[Fraction, ...], bound: Bound) -> Candidate | None:

@@ -7,14 +7,13 @@ that takes too long, the price is a slope, and marked as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from privspec.core.diagnostics import InternalError, PrivspecError
-from privspec.families.document import decimal_up, guarantee_head, plan_document, price, raised, rated
-from privspec.families.family import Infeasible
+from privspec.families.decision import Infeasible, increased, price
+from privspec.families.document import decimal_up, guarantee_head, plan_document, rated
 from privspec.families.linear.choose import best_loss
 from privspec.families.linear.exact import Stated, achieved, read_back, view_witnesses
 from privspec.families.linear.problem import Problem
@@ -147,7 +146,7 @@ def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
     from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
 
     lines, found = problem.model.requirements, list[dict[str, Any]]()
-    for amount, more in _increased(lines[0]) if len(lines) == 1 else ():
+    for amount, more in increased(lines[0]) if len(lines) == 1 else ():
         system = lower(replace(problem.model, requirements=(more,)))
         if not isinstance(system, Infeasible):
             changed = Problem(replace(problem.model, requirements=(more,)), system, problem.settings)
@@ -161,7 +160,7 @@ def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
     found = []
     lines = problem.model.requirements
     for index, requirement in enumerate(lines):
-        for amount, more in _increased(requirement):
+        for amount, more in increased(requirement):
             changed = replace(problem.model, requirements=(*lines[:index], more, *lines[index + 1 :]))
             try:
                 after = best_loss(changed, problem.settings)
@@ -170,12 +169,6 @@ def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
             if after is not None and abs(after - loss) > SLACK_SHARE * loss:
                 found.append(price(requirement, after / loss - 1, amount))
     return found
-
-
-def _increased(requirement: Requirement) -> Iterator[tuple[str, Requirement]]:
-    """The line with a tenth more of each of its priced amounts; none where each party has its own."""
-    for amount, more in raised(requirement.measure):
-        yield amount, replace(requirement, measure=more)
 
 
 def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list[dict[str, Any]]:
@@ -198,7 +191,7 @@ def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list
         share = masses.get(index, 0.0) / total if total > 0 else 0.0
         if share <= SLACK_SHARE:
             continue
-        for amount, more in _increased(requirement):
+        for amount, more in increased(requirement):
             before, after = (
                 r.measure.pure_epsilon if pure else r.measure.gaussian_mu_down() for r in (requirement, more)
             )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.core.matrices import common
-from privspec.families.family import Infeasible
+from privspec.families.decision import Infeasible
 from privspec.families.linear.accuracy import within_limits
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits

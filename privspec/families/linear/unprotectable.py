@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.core.spans import Span
-from privspec.families.family import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.linear.problem import Problem
 from privspec.kernel.measures import PURE
 from privspec.language import syntax

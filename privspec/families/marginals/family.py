@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from math import floor, log2, prod, sinh
 from time import perf_counter
 from typing import Any
@@ -16,8 +16,18 @@ from scipy import sparse
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
 from privspec.core.rounding import graded
-from privspec.families.amounts import shares_of, stated_mu
-from privspec.families.document import STEP, decimal_up, float_down, guarantee_head, plan_document, price, raised, rated
+from privspec.families.amounts import shares_of, short_up, stated_mu
+from privspec.families.decision import (
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
+    gaussian_prices,
+    increased,
+    price,
+    ranked,
+)
+from privspec.families.document import decimal_up, guarantee_head
 from privspec.families.family import Settings
 from privspec.families.marginals.ordered import alternatives, rounded, solved, witness_of
 from privspec.kernel import marginals
@@ -37,7 +47,7 @@ from privspec.solvers.marginals import Array, Shares, least_worst
 
 SPARE = 1e-12
 """By so much of itself a variance is larger than the solver says."""
-BITS = 44
+BITS = 43
 """Binary digits of a deviation."""
 GRID = "2^-30"
 """Of the noisy parts, in deviations."""
@@ -98,37 +108,17 @@ class TableCounts:
         whole = document(elaborate(model))
         return System(model, whole, read_frame(Item(whole, "problem")), block_of(model))
 
-    def decide(self, model: Model, system: System, settings: Settings) -> Decided:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision:
         """The noise of least loss."""
         started = perf_counter()
-        found = list[Decided]()
         if system.block.ordered:
-            return replace(_in_order(system, settings), seconds=perf_counter() - started)
-        if gaussian(model):
-            mus = [float(line.measure.gaussian_mu_down() or 0) for line in model.requirements]
-            limits, shares = _solved(system, mus)
-            witness = _witness(system, limits, shares, mus)
-            others = tuple(_alternatives(system, mus)) if settings.alternatives else ()
-            prices, executed = partial(_prices, system, shares, mus), _executed(system, shares)
-            name = "Gaussian noise in the residual spaces of sets of columns"
-            steps = {"iterations": shares.steps}
-            found.append(Decided(system, name, executed, _residual(executed), witness, prices, others, steps))
-        if separate(model) and (not found or len(system.block.tables) <= FEW):
-            # Hammersley, Chapman and Robbins
-            mus = [2 * sinh(float(line.measure.pure_epsilon or 0) / 2) for line in model.requirements]
-            limits, shares = _solved(system, mus)
-            witness = _witness(system, limits, shares, mus, pure=True)
-            each, steps = _separate(system), {"iterations": shares.steps}
-            scales = {"family": "laplace", "scales": [None if one is None else str(one) for one in each.scales]}
-            prices, name = partial(_of_epsilon, model), "Laplace noise on each table"
-            found.append(Decided(system, name, each, scales, witness, prices, (), steps))
+            found = [_in_order(system, settings)]
+        else:
+            found = [*_residual(system, settings), *_on_each_table(system)]
         best, *rest = sorted(found, key=lambda one: graded(one.loss))
-        reason = "meets every line of the spec"
-        beside = [{"name": one.name, "loss": one.loss, "admissible": True, "reason": reason} for one in rest]
-        listed = sorted([*beside, *found[0].considered], key=lambda one: graded(one["loss"]))
-        return replace(
-            best, considered=tuple(listed) if settings.alternatives else (), seconds=perf_counter() - started
-        )
+        others = (*(Alternative(one.name, one.loss) for one in rest), *found[0].others)
+        solver = {**best.solver, "seconds": perf_counter() - started}
+        return replace(best, others=ranked(others) if settings.alternatives else (), solver=solver)
 
     def size(self, system: System) -> int:
         """Sets of columns, or cells of those in order."""
@@ -137,13 +127,97 @@ class TableCounts:
 
 def _in_order(system: System, settings: Settings) -> Decided:
     """Strategies of least loss, at the least that a line allows."""
-    allowed, line = system.allowed
-    found = solved(system.block)
-    executed, mechanism = rounded(system.block, found, allowed)
+    block, (allowed, line) = system.block, system.allowed
+    found = solved(block)
+    executed, mechanism = rounded(block, found, allowed)
     witness = witness_of(found, line, _mu_of(system.model.requirements[line]))
-    others = tuple(alternatives(system.block, float(allowed))) if settings.alternatives else ()
-    name, prices = "correlated Gaussian noise in the residual spaces of sets of columns", partial(_of_mu, system.model)
-    return Decided(system, name, executed, mechanism, witness, prices, others)
+    others = tuple(alternatives(block, float(allowed))) if settings.alternatives else ()
+    name = "correlated Gaussian noise in the residual spaces of sets of columns"
+    plan = Written(executed, mechanism, witness, partial(ordered_bound, system.frame.obligations, block))
+    return plan.decided(system, name, partial(_of_mu, system.model), {}, others)
+
+
+def _residual(system: System, settings: Settings) -> Iterator[Decided]:
+    """A variance for each set of columns, where Gaussian noise is enough for every line."""
+    model, block = system.model, system.block
+    if not gaussian(model):
+        return
+    mus = [float(line.measure.gaussian_mu_down() or 0) for line in model.requirements]
+    limits, shares = _solved(system, mus)
+    executed, witness = _executed(system, shares), _witness(system, limits, shares, mus)
+    subsets = block.subsets
+    mechanism = {
+        "family": "marginals",
+        "subsets": [list(own) for own in subsets],
+        "deviations": [str(executed.deviations[own]) for own in subsets],
+        "grid": GRID,
+        "output_grid": str(executed.output_grid),
+    }
+    plan = Written(executed, mechanism, witness, partial(marginals.bound, system.frame.obligations, block))
+    others = tuple(_alternatives(system, mus)) if settings.alternatives else ()
+    name, prices = "Gaussian noise in the residual spaces of sets of columns", partial(_prices, system, shares, mus)
+    yield plan.decided(system, name, prices, {"iterations": shares.steps}, others)
+
+
+def _on_each_table(system: System) -> Iterator[Decided]:
+    """Laplace noise, where lines ask for pure epsilon; what no noise of it is below (Hammersley, Chapman, Robbins)."""
+    model, block = system.model, system.block
+    if not separate(model) or (gaussian(model) and len(block.tables) > FEW):
+        return
+    mus = [2 * sinh(float(line.measure.pure_epsilon or 0) / 2) for line in model.requirements]
+    limits, shares = _solved(system, mus)
+    witness, executed = _witness(system, limits, shares, mus, pure=True), _separate(system)
+    mechanism = {"family": "laplace", "scales": [None if one is None else str(one) for one in executed.scales]}
+    bound = partial(marginals.bound, system.frame.obligations, block, pure=True)
+    plan = Written(executed, mechanism, witness, bound)
+    yield plan.decided(system, "Laplace noise on each table", partial(_of_epsilon, model), {"iterations": shares.steps})
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Written:
+    """Noise that is executed, as it stands in the plan, and what bounds all other noise, as the kernel derives it."""
+
+    executed: marginals.Residuals | marginals.Separate | Strategies
+    mechanism: dict[str, Any]
+    witness: dict[str, Any]
+    bound: Callable[[Item], Fraction]
+
+    def decided(
+        self,
+        system: System,
+        name: str,
+        prices: Callable[[], Iterable[dict[str, Any]]],
+        steps: Mapping[str, int],
+        others: tuple[Alternative, ...] = (),
+    ) -> Decided:
+        """It as a decision; `steps`: how it was found."""
+        block = system.block
+        return Decided(
+            system.model,
+            name,
+            float(max(self.executed.losses())),
+            partial(self._stated, system),
+            lambda: self.bound(Item(self.witness, "bound")),
+            marginals.PURE if isinstance(self.executed, marginals.Separate) else marginals.AMONG,
+            block.units,
+            "worst" if block.worst else "expected",
+            others,
+            prices,
+            {"name": "residual spaces", **steps},
+        )
+
+    def _stated(self, system: System) -> dict[str, Any]:
+        guarantees = [self._guarantee(number, *line) for number, line in enumerate(system.lines)]
+        own = {"problem": system.problem, "mechanism": self.mechanism, "guarantees": guarantees}
+        return own | {"claims": {"bound": self.witness}}
+
+    def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
+        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
+        if isinstance(self.executed, marginals.Separate):
+            said, notes = {"epsilon": str(_pure(self.executed, asked))}, [*marginals.LAPLACE, *group]
+        else:
+            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, [*marginals.NOTES, *group]
+        return guarantee_head(requirement, index) | {"achieved": said, "because": notes}
 
 
 # --- the program -----------------------------------------------------------------------------------------
@@ -216,20 +290,13 @@ def _worst_moves(system: System, used: list[int], shares: Shares, mus: list[floa
 # --- in exact numbers ------------------------------------------------------------------------------------
 
 
-def _short_up(value: float) -> Fraction:
-    """A short binary fraction at or above."""
-    shift = BITS - int(np.frexp(value)[1])
-    whole = -(-(Fraction(value) * Fraction(2) ** shift) // 1)
-    return whole / Fraction(2) ** shift
-
-
 def _executed(system: System, shares: Shares) -> marginals.Residuals:
     """The deviations, rounded up until each line is met exactly."""
     spare, block = SPARE, system.block
     for _ in range(40):
         own = zip(system.moving, shares.variances.tolist(), strict=True)
         sizes = dict.fromkeys(block.subsets, Fraction(0))
-        sizes |= {one: _short_up(float(np.sqrt(variance * (1 + spare)))) for one, variance in own}
+        sizes |= {one: short_up(Fraction(float(np.sqrt(variance * (1 + spare)))), BITS) for one, variance in own}
         found = marginals.Residuals(block, sizes, Fraction(2) ** -30, Fraction(1))
         if all(_meets(found, *line) for line in system.lines):
             return replace(found, output_grid=_output_grid(found))
@@ -281,7 +348,7 @@ def _mu_of(requirement: Requirement) -> str | None:
 # --- others ----------------------------------------------------------------------------------------------
 
 
-def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
+def _alternatives(system: System, mus: list[float]) -> Iterator[Alternative]:
     """What usual ways to add noise to these tables would cost, each at its least."""
     block, tables = system.block, system.block.tables
     cells = [prod(block.sizes[i] for i in own) for own in tables]
@@ -294,7 +361,6 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
     units = [marginals.unit_of(asked, block) for asked in system.frame.obligations]
     factor = max((u.count / mu) ** 2 * (1 if u.adding else 2) for u, mu in zip(units, mus, strict=True))
     every = float(prod(block.sizes))
-    reason = "meets every line of the spec"
     found = [
         ("equal noise on each answer", len(tables) * weights.sum(axis=1).max()),
         ("noise on each table, each of its own size", least_worst(weights, np.ones((1, len(tables)))).upper),
@@ -302,7 +368,7 @@ def _alternatives(system: System, mus: list[float]) -> Iterator[dict[str, Any]]:
     ]
     for name, loss in sorted(found, key=lambda one: one[1]):
         if np.isfinite(loss * factor):
-            yield {"name": name, "loss": float(loss * factor), "admissible": True, "reason": reason}
+            yield Alternative(name, float(loss * factor))
 
 
 def _separate(system: System) -> marginals.Separate:
@@ -324,14 +390,16 @@ def _scaled(system: System, noisy: list[int]) -> marginals.Separate:
         source = bare.sources[table]
         costs[source] += float(weight) * prod(block.sizes[i] for i in block.tables[source])
     roots = costs ** (1 / 3) if len(block.terms) == 1 else (costs > -1).astype(float)
-    shares = {t: _short_up(float(sum(roots[s] for s in noisy) / roots[t])) for t in noisy}
+    shares = {t: short_up(Fraction(float(sum(roots[s] for s in noisy) / roots[t])), BITS) for t in noisy}
     bare, spare = marginals.Separate(block, tuple(shares.get(t) for t in range(len(costs)))), SPARE
     times = max(
         bare.epsilon(marginals.unit_of(asked, block)) / (line.measure.pure_epsilon or Fraction(1))
         for line, asked in system.lines
     )
     for _ in range(40):
-        scales = {t: max(_short_up(float(scale * times) * (1 + spare)), FINEST) for t, scale in shares.items()}
+        scales = {
+            t: max(short_up(Fraction(float(scale * times) * (1 + spare)), BITS), FINEST) for t, scale in shares.items()
+        }
         found = marginals.Separate(block, tuple(scales.get(t) for t in range(len(costs))))
         if all(_pure(found, asked) <= (line.measure.pure_epsilon or 0) for line, asked in system.lines):
             return found
@@ -344,78 +412,6 @@ def _pure(found: marginals.Separate, asked: Obligation) -> Fraction:
     return Fraction(decimal_up(found.epsilon(marginals.unit_of(asked, found.block))))
 
 
-@dataclass(frozen=True, eq=False)
-class Decided:
-    """The noise that was found, and what other ways to add noise would cost; `steps`: how it was found."""
-
-    system: System
-    name: str
-    executed: marginals.Residuals | marginals.Separate | Strategies
-    mechanism: dict[str, Any]
-    witness: dict[str, Any]
-    prices: Callable[[], Iterable[dict[str, Any]]]
-    considered: tuple[dict[str, Any], ...]
-    steps: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
-
-    @cached_property
-    def loss(self) -> float:
-        return float(max(self.executed.losses()))
-
-    @cached_property
-    def lower_bound(self) -> float | None:
-        """No Gaussian noise of any covariance has less, or no noise of the same pure epsilon."""
-        block, asked, witness = self.system.block, self.system.frame.obligations, Item(self.witness, "bound")
-        if block.ordered:
-            exact = ordered_bound(asked, block, witness)
-        else:
-            exact = marginals.bound(asked, block, witness, pure=isinstance(self.executed, marginals.Separate))
-        return float_down(min(exact, Fraction(self.loss)))
-
-    def document(self) -> dict[str, Any]:
-        block, among = (
-            self.system.block,
-            marginals.PURE if isinstance(self.executed, marginals.Separate) else marginals.AMONG,
-        )
-        kind = "worst" if block.worst else "expected"
-        return plan_document(
-            self.system.model,
-            {
-                "problem": self.system.problem,
-                **rated(self.system.model, self.loss, self.lower_bound, among, block.units, kind),
-                "alternatives": list(self.considered),
-                "mechanism": self.mechanism,
-                "guarantees": [self._guarantee(i, *line) for i, line in enumerate(self.system.lines)],
-                "accuracy": [],
-                "claims": {"bound": self.witness},
-                "remarks": {
-                    "binding": list(self.prices()),
-                    "solver": {"name": "residual spaces", **self.steps, "seconds": self.seconds},
-                },
-            },
-        )
-
-    def _guarantee(self, index: int, requirement: Requirement, asked: Obligation) -> dict[str, Any]:
-        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-        if isinstance(self.executed, marginals.Separate):
-            said, notes = {"epsilon": str(_pure(self.executed, asked))}, [*marginals.LAPLACE, *group]
-        else:
-            said, notes = {"mu": decimal_up(_reached(self.executed, asked))}, [*marginals.NOTES, *group]
-        return guarantee_head(requirement, index) | {"achieved": said, "because": notes}
-
-
-def _residual(executed: marginals.Residuals) -> dict[str, Any]:
-    """As it stands in the plan."""
-    subsets = executed.block.subsets
-    return {
-        "family": "marginals",
-        "subsets": [list(own) for own in subsets],
-        "deviations": [str(executed.deviations[own]) for own in subsets],
-        "grid": GRID,
-        "output_grid": str(executed.output_grid),
-    }
-
-
 # --- what a tenth more of an amount in a line would bring -----------------------------------------------
 
 
@@ -425,18 +421,10 @@ def _of_epsilon(model: Model) -> Iterator[dict[str, Any]]:
         yield price(model.requirements[0], float(1 / STEP**2) - 1)
 
 
-def _eased(requirement: Requirement) -> Iterator[tuple[str, float]]:
-    """Each amount of a line, and the mu with a tenth more of it."""
-    for amount, more in raised(requirement.measure):
-        yield amount, float(more.gaussian_mu_down() or 0)
-
-
 def _of_mu(model: Model) -> Iterator[dict[str, Any]]:
     """Where one line says what Gaussian noise may be."""
     if len(model.requirements) == 1:
-        (line,) = model.requirements
-        for amount, after in _eased(line):
-            yield price(line, (float(line.measure.gaussian_mu_down() or 0) / after) ** 2 - 1, amount)
+        yield from gaussian_prices(model.requirements[0])
 
 
 def _prices(system: System, shares: Shares, mus: list[float]) -> Iterator[dict[str, Any]]:
@@ -445,7 +433,8 @@ def _prices(system: System, shares: Shares, mus: list[float]) -> Iterator[dict[s
         yield from _of_mu(system.model)
         return
     for index, requirement in enumerate(system.model.requirements):
-        for amount, mu in _eased(requirement):
-            after = _solved(system, [*mus[:index], mu, *mus[index + 1 :]])[1].upper / shares.upper
+        for amount, more in increased(requirement):
+            eased = [*mus[:index], float(more.measure.gaussian_mu_down() or 0), *mus[index + 1 :]]
+            after = _solved(system, eased)[1].upper / shares.upper
             if after < 1 - CLOSE:
                 yield price(requirement, after - 1, amount)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
+from privspec.families.decision import Alternative
 from privspec.kernel.core.linear import Matrix
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.reading import Item
@@ -79,7 +80,7 @@ def witness_of(found: Found, line: int, mu: str | None) -> dict[str, Any]:
     }
 
 
-def alternatives(block: Marginals, mu: float) -> list[dict[str, Any]]:
+def alternatives(block: Marginals, mu: float) -> list[Alternative]:
     """What usual ways to add noise to these tables would cost."""
     every = prod(map(float, block.sizes))
     # by table: its weight times its numbers, and how many of them a record counts in; cells that all of them add up
@@ -90,16 +91,12 @@ def alternatives(block: Marginals, mu: float) -> list[dict[str, Any]]:
         most.append(prod(_counted_in(block.sizes[i], asked.get(i)) for i in columns))
         added = prod(_added(block.sizes[i], asked.get(i)) for i in columns)
         cells += float(weight) * added * every / prod(block.sizes[i] for i in columns)
-    reason = "meets every line of the spec"
     found = {
         "noise on each table, each of its own size": sum(sqrt(w * m) for w, m in zip(weights, most, strict=True)) ** 2,
         "equal noise on each answer": sum(most) * sum(weights),
         "equal noise on each cell of the whole table": cells,
     }
-    return [
-        {"name": name, "loss": loss / mu**2, "admissible": True, "reason": reason}
-        for name, loss in sorted(found.items(), key=lambda one: one[1])
-    ]
+    return [Alternative(name, loss / mu**2) for name, loss in sorted(found.items(), key=lambda one: one[1])]
 
 
 def _counted_in(n: int, way: str | None) -> int:

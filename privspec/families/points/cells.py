@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
 from privspec.core.rounding import exp_down, log_up
-from privspec.families.document import STEP, float_down, plan_document, price, promised, rated
-from privspec.families.family import Infeasible, Settings
+from privspec.families.decision import STEP, Alternative, Decided, Decision, Infeasible, price
+from privspec.families.document import promised
+from privspec.families.family import Settings
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
 from privspec.kernel.core.reading import Item
 from privspec.model.graph import Model
@@ -52,15 +53,30 @@ class Reports:
         asked = [line.measure.amounts["epsilon"] for line in model.requirements]
         return System(model, block, min(asked), asked.index(min(asked)))
 
-    def decide(self, model: Model, system: System, settings: Settings) -> CellDecision | Infeasible:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best rows.
 
         Raises: SolverError.
         """
         started = perf_counter()
-        found, witness = best(system.block, system.epsilon)
+        block, epsilon = system.block, system.epsilon
+        cells, witness = best(block, epsilon)
         others = tuple(_alternatives(system)) if settings.alternatives else ()
-        return CellDecision(model, system, found, witness, others, perf_counter() - started)
+        loss, line = float(cells.loss()), model.requirements[system.binding]
+        return Decided(
+            model,
+            f"a table of {block.cells} cells",
+            loss,
+            lambda: _stated(model, cells) | {"claims": {"bound": witness}},
+            # no mechanism that sees the number itself has less
+            lambda: lower_bound(block, epsilon, Item(witness, "bound")),
+            CLASSES[1],
+            units_of(block),
+            "worst" if block.costs is None else "expected",
+            others,
+            lambda: [price(line, float(best(block, epsilon * STEP)[0].loss()) / loss - 1)],
+            {"name": "HiGHS", "seconds": perf_counter() - started},
+        )
 
     def size(self, system: System) -> int:
         """Entries of the table."""
@@ -125,65 +141,19 @@ def as_cells(block: CellBlock, rows: Rows) -> Cells:
     return Cells(block, whole, sum(whole[0]))
 
 
-def _alternatives(system: System) -> Iterator[dict[str, Any]]:
+def _alternatives(system: System) -> Iterator[Alternative]:
     """Randomised response about the nearest value: what people use."""
     block = system.block
     ratio, many = exp_down(system.epsilon, BITS), len(block.values)
     least = [1 / (ratio + many - 1)] * many
     cells = as_cells(block, exact_rows(block, least, system.epsilon))
-    name, loss = "k-randomised response of the nearest value", float(cells.loss())
-    yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
+    yield Alternative("k-randomised response of the nearest value", float(cells.loss()))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CellDecision:
-    """The rows that were found, and what else was looked at."""
-
-    model: Model
-    system: System
-    cells: Cells
-    witness: dict[str, Any]
-    others: tuple[dict[str, Any], ...]
-    seconds: float
-
-    @property
-    def name(self) -> str:
-        return f"a table of {self.cells.block.cells} cells"
-
-    @property
-    def loss(self) -> float:
-        return float(self.cells.loss())
-
-    @property
-    def lower_bound(self) -> float:
-        """No mechanism that sees the number itself has less."""
-        exact = lower_bound(self.system.block, self.system.epsilon, Item(self.witness, "bound"))
-        return min(float_down(exact), self.loss)
-
-    def document(self) -> dict[str, Any]:
-        cells, block = self.cells, self.system.block
-        kind = "worst" if block.costs is None else "expected"
-        table = Numbers(
-            (block.cells, len(block.values)), Fraction(1, cells.total), tuple(v for row in cells.rows for v in row)
-        )
-        ratio = log_up(cells.ratio() or Fraction(1))
-        return plan_document(
-            self.model,
-            {
-                **rated(self.model, self.loss, self.lower_bound, CLASSES[1], units_of(block), kind),
-                "alternatives": list(self.others),
-                "mechanism": {"family": "cells", "table": table.to_json()},
-                "guarantees": [
-                    promised(line, number, ratio, NOTE) for number, line in enumerate(self.model.requirements)
-                ],
-                "accuracy": [],
-                "claims": {"bound": self.witness},
-                "remarks": {"binding": self._price(), "solver": {"name": "HiGHS", "seconds": self.seconds}},
-            },
-        )
-
-    def _price(self) -> list[dict[str, Any]]:
-        """What a tenth more epsilon in the line that binds would bring."""
-        line, epsilon = self.model.requirements[self.system.binding], self.system.epsilon
-        after = float(best(self.system.block, epsilon * STEP)[0].loss())
-        return [price(line, after / self.loss - 1)]
+def _stated(model: Model, cells: Cells) -> dict[str, Any]:
+    """The rows as they stand in the plan, with what they guarantee."""
+    block, ratio = cells.block, log_up(cells.ratio() or Fraction(1))
+    entries = tuple(entry for row in cells.rows for entry in row)
+    table = Numbers((block.cells, len(block.values)), Fraction(1, cells.total), entries)
+    guarantees = [promised(line, number, ratio, NOTE) for number, line in enumerate(model.requirements)]
+    return {"mechanism": {"family": "cells", "table": table.to_json()}, "guarantees": guarantees}

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import graded
-from privspec.families.document import STEP, accuracy_json, float_down, plan_document, price, promised, rated
-from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.decision import (
+    MISSES,
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
+    Infeasible,
+    Relaxation,
+    conflict_line,
+    missed,
+    price,
+)
+from privspec.families.document import accuracy_json, promised
+from privspec.families.family import Settings
 from privspec.kernel.core.reading import Item
 from privspec.kernel.points import (
     CLASSES,
@@ -85,6 +97,13 @@ class Candidate:
             if found is None or found > one.bound:
                 yield one, found
 
+    def beside(self, allowed: Sequence[str]) -> Alternative:
+        """Beside noise of another norm that is taken."""
+        name, loss = NAMES[self.points.norm], float(self.loss)
+        if self.points.norm not in allowed:
+            return Alternative(name, loss, "the spec asks for another kind of noise", admissible=False)
+        return Alternative(name, loss, MISSES, admissible=False) if any(self.breaks()) else Alternative(name, loss)
+
 
 def step_of(scale: Fraction) -> Fraction:
     """A power of two, about 2^-34 of the scale."""
@@ -104,7 +123,7 @@ class Points:
         mechanism = {"family": "points", "norm": "l2", "scale": "1", "unit": "1"}
         return System(model, block, read_points(Item(document(block), "block"), Item(mechanism, "mechanism")))
 
-    def decide(self, model: Model, system: System, settings: Settings) -> PointDecision | Infeasible:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best of the norms that are allowed."""
         started = perf_counter()
         allowed = [norm for family in model.families or ("knorm",) for norm in FAMILIES[family]]
@@ -116,8 +135,22 @@ class Points:
             return _nowhere(system)
         if not fits:
             return _conflict(system, free)
-        others = [one for one in known if one is not fits[0]] if settings.alternatives else []
-        return PointDecision(model, system, fits[0], tuple(others), tuple(allowed), perf_counter() - started)
+        found, block = fits[0], fits[0].points.block
+        others = [one for one in known if one is not found] if settings.alternatives else []
+        return Decided(
+            model,
+            NAMES[found.points.norm],
+            float(found.loss),
+            lambda: _stated(model, found.points),
+            # no noise of one law, whatever the point, has less; reports that are moved to ends may
+            lambda: None if block.moved else max(least_loss(block, *line) for line in _metrics(model)),
+            CLASSES[not block.moved],
+            units_of(system.block),
+            system.block.kind,
+            tuple(one.beside(allowed) for one in others),
+            lambda: _prices(system, found),
+            {"name": "closed form", "seconds": perf_counter() - started},
+        )
 
     def size(self, system: System) -> int:
         """Numbers of a point."""
@@ -135,98 +168,41 @@ def _nowhere(system: System) -> Infeasible:
 
 def _conflict(system: System, found: list[Candidate]) -> Infeasible:
     """The least noise is more than a line of accuracy allows."""
-    model = system.model
     best = min(found, key=lambda one: len(list(one.breaks())))
-    one, figure_of = next(best.breaks())
-    line = next(line for line in model.accuracy if line.line == one.line)
-    lines = (conflict_line(model, line.target.span), conflict_line(model, model.requirements[best.binding].span))
-    if figure_of is None:
-        return Infeasible("nothing tells this error for the noise that the loss asks for", lines, ())
-    figure = float(figure_of)
-    change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
-    reason = f"the privacy asked for makes this error {figure / float(one.bound):.4g} times as large as allowed"
-    return Infeasible(reason, lines, (change,))
+    one, figure = next(best.breaks())
+    conflict = missed(system.model, one, figure or Fraction(0), best.binding)
+    if figure is None:
+        reason = "nothing tells this error for the noise that the loss asks for"
+        return replace(conflict, reason=reason, relaxations=())
+    return conflict
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PointDecision:
-    """The noise that was found, and what noise of other norms would cost."""
+def _metrics(model: Model) -> Iterator[tuple[str, Fraction]]:
+    """The distance and the epsilon of each line of privacy by distance."""
+    for line in model.requirements:
+        if line.measure.of.by_distance:
+            yield line.measure.metric, line.measure.amounts["epsilon"]
 
-    model: Model
-    system: System
-    found: Candidate
-    others: tuple[Candidate, ...]
-    allowed: tuple[str, ...]
-    seconds: float
 
-    @property
-    def points(self) -> Executed:
-        """As it is executed."""
-        return self.found.points
+def _stated(model: Model, points: Executed) -> dict[str, Any]:
+    """The noise as it stands in the plan, with what it guarantees."""
+    reach = [(one, reached(points, one) or Fraction(0)) for one in points.block.accuracy]
+    scale, unit = str(points.scale), str(points.step)
+    return {
+        "mechanism": {"family": "points", "norm": points.norm, "scale": scale, "unit": unit},
+        "guarantees": [_guarantee(line, number, points) for number, line in enumerate(model.requirements)],
+        "accuracy": accuracy_json((one.line, one.text, found, one.bound) for one, found in reach),
+    }
 
-    @property
-    def name(self) -> str:
-        return NAMES[self.points.norm]
 
-    @property
-    def loss(self) -> float:
-        return float(self.found.loss)
+def _guarantee(requirement: Requirement, number: int, points: Executed) -> dict[str, Any]:
+    measure = requirement.measure
+    least = rate(points, measure.metric) if measure.of.by_distance else whole(points)
+    return promised(requirement, number, least, NOTE)
 
-    @property
-    def lower_bound(self) -> float | None:
-        """No noise of one law, whatever the point, has less; None where reports are moved to ends."""
-        block = self.points.block
-        if block.moved:
-            return None
-        lines = [line.measure for line in self.model.requirements if line.measure.of.by_distance]
-        return float_down(max(least_loss(block, one.metric, one.amounts["epsilon"]) for one in lines))
 
-    def document(self) -> dict[str, Any]:
-        points, block = self.points, self.system.block
-        accuracy = [(one, reached(points, one)) for one in points.block.accuracy]
-        among, units = CLASSES[not points.block.moved], units_of(points.block)
-        return plan_document(
-            self.model,
-            {
-                **rated(self.model, self.loss, self.lower_bound, among, units, block.kind),
-                "alternatives": list(self._alternatives()),
-                "mechanism": {
-                    "family": "points",
-                    "norm": points.norm,
-                    "scale": str(points.scale),
-                    "unit": str(points.step),
-                },
-                "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
-                "accuracy": accuracy_json(
-                    (one.line, one.text, found or Fraction(0), one.bound) for one, found in accuracy
-                ),
-                "claims": {},
-                "remarks": {"binding": self._price(), "solver": {"name": "closed form", "seconds": self.seconds}},
-            },
-        )
-
-    def _alternatives(self) -> Iterator[dict[str, Any]]:
-        for one in self.others:
-            reason = "meets every line of the spec"
-            admissible = one.points.norm in self.allowed and not list(one.breaks())
-            if one.points.norm not in self.allowed:
-                reason = "the spec asks for another kind of noise"
-            elif not admissible:
-                reason = "misses a line of accuracy"
-            name, loss = NAMES[one.points.norm], float(one.loss)
-            yield {"name": name, "loss": loss, "admissible": admissible, "reason": reason}
-
-    def _guarantee(self, number: int) -> dict[str, Any]:
-        requirement = self.model.requirements[number]
-        measure = requirement.measure
-        least = rate(self.points, measure.metric) if measure.of.by_distance else whole(self.points)
-        return promised(requirement, number, least, NOTE)
-
-    def _price(self) -> list[dict[str, Any]]:
-        """What a tenth more epsilon in the line that binds would bring."""
-        number = self.found.binding
-        line = self.model.requirements[number]
-        after = self.system.candidate(self.points.norm, number)
-        if after is None:
-            return []
-        return [price(line, float(after.loss) / self.loss - 1)]
+def _prices(system: System, found: Candidate) -> Iterator[dict[str, Any]]:
+    """What a tenth more epsilon in the line that binds would bring."""
+    after = system.candidate(found.points.norm, found.binding)
+    if after is not None:
+        yield price(system.model.requirements[found.binding], float(after.loss) / float(found.loss) - 1)

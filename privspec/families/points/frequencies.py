@@ -10,22 +10,23 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.records import dataclass, replace
-from privspec.families.document import (
+from privspec.families.decision import (
+    MEETS,
+    MISSES,
     STEP,
-    accuracy_json,
-    decimal_up,
-    float_down,
-    guarantee_head,
-    plan_document,
+    Alternative,
+    Decided,
+    Decision,
+    Infeasible,
+    missed,
     price,
-    rated,
 )
-from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.document import accuracy_json, decimal_up, guarantee_head
+from privspec.families.family import Settings
 from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.frequencies import (
     AMONG,
     NOTE,
-    Accuracy,
     Frequencies,
     FrequencyBlock,
     Sets,
@@ -74,15 +75,28 @@ class Histograms:
         limits = tuple(map(min, zip(*every, strict=True))) if own else None
         return System(model, block, min(asked), asked.index(min(asked)), limits)
 
-    def decide(self, model: Model, system: System, settings: Settings) -> HistogramDecision | Infeasible:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best size of set."""
         started = perf_counter()
-        found = best_of_all(system)
-        for one in system.block.accuracy:
+        block, limits, found = system.block, system.limits, best_of_all(system)
+        for one in block.accuracy:
             if found.error(one.weight) > one.bound:
-                return _conflict(system, found, one)
-        others = tuple(_alternatives(system, found)) if settings.alternatives else ()
-        return HistogramDecision(model, system, found, others, perf_counter() - started)
+                return missed(model, one, found.error(one.weight), system.binding)
+        loss = float(found.error(block.weight))
+        return Decided(
+            model,
+            " and ".join(dict.fromkeys(map(name_of, found.kinds[:: max(len(found.kinds) - 1, 1)]))),
+            loss,
+            lambda: _stated(model, found),
+            # no unbiased estimate from reports has less
+            lambda: least_loss(block, system.epsilon) if limits is None else least_of_all(block, list(limits)),
+            AMONG,
+            units(block),
+            block.kind,
+            tuple(_alternatives(system, found)) if settings.alternatives else (),
+            lambda: _prices(system, loss),
+            {"name": "closed form", "seconds": perf_counter() - started},
+        )
 
     def size(self, system: System) -> int:
         """No matrix is laid out."""
@@ -120,25 +134,11 @@ def reports(block: FrequencyBlock, subset: int, ratio: Fraction) -> Sets:
     return Sets(block, subset, Fraction(int(exact * 2**BITS), 2**BITS))
 
 
-def _conflict(system: System, found: Frequencies, one: Accuracy) -> Infeasible:
-    """The least error is more than a line of accuracy allows."""
-    model, figure = system.model, float(found.error(one.weight))
-    line = next(line for line in model.accuracy if line.line == one.line)
-    asked = model.requirements[system.binding]
-    lines = (conflict_line(model, line.target.span), conflict_line(model, asked.span))
-    change = Relaxation(f"accept {figure * (1 + 1e-6):.6g} in place of {float(one.bound):.6g}", one.line)
-    reason = (
-        f"the privacy asked for makes this error {figure / max(float(one.bound), 1e-300):.4g} times as large as allowed"
-    )
-    return Infeasible(reason, lines, (change,))
-
-
-def _alternatives(system: System, found: Frequencies) -> Iterator[dict[str, Any]]:
+def _alternatives(system: System, found: Frequencies) -> Iterator[Alternative]:
     """What people use: reports of one value, bits that are flipped, Laplace noise."""
     if system.limits is not None:
         even = best(system.block, system.epsilon)
-        name, loss = "the strictest epsilon for everybody", float(even.error(system.block.weight))
-        yield {"name": name, "loss": loss, "admissible": True, "reason": "meets every line of the spec"}
+        yield Alternative("the strictest epsilon for everybody", float(even.error(system.block.weight)))
         return
     block, epsilon = system.block, float(system.epsilon)
     k = block.told
@@ -159,69 +159,33 @@ def _alternatives(system: System, found: Frequencies) -> Iterator[dict[str, Any]
     noise = Fraction(8 * (k - 1) if k > 2 else 4) / system.epsilon**2
     reached.append(("Laplace noise on every person's counts", float(block.summed(noise))))
     for name, loss in reached:
-        lines = all(one.bound * block.weight >= Fraction(loss) * one.weight for one in block.accuracy)
-        reason = "meets every line of the spec" if lines else "misses a line of accuracy"
-        yield {"name": name, "loss": loss, "admissible": lines, "reason": reason}
+        fits = all(one.bound * block.weight >= Fraction(loss) * one.weight for one in block.accuracy)
+        yield Alternative(name, loss, MEETS if fits else MISSES, fits)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class HistogramDecision:
-    """The sets that were found, and what else was looked at."""
+def _stated(model: Model, found: Frequencies) -> dict[str, Any]:
+    """The sets as they stand in the plan, with what they guarantee."""
+    block, epsilon = found.block, found.epsilon()
+    of = None if found.of is None else Numbers((block.count,), Fraction(1), found.of).to_json()
+    kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
+    return {
+        "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
+        "guarantees": [_promised(line, number, epsilon) for number, line in enumerate(model.requirements)],
+        "accuracy": accuracy_json((one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy),
+    }
 
-    model: Model
-    system: System
-    found: Frequencies
-    others: tuple[dict[str, Any], ...]
-    seconds: float
 
-    @property
-    def name(self) -> str:
-        return " and ".join(dict.fromkeys(map(name_of, self.found.kinds[:: max(len(self.found.kinds) - 1, 1)])))
-
-    @property
-    def loss(self) -> float:
-        return float(self.found.error(self.system.block.weight))
-
-    @property
-    def lower_bound(self) -> float:
-        """No unbiased estimate from reports has less."""
-        block, limits = self.system.block, self.system.limits
-        least = least_loss(block, self.system.epsilon) if limits is None else least_of_all(block, list(limits))
-        return min(float_down(least), self.loss)
-
-    def document(self) -> dict[str, Any]:
-        found, block = self.found, self.system.block
-        epsilon = found.epsilon()
-        of = None if found.of is None else Numbers((block.count,), Fraction(1), found.of).to_json()
-        kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
-        return plan_document(
-            self.model,
-            {
-                **rated(self.model, self.loss, self.lower_bound, AMONG, units(block), block.kind),
-                "alternatives": list(self.others),
-                "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
-                "guarantees": [_promised(line, number, epsilon) for number, line in enumerate(self.model.requirements)],
-                "accuracy": accuracy_json(
-                    (one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy
-                ),
-                "claims": {},
-                "remarks": {"binding": self._price(), "solver": {"name": "closed form", "seconds": self.seconds}},
-            },
-        )
-
-    def _price(self) -> list[dict[str, Any]]:
-        """What a tenth more epsilon in the line that binds would bring."""
-        line, block = self.model.requirements[self.system.binding], self.system.block
-        if self.system.limits is not None:
-            return []
-        after = float(best(block, self.system.epsilon * STEP).error(block.weight))
-        return [price(line, after / self.loss - 1)]
+def _prices(system: System, loss: float) -> list[dict[str, Any]]:
+    """What a tenth more epsilon in the line that binds would bring."""
+    if system.limits is not None:
+        return []
+    after = float(best(system.block, system.epsilon * STEP).error(system.block.weight))
+    return [price(system.model.requirements[system.binding], after / loss - 1)]
 
 
 def _promised(line: Requirement, number: int, epsilon: Fraction) -> dict[str, Any]:
     """A guarantee of the largest epsilon of any party, rounded up, and no more than is asked for."""
-    asked = max(_limits(line, 1))
-    said = show(min(Fraction(decimal_up(epsilon)), asked))
+    said = show(min(Fraction(decimal_up(epsilon)), max(_limits(line, 1))))
     return guarantee_head(line, number) | {"achieved": {"epsilon": said}, "because": [NOTE]}
 
 

@@ -15,8 +15,9 @@ from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document
-from privspec.families.family import ConflictLine, Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.family import Settings
 from privspec.families.selection import choices
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks
 from privspec.families.selection.plans import Figures, Judged, calibrated, forbidden, judge, spent

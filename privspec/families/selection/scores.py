@@ -18,11 +18,22 @@ from scipy.special import gammaln
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down
-from privspec.families.document import STEP, float_down, guarantee_head, plan_document, price, rated
-from privspec.families.family import Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.decision import (
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
+    Infeasible,
+    Relaxation,
+    conflict_line,
+    price,
+)
+from privspec.families.document import decimal_up, float_down, guarantee_head
+from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.measures import PURE
+from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.selection import (
     CLASSES,
     LISTED,
@@ -184,17 +195,33 @@ class Selections:
         lines = tuple(obligation_of(model, line) for line in model.requirements)
         return System(model, block, lines, data_of(model, model.inputs[0]))
 
-    def decide(self, model: Model, system: System, settings: Settings) -> SelectionDecision | Infeasible:
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best mechanism of those that meet every line."""
         started = perf_counter()
         tried = sorted(attempts(system), key=lambda one: (one.loss, one.name))
         if not tried:
             return _none(system)
-        witness = tried[0].witness
-        if isinstance(tried[0].drawn, Drawn):
-            witness = _far(system) if system.block.cost.worst else _thresholds(system.block)
+        best, block = tried[0], system.block
+        witness = best.witness
+        if isinstance(best.drawn, Drawn):
+            witness = _far(system) if block.cost.worst else _thresholds(block)
         bound = None if witness is None else _proved(system, witness)
-        return SelectionDecision(model, system, tuple(tried), bound, perf_counter() - started)
+        averaged = not block.cost.worst and isinstance(best.drawn, Drawn)
+        return Decided(
+            model,
+            best.name,
+            best.loss,
+            lambda: _stated(system, best.drawn) | {"claims": {} if bound is None else {"bound": bound[0]}},
+            lambda: None if bound is None else bound[1],
+            LISTED if bound is None else CLASSES[1],
+            units_of(block),
+            "worst" if block.cost.worst else "expected",
+            tuple(Alternative(one.name, one.loss) for one in tried[1:]),
+            lambda: _prices(system, best),
+            {"name": "calibration at the exact ratio", "seconds": perf_counter() - started},
+            {"standard_error": best.error, "profiles": profiles(block)} if averaged else {},
+            () if bound is None or isinstance(best.drawn, Drawn) else ({"bound": bound[0]},),
+        )
 
     def size(self, system: System) -> int:
         """Numbers of one simulated table."""
@@ -501,95 +528,40 @@ def thresholds(sought: Sought) -> dict[str, Any]:
 # --- the plan -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SelectionDecision:
-    """The best mechanism, and what it was compared with."""
-
-    model: Model
-    system: System
-    tried: tuple[Tried, ...]
-    bound: Bounded | None
-    seconds: float
-
-    @property
-    def best(self) -> Tried:
-        return self.tried[0]
-
-    @property
-    def name(self) -> str:
-        return self.best.name
-
-    @property
-    def loss(self) -> float:
-        return self.best.loss
-
-    @property
-    def lower_bound(self) -> float | None:
-        """No mechanism has less; None where nothing is proved."""
-        return None if self.bound is None else min(self.bound[1], self.loss)
-
-    @property
-    def witnesses(self) -> Iterator[dict[str, Any]]:
-        """What bounds tables at this share alone; other witnesses say what they prove at any share."""
-        if isinstance(self.best.drawn, Listed) and self.bound is not None:
-            yield {"bound": self.bound[0]}
-
-    def document(self) -> dict[str, Any]:
-        block, drawn = self.system.block, self.best.drawn
-        kind = "worst" if block.cost.worst else "expected"
-        more = {}
-        if not block.cost.worst and isinstance(drawn, Drawn):
-            more = {"standard_error": self.best.error, "profiles": profiles(block)}
-        among = LISTED if self.bound is None else CLASSES[1]
-        mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
-        if isinstance(drawn, Listed):
-            flat = tuple(entry for law in drawn.laws for entry in law)
-            mechanism["table"] = Numbers((len(drawn.laws), block.size), Fraction(1, drawn.total), flat).to_json()
-        else:
-            target = None if drawn.target is None else document(drawn.target)
-            mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}
-        return plan_document(
-            self.model,
-            {
-                **rated(self.model, self.loss, self.lower_bound, among, units_of(block), kind, **more),
-                "alternatives": [_alternative(one) for one in self.tried[1:]],
-                "mechanism": mechanism,
-                "guarantees": [_promised(self.model, drawn, line, i) for i, line in enumerate(self.system.lines)],
-                "accuracy": [],
-                "claims": {} if self.bound is None else {"bound": self.bound[0]},
-                "remarks": {
-                    "binding": list(self._prices()),
-                    "solver": {"name": "calibration at the exact ratio", "seconds": self.seconds},
-                },
-            },
-        )
-
-    def _prices(self) -> Iterator[dict[str, Any]]:
-        """What a tenth more epsilon in each line that binds would bring."""
-        block, drawn, lines = self.system.block, self.best.drawn, self.system.lines
-        for number, (line, asked) in enumerate(zip(lines, self.model.requirements, strict=True)):
-            if "epsilon" not in asked.measure.amounts or not self.loss or isinstance(drawn, Listed):
-                continue
-            figures = line.measure.figures({})
-            amounts = tuple((figures | {"epsilon": figures["epsilon"] * STEP}).items())
-            eased = replace(line, measure=replace(line.measure, amounts=amounts))
-            others = [eased if i == number else one for i, one in enumerate(lines)]
-            (after,) = valued(self.system, [calibrated(replace(drawn, block=block), others)])
-            if after.loss < self.loss * (1 - 1e-6):
-                yield price(asked, after.loss / self.loss - 1)
+def _stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
+    """The mechanism as it stands in the plan, with what it guarantees."""
+    block = system.block
+    mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
+    if isinstance(drawn, Listed):
+        flat = tuple(entry for law in drawn.laws for entry in law)
+        mechanism["table"] = Numbers((len(drawn.laws), block.size), Fraction(1, drawn.total), flat).to_json()
+    else:
+        target = None if drawn.target is None else document(drawn.target)
+        mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}
+    guarantees = [_promised(system.model, drawn, line, number) for number, line in enumerate(system.lines)]
+    return {"mechanism": mechanism, "guarantees": guarantees}
 
 
-def _alternative(one: Tried) -> dict[str, Any]:
-    return {"name": one.name, "loss": one.loss, "admissible": True, "reason": "meets every line of the spec"}
+def _prices(system: System, best: Tried) -> Iterator[dict[str, Any]]:
+    """What a tenth more epsilon in each line that binds would bring."""
+    block, drawn, lines = system.block, best.drawn, system.lines
+    for number, (line, asked) in enumerate(zip(lines, system.model.requirements, strict=True)):
+        if "epsilon" not in asked.measure.amounts or not best.loss or isinstance(drawn, Listed):
+            continue
+        figures = line.measure.figures({})
+        amounts = tuple((figures | {"epsilon": figures["epsilon"] * STEP}).items())
+        eased = replace(line, measure=replace(line.measure, amounts=amounts))
+        others = [eased if i == number else one for i, one in enumerate(lines)]
+        (after,) = valued(system, [calibrated(replace(drawn, block=block), others)])
+        if after.loss < best.loss * (1 - 1e-6):
+            yield price(asked, after.loss / best.loss - 1)
 
 
 def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int) -> dict[str, Any]:
     """The pure epsilon of what is drawn, rounded up, from which the line follows."""
-    from privspec.families.document import decimal_up
-
     epsilon = epsilon_up(drawn.ratio(line.units[0]))
     asked = line.measure.figures({})
     said = Fraction(decimal_up(epsilon)) if epsilon else Fraction(0)
-    if line.measure.of.figure == "epsilon":
+    if line.measure.of in PURE_MEASURES:
         said = min(said, asked["epsilon"])
     return guarantee_head(model.requirements[index], index) | {"achieved": {"epsilon": show(said)}, "because": [NOTE]}

@@ -8,9 +8,18 @@ from time import perf_counter
 from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
-from privspec.core.records import dataclass
-from privspec.families.document import guarantee_head, plan_document, rated
-from privspec.families.family import ConflictLine, Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.decision import (
+    MEETS,
+    Alternative,
+    ConflictLine,
+    Decided,
+    Decision,
+    Infeasible,
+    Relaxation,
+    conflict_line,
+)
+from privspec.families.document import guarantee_head
+from privspec.families.family import Settings
 from privspec.families.statistics.predict import (
     Predicted,
     Prediction,
@@ -54,7 +63,7 @@ class Statistics:
             raise _no_privacy(system)
         return system
 
-    def decide(self, model: Model, system: StatisticSystem, settings: Settings) -> StatisticDecision | Infeasible:
+    def decide(self, model: Model, system: StatisticSystem, settings: Settings) -> Decision | Infeasible:
         """The candidate of least predicted loss that the spec allows."""
         every = list(ways(system))
         allowed = [way for way in every if not forbidden(system, way)]
@@ -63,81 +72,44 @@ class Statistics:
         others = [way for way in every if forbidden(system, way)] if settings.alternatives else []
         started = perf_counter()
         found = _predicted(system, allowed, others, settings.progress, deadline=settings.deadline)
-        return StatisticDecision(model, system, found, settings, perf_counter() - started)
+        return decided(model, system, found, settings, perf_counter() - started)
 
     def size(self, system: StatisticSystem) -> int:
         """Numbers of the largest statistic."""
         return max(route.size for route in system.routes)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StatisticDecision:
-    """The ranking of all candidates; the first that is allowed is taken."""
+def decided(
+    model: Model, system: StatisticSystem, prediction: Prediction, settings: Settings, seconds: float
+) -> Decided:
+    """The first candidate of a ranking that the spec allows; nothing is proved of other mechanisms."""
+    chosen = next(one for one in prediction.ranking if not forbidden(system, one.way))
+    guarantees = [_guarantee(promise, chosen.way) for promise in system.promises]
+    return Decided(
+        model,
+        chosen.way.name,
+        chosen.loss,
+        lambda: {"mechanism": mechanism_json(system, chosen.way), "guarantees": guarantees},
+        among="the ways that this plan lists, by simulation under the data model",
+        others=tuple(_alternative(system, one) for one in prediction.ranking if one is not chosen),
+        solver={
+            "name": "ranking by simulation with common random numbers",
+            "iterations": prediction.crowds,
+            "seconds": seconds,
+            "tolerance": settings.tolerance,
+        },
+        figures={
+            "standard_error": chosen.standard_error,
+            "crowds": prediction.crowds,
+            "parties": prediction.parties,
+            "without_noise": prediction.exact,
+        },
+    )
 
-    model: Model
-    system: StatisticSystem
-    prediction: Prediction
-    settings: Settings
-    seconds: float
 
-    @property
-    def chosen(self) -> Predicted:
-        """The best allowed candidate."""
-        return next(p for p in self.prediction.ranking if not forbidden(self.system, p.way))
-
-    @property
-    def name(self) -> str:
-        return self.chosen.way.name
-
-    @property
-    def loss(self) -> float:
-        """Its predicted loss."""
-        return self.chosen.loss
-
-    @property
-    def lower_bound(self) -> float | None:
-        """Nothing is proved about other mechanisms."""
-        return None
-
-    def document(self) -> dict[str, Any]:
-        model, chosen = self.model, self.chosen
-        document = {
-            **rated(
-                model,
-                chosen.loss,
-                None,
-                "the ways that this plan lists, by simulation under the data model",
-                standard_error=chosen.standard_error,
-                crowds=self.prediction.crowds,
-                parties=self.prediction.parties,
-                without_noise=self.prediction.exact,
-            ),
-            "alternatives": [self._alternative(p) for p in self.prediction.ranking if p is not chosen],
-            "mechanism": mechanism_json(self.system, chosen.way),
-            "guarantees": [_guarantee(promise, chosen.way) for promise in self.system.promises],
-            "accuracy": [],
-            "claims": {},
-            "remarks": {
-                "binding": [],
-                "solver": {
-                    "name": "ranking by simulation with common random numbers",
-                    "iterations": self.prediction.crowds,
-                    "seconds": self.seconds,
-                    "tolerance": self.settings.tolerance,
-                },
-            },
-        }
-        return plan_document(model, document)
-
-    def _alternative(self, predicted: Predicted) -> dict[str, Any]:
-        reason = forbidden(self.system, predicted.way)
-        return {
-            "name": predicted.way.name,
-            "loss": predicted.loss,
-            "standard_error": predicted.standard_error,
-            "admissible": not reason,
-            "reason": reason or "meets every line of the spec",
-        }
+def _alternative(system: StatisticSystem, one: Predicted) -> Alternative:
+    reason, error = forbidden(system, one.way), {"standard_error": one.standard_error}
+    return Alternative(one.way.name, one.loss, reason or MEETS, not reason, error)
 
 
 def mechanism_json(system: StatisticSystem, way: Way) -> dict[str, Any]:

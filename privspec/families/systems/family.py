@@ -11,8 +11,9 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
+from privspec.families.decision import Decision, Infeasible
 from privspec.families.document import guarantee_head, plan_document, rated
-from privspec.families.family import Decision, Infeasible, Settings
+from privspec.families.family import Settings
 from privspec.families.systems.bracket import judged, proved
 from privspec.families.systems.splits import (
     KINDS,
@@ -389,7 +390,7 @@ class _Solver:
         """What proves a bound of a part at a share, for families whose bounds do not say what they are there."""
         wanted = kind is PURE and self.parts[number].family.each_share
         found = self.at(number, kind, amount) if wanted else None
-        return None if found is None else next(found.witnesses, None)  # type: ignore[attr-defined]
+        return None if found is None else next(iter(found.witnesses), None)  # type: ignore[attr-defined]
 
 
 def _line(model: Model, parts: tuple[systems.Part, ...], number: int, sharing: tuple[int, ...]) -> Line:

@@ -15,7 +15,8 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field, replace
-from privspec.families.family import ConflictLine, Infeasible, Relaxation, Settings, conflict_line
+from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.family import Settings
 from privspec.families.tables import changes
 from privspec.families.tables.system import Lowered, TableSystem, TooManyError, edited, to_program
 from privspec.language import syntax

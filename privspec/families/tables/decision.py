@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from privspec.core.records import dataclass
+from privspec.families.decision import Infeasible
 from privspec.families.document import float_down
-from privspec.families.family import Infeasible, Settings
+from privspec.families.family import Settings
 from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem, view_of
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
 from privspec.kernel.core.reading import Item, Refused, read

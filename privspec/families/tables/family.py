@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.spans import Span
-from privspec.families.family import Decision, Infeasible, Settings, Work, conflict_line
+from privspec.families.decision import Decision, Infeasible, conflict_line
+from privspec.families.family import Settings, Work
 from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
 from privspec.families.tables.raising import raise_table
 from privspec.families.tables.system import Debiased, Lowered, TableSystem, TooManyError, linear_rows, to_program

@@ -18,8 +18,9 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import down
+from privspec.families.decision import Infeasible
 from privspec.families.document import decimal_up, float_down
-from privspec.families.family import Infeasible, Settings
+from privspec.families.family import Settings
 from privspec.families.tables.decision import LinearTable, Ways
 from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
 from privspec.families.tables.system import TableSystem, to_program

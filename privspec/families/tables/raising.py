@@ -21,7 +21,8 @@ import numpy as np
 from privspec.core.diagnostics import SolveError
 from privspec.core.records import dataclass
 from privspec.core.rounding import log_up, readable
-from privspec.families.document import STEP, decimal_up, guarantee_head, plan_document, rated
+from privspec.families.decision import STEP
+from privspec.families.document import decimal_up, guarantee_head, plan_document, rated
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
 from privspec.families.tables.decision import LinearTable
