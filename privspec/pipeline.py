@@ -92,8 +92,7 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
         return document
     from privspec.families.document import exposures_of, sealed
 
-    body = {key: value for key, value in document.items() if key != "digest"}
-    return sealed(body | {"exposures": exposures_of(document)})
+    return sealed(document | {"exposures": exposures_of(document)})
 
 
 def _with_errors(document: dict[str, Any], model: Model) -> dict[str, Any]:
@@ -109,8 +108,7 @@ def _with_errors(document: dict[str, Any], model: Model) -> dict[str, Any]:
         found = remark(mechanism_of(document), model)
     except Failure as failure:
         raise failure.of_spec(model.source) from failure
-    body = {key: value for key, value in document.items() if key != "digest"}
-    return sealed(body | {"remarks": body["remarks"] | {"computed": found}}) if found else document
+    return sealed(document | {"remarks": document["remarks"] | {"computed": found}}) if found else document
 
 
 @contextmanager
@@ -147,16 +145,12 @@ def _nobody(stage: str, result: object) -> None:
     pass
 
 
-ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
-"""Claims of a plan that say nothing of its own mechanism."""
-
-
 def confirm(plan: Plan) -> Plan:
     """The plan once it was verified; without its bound where nothing but that fails.
 
     Raises: VerificationError PS0620 with the claims that failed: a bug of ours, never the user's fault.
     """
-    from privspec.families.document import without_bound
+    from privspec.families.document import ABOUT_BETTER_ONES, without_bound
     from privspec.plan import Plan
 
     report = plan.verify()

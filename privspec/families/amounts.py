@@ -89,6 +89,14 @@ def _last_digit(value: Fraction, bits: int) -> Fraction:
     return Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - bits)
 
 
+def least_whole(works: Callable[[int], bool], low: int, high: int) -> int:
+    """The least whole number above `low` that works, where `high` does and more never harms."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return high
+
+
 def down(value: Fraction) -> Fraction:
     """Rounded down to a short decimal."""
     context = Context(prec=DIGITS, rounding=ROUND_FLOOR)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
@@ -224,6 +224,19 @@ def unbounded(model: Model, requirement: Requirement, error: UnboundedError) -> 
         (Relaxation(error.suggestion, line.line),),
         error.block.name,
     )
+
+
+Item = TypeVar("Item")
+
+
+def needed(items: Iterable[Item], conflicting: Callable[[list[Item]], bool]) -> list[Item]:
+    """Of items that conflict, some that still do, of which none can be left out."""
+    kept = list(items)
+    for one in tuple(kept):
+        fewer = [other for other in kept if other is not one]
+        if conflicting(fewer):
+            kept = fewer
+    return kept
 
 
 class Limit(Protocol):

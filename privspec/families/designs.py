@@ -16,7 +16,7 @@ from numpy.linalg import LinAlgError
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import Infeasible
-from privspec.families.document import float_down, sealed, without_bound
+from privspec.families.document import ABOUT_BETTER_ONES, float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read
@@ -30,8 +30,6 @@ from privspec.problem.form import document as problem_document
 from privspec.solvers.programs import SolverError
 from privspec.solvers.selection import select
 
-ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
-"""Claims of a plan that say nothing of its own mechanism."""
 OUTSIDE = ("format", "spec", "problem", "assumptions", "exposures", "digest")
 """What an alternative that was not chosen does not say again."""
 
@@ -121,7 +119,7 @@ class DesignDecision:
         relaxed = relaxation(design, losses, [one.paid for one in self.block.alternatives])
         return sealed(
             {
-                **{key: value for key, value in plan.items() if key != "digest"},
+                **plan,
                 "mechanism": with_picked(plan["mechanism"], self._picked()),
                 "remarks": {
                     **plan["remarks"],

@@ -46,7 +46,7 @@ WITHDRAWN = "the lower bound that was found did not pass the independent check a
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
-    """With its digest, and in plain JSON types: in memory as it will be read from a file."""
+    """With the digest of what it says, and in plain JSON types: in memory as it will be read from a file."""
     plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
     return plain | {"digest": form.plan_digest(plain)}
 
@@ -82,6 +82,10 @@ def rated(
     }
 
 
+ABOUT_BETTER_ONES = frozenset({"bound", "optimality", "gap", "binding", "alternatives"})
+"""Claims of a plan that say nothing of its own mechanism."""
+
+
 def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same mechanism, of which a plan says no more that it is the best: feasible, with no bound and no prices."""
     said = document["remarks"]
@@ -100,7 +104,7 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
         "claims": kept,
         "remarks": said | {"binding": [], "solver": solver | {"notes": [*solver.get("notes", ()), WITHDRAWN]}},
     }
-    return sealed({key: value for key, value in found.items() if key != "digest"})
+    return sealed(found)
 
 
 def decimal_up(value: Fraction, digits: int = 15) -> str:

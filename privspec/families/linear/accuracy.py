@@ -10,7 +10,7 @@ import numpy as np
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line, needed
 from privspec.families.linear.gaussian import exact_release, full_dual, offered, run_solver, solved
 from privspec.families.linear.problem import Problem, Verdict
 from privspec.families.linear.program import AccuracyLimit
@@ -219,8 +219,6 @@ def _check_size(problem: Problem) -> None:
 def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> Infeasible:
     """The smallest set of lines that conflict (each is needed: without it the others hold), and ways out."""
     system, model = problem.system, problem.model
-    lines = sorted({limit.line for limit in system.limits})
-    needed = list(range(len(model.requirements)))
 
     def conflicting(requirements: Iterable[int], targets: Iterable[int]) -> bool:
         kept_views = set(requirements)
@@ -233,15 +231,14 @@ def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> 
         limits = [limit for limit in system.limits if limit.line in kept_lines]
         return _least_excess(problem, views, limits).bound > 1
 
-    for line in tuple(lines):
-        if len(lines) > 1 and conflicting(needed, [other for other in lines if other != line]):
-            lines.remove(line)
-    for index in tuple(needed):
-        if len(needed) > 1 and conflicting([other for other in needed if other != index], lines):
-            needed.remove(index)
+    every = range(len(model.requirements))
+    lines = needed(
+        sorted({limit.line for limit in system.limits}), lambda some: bool(some) and conflicting(every, some)
+    )
+    binding = needed(every, lambda some: bool(some) and conflicting(some, lines))
     kept = [limit for limit in system.limits if limit.line in lines]
     views = tuple(
-        view for view, source in zip(problem.views(budgets), system.views, strict=True) if source.index in needed
+        view for view, source in zip(problem.views(budgets), system.views, strict=True) if source.index in binding
     )
     least = _least_excess(problem, views, kept).value if len(kept) < len(system.limits) else excess
     conflicts: list[ConflictLine] = [
@@ -250,7 +247,7 @@ def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> 
     # looser targets of one line are a way out only where the others hold beside them
     looser = [replace(one, bound=one.bound * least) if one.line in lines else one for one in system.limits]
     alone = len(kept) == len(looser) or _least_excess(problem, problem.views(budgets), looser).value <= 1 + MEETS
-    requirements = [model.requirements[index] for index in needed]
+    requirements = [model.requirements[index] for index in binding]
     conflicts += [conflict_line(model, requirement.span) for requirement in requirements]
     times = least if any(limit.asked is None for limit in kept) else sqrt(least)
     return Infeasible(

@@ -18,6 +18,7 @@ from scipy.special import gammaln
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import exp_down
+from privspec.families.amounts import least_whole
 from privspec.families.decision import (
     STEP,
     Alternative,
@@ -234,11 +235,7 @@ class Selections:
 def calibrated(drawn: Drawn, lines: Iterable[Obligation]) -> Drawn:
     """The mechanism with the largest base whose chances of one step have `BITS` places, and that meets every line."""
     known = list(lines)
-    low, high = 0, 1 << BITS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if meets(at_chance(drawn, middle), known) else (middle, high)
-    return at_chance(drawn, high)
+    return at_chance(drawn, least_whole(lambda chance: meets(at_chance(drawn, chance), known), 0, 1 << BITS))
 
 
 def at_chance(drawn: Drawn, numerator: int) -> Drawn:

@@ -11,6 +11,7 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
+from privspec.families.amounts import least_whole
 from privspec.families.decision import Decision, Infeasible
 from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Settings
@@ -419,12 +420,12 @@ def _one_run(kind: Measure, amount: Fraction | float, times: int) -> Fraction:
 
 def epsilon_up(mu_squared: Fraction, delta: Fraction) -> Fraction:
     """The least epsilon, of so many decimals, at which Gaussian noise of a mu has no more than a delta."""
-    low, high = -1, LARGEST_EPSILON * 10**DIGITS_OF_EPSILON
-    while high - low > 1:
-        middle = (low + high) // 2
-        fine = gaussian_delta_up(Fraction(middle, 10**DIGITS_OF_EPSILON), mu_squared) <= delta
-        low, high = (low, middle) if fine else (middle, high)
-    return Fraction(high, 10**DIGITS_OF_EPSILON)
+    whole = 10**DIGITS_OF_EPSILON
+
+    def enough(digits: int) -> bool:
+        return gaussian_delta_up(Fraction(digits, whole), mu_squared) <= delta
+
+    return Fraction(least_whole(enough, -1, LARGEST_EPSILON * whole), whole)
 
 
 def _within(model: Model, chosen: Mapping[int, Fraction]) -> None:

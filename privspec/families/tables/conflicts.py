@@ -15,7 +15,8 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field, replace
-from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
+from privspec.families.amounts import least_whole
+from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line, needed
 from privspec.families.family import Settings
 from privspec.families.tables import changes
 from privspec.families.tables.system import Lowered, TableSystem, TooManyError, edited, to_program
@@ -294,11 +295,7 @@ def _least(works: Callable[[int], bool], high: int) -> int:
     low, step = -1, 1
     while low + step < high and not works(low + step):
         low, step = low + step, 2 * step
-    high = min(high, low + step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle, high)
-    return high
+    return least_whole(works, low, min(high, low + step))
 
 
 def _fewer(works: Callable[[int], bool], high: int) -> int:
@@ -403,11 +400,8 @@ class _Search:
 
         Raises: OutOfTimeError.
         """
-        kept = list(changes.lines_of(self.model, self.problem))
-        for line in tuple(kept):
-            fewer = [other for other in kept if other is not line]
-            if not self.trials.possible(self._only(fewer, self.problem)):
-                kept = fewer
+        every = changes.lines_of(self.model, self.problem)
+        kept = needed(every, lambda some: not self.trials.possible(self._only(some, self.problem)))
         ranges = [RangeLine(self.model, node, self.problem) for node in self.model.outputs]
         stand = [r for r in ranges if r.direction(lambda p: self.trials.possible(self._only(kept, p))) is not None]
         return (*stand, *kept)
