@@ -33,8 +33,7 @@ from privspec.families.document import decimal_up, float_down, guarantee_head
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.measures import PURE
-from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
     CLASSES,
     LISTED,
