@@ -11,6 +11,7 @@ import pytest
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.diff import Side, differences, implied, privacy_verdict
+from privspec.kernel.measures import BY_DISTANCE, PURE, ZERO_CONCENTRATED
 
 SPEC = """\
 parameters:
@@ -83,9 +84,10 @@ def test_trust_data_and_parameters() -> None:
 
 def test_implication_is_that_of_the_kernel() -> None:
     one, half = {"epsilon": Fraction(1)}, {"rho": Fraction(1, 2)}
-    assert implied("rho-zCDP", half, "epsilon-DP", one)
-    assert not implied("epsilon-DP", one, "rho-zCDP", half)
-    assert not implied("epsilon-metric-DP", one, "epsilon-DP", one)
+    assert implied(ZERO_CONCENTRATED, half, PURE, one)
+    assert not implied(PURE, one, ZERO_CONCENTRATED, half)
+    assert not implied(BY_DISTANCE, one, PURE, one)
+    assert not implied(None, one, PURE, one)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

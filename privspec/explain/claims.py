@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from privspec.core.records import dataclass, field, replace
+from privspec.core.records import dataclass, replace
 from privspec.explain.curves import Curve, EpsilonDeltaCurve, GaussianCurve, RenyiCurve, curve_of
 from privspec.explain.document import Note, SpecLine
 from privspec.explain.quantities import EXACT, UP, Quantity, exact, rounded
@@ -102,7 +102,6 @@ class Claim:
     by_distance: bool = False
     per_distance: Fraction | None = None
     remark: Remark | None = None
-    measure: Measure | None = field(default=None, repr=False)
 
     @property
     def conditional(self) -> bool:
@@ -162,7 +161,6 @@ def _asked(claim: Claim, guarantee: Guarantee, measure: Measure) -> Claim:
         parameters=tuple(shown.items()),
         local=measure.local,
         by_distance=measure.by_distance,
-        measure=measure,
     )
     if measure.each_output:
         return _each_output(found, guarantee)

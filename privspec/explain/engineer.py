@@ -23,6 +23,7 @@ from privspec.explain.curves import EpsilonDeltaCurve, GaussianCurve, RenyiCurve
 from privspec.explain.facts import Facts, Rows
 from privspec.explain.graphs import describe_graph, graph_svg
 from privspec.explain.summary import accuracy_tables, bare_outputs, change_words, fairness_blocks
+from privspec.kernel.measures import BY_PERSON, MEASURES
 from privspec.model.reports import listing
 
 
@@ -230,7 +231,8 @@ def _covers_all(facts: Facts) -> bool:
 
 def _variant(claims: list[Claim]) -> str:
     """The name that all guarantees share; others are custom."""
-    found = {"Custom" if claim.measure is None else claim.measure.variant for claim in claims}
+    variants = {measure.title: measure.variant for measure in MEASURES}
+    found = {variants.get(claim.variant.removeprefix(BY_PERSON), "Custom") for claim in claims}
     return found.pop() if len(found) == 1 else "Custom"
 
 

@@ -182,8 +182,8 @@ def test_a_line_of_one_part_is_that_parts_own() -> None:
     lines = f"{own}\n  {shared}replacing one person"
     plan = solve(Request(Source("city.priv", city(lines))))
     assert plan.verify().ok
-    assert [name for name, _ in shares_of_plan(plan)] == [GAUSSIAN, PURE, PURE]
-    assert shares_of_plan(plan)[0] == (GAUSSIAN, Fraction(1))
+    assert [name for name, _ in shares_of_plan(plan)] == [GAUSSIAN.name, PURE.name, PURE.name]
+    assert shares_of_plan(plan)[0] == (GAUSSIAN.name, Fraction(1))
     assert sum(amount for _, amount in shares_of_plan(plan)[1:]) <= 1
 
 

@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedInput
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.kernel.measures import EACH_OUTPUT, WORDS
 from privspec.language import grammar
 from privspec.language.automaton import KINDS, STARTS, decode, parse_table
 from privspec.language.build import ACTIONS
@@ -83,15 +84,17 @@ def test_every_section_has_its_rule() -> None:
 
 
 def test_regular_expressions_are_those_of_the_contract() -> None:
-    """Apart from line ends and descriptions, which the layout finds, and a measure more."""
+    """Apart from line ends and descriptions, which the layout finds, and measures, which have a registry."""
 
     def terminals(text: str) -> dict[str, str]:
         return dict(re.findall(r"^([A-Z_]+): (/.*/)$", text, re.MULTILINE))
 
     ours = terminals(grammar.GRAMMAR.read_text("utf-8"))
     theirs = terminals(Path(__file__).with_name("contract_grammar.txt").read_text("utf-8"))
-    ours["MEASURE"] = ours["MEASURE"].replace("per-atom-LDP|", "")
-    assert ours == {k: v for k, v in theirs.items() if k not in {"_NL", "DOC"}}
+    assert ours == {k: v for k, v in theirs.items() if k not in {"_NL", "DOC"}} | {"MEASURE": ours["MEASURE"]}
+    (measures,) = re.findall(r"\((.*)\)", theirs["MEASURE"])
+    assert {*measures.split("|"), EACH_OUTPUT.word} == {*WORDS}
+    assert all(re.fullmatch(ours["MEASURE"].strip("/"), f"-{word}") for word in WORDS)
     assert set(re.findall(r"\w+", ours["KIND"].removesuffix("\\b/"))) == KINDS
 
 

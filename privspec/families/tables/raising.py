@@ -214,7 +214,8 @@ def context_of(decision: TableDecision) -> TableContext | None:
     (requested,) = system.requested
     if requested.view is not None or len(system.worst) > 1 or requested.obligation.measure.of.each_output:
         return None
-    if isinstance(requested.block, CurveRatio):
+    condition = requested.condition
+    if not isinstance(condition, HockeyStick) or not condition.epsilon:
         return None
     if worlds.counted or not len(requested.neighbours.pairs):
         return None
@@ -222,12 +223,12 @@ def context_of(decision: TableDecision) -> TableContext | None:
     return TableContext(
         tuple(_label(row) for row in worlds.rows),
         tuple(_label(column) for column in worlds.columns),
-        requested.amounts["epsilon"],
+        condition.epsilon,
         _neighbours(requested, len(worlds.rows)),
         _cost(system, prior),
         prior if not system.worst else None,
         bool(system.worst),
-        requested.amounts.get("delta", Fraction(0)),
+        condition.delta,
     )
 
 
