@@ -81,11 +81,13 @@ class Trusted:
 
     def text(self) -> str:
         """What `privspec verify --trusted` prints."""
-        count = sum(len(one.entered) for one in self.files)
+        functions = [one for file in self.files for one in file.entered]
+        inside = sum(one.tokens for one in functions)
         proofs = "1 proof" if len(self.notes) == 1 else f"{len(self.notes)} proofs"
         lines = [
             "what this plan's privacy rests on, measured while the kernel derived it again:",
-            f"{proofs}, and {self.tokens:,} tokens of code in {count} functions of {len(self.files)} files",
+            f"{proofs}, and {self.tokens:,} tokens of code in {len(self.files)} files: "
+            f"{inside:,} in {len(functions)} functions, {self.tokens - inside:,} outside of functions",
             "(tokens without comments, docstrings and imports)",
             "",
             f"proofs, in privspec/{NOTES}",

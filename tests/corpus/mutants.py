@@ -18,6 +18,8 @@ from pathlib import Path as File
 from typing import Any
 
 from privspec.core.diagnostics import PrivspecError
+from privspec.kernel import judge
+from privspec.trusted import WORTH
 from tests.corpus.specs import corpus
 from tests.plans import Document, Path, get, mutate, places, without
 
@@ -172,7 +174,12 @@ class Verdict:
 
 
 Judge = Callable[[str], Any]
-"""What judges the text of a plan: a report, with `ok`."""
+"""What judges the text of a plan: a report with `ok`, or verdicts with `holds`, one a line of privacy."""
+
+
+def privacy_of_a_report(text: str) -> list[Any]:
+    """The claims of the kernel on which privacy rests: a judge to compare one with that judges privacy alone."""
+    return [claim for claim in judge(text).claims if claim.name not in WORTH]
 
 
 def judge_named(name: str) -> Judge:
@@ -185,7 +192,9 @@ def judge_named(name: str) -> Judge:
 def said_by(judge: Judge, text: str) -> str:
     """What a kernel says of a text, in a word."""
     try:
-        return "accepted" if judge(text).ok else "refused"
+        found = judge(text)
+        holds = bool(found) and all(one.holds for one in found) if isinstance(found, list) else found.ok
+        return "accepted" if holds else "refused"
     except Exception as error:  # noqa: BLE001 - whatever a kernel that is being written does is a verdict
         return f"raised {type(error).__name__}"
 
