@@ -1,4 +1,9 @@
-"""Concrete evaluation of expressions: exact on scalars, float64 on arrays; tables of numbers beside a spec."""
+"""Expressions: one walk for all their meanings, and the first of these, values; files of numbers beside a spec.
+
+A value is exact on numbers, float64 on arrays that come from files. Other meanings (`Algebra`) are types
+(`model.shapes`), values at all pairs of a secret and a draw (`model.pointwise`), and affine maps of the inputs
+(`problem.linear_interpreter`).
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,16 @@
 from fractions import Fraction
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from privspec.core.spans import Source
+from privspec.language import syntax
 from privspec.language.parser import parse_expression
-from privspec.model.evaluate import Environment, evaluate
+from privspec.language.walk import walk
+from privspec.model.domains import Type
+from privspec.model.evaluate import Algebra, Environment, evaluate
+from privspec.model.library import Argument
 from privspec.model.reports import Failure
 
 VALUES = {
@@ -95,3 +100,64 @@ def test_what_has_no_value(text, code):
     with pytest.raises(Failure) as caught:
         value(text)
     assert caught.value.code == code
+
+
+class Heights(Algebra[int]):
+    """How many forms stand one within another: a meaning that has all of them."""
+
+    known = ENVIRONMENT
+
+    def bind(self, variable, place):
+        return self
+
+    def constant(self, value):
+        return 1
+
+    name = attribute = refused = over = listed = lambda self, expr: 1
+
+    def unary(self, expr, value):
+        return value + 1
+
+    def binary(self, expr, left, right):
+        return max(left, right) + 1
+
+    def stacked(self, items, span):
+        return max(items) + 1
+
+    def entry(self, expr, base, places):
+        return max(base, *places) + 1
+
+    def described(self, item, value):
+        return Argument(Type((2,)))
+
+    def applied(self, expr, bound, data):
+        return max(data) + 1
+
+
+FORMS = {
+    "1": 1,
+    "a": 1,
+    "{1, 2}": 1,
+    "a.b": 1,
+    "E[ a ]": 1,
+    "-a": 2,
+    "v'": 2,
+    "|a - 1|": 3,
+    "||v||^2": 3,
+    "[1, -a]": 3,
+    "(1, 2)": 2,
+    "A[1, 1 + 1]": 3,
+    "(a > 1) * 2": 2,
+    "sum(v)": 2,
+    "sum(-voter for voter)": 4,
+    "sum(i * a for i in 1..3) + 1": 5,
+}
+
+
+def test_every_form_of_an_expression_is_walked_by_any_meaning():
+    seen = set()
+    for text, height in FORMS.items():
+        expr = parse_expression(Source("e", text))
+        assert Heights().of(expr) == height, text
+        seen |= {type(node) for node in walk(expr)}
+    assert set(get_args(syntax.Expr)) <= seen | {syntax.String}
