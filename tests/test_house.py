@@ -23,7 +23,7 @@ TOKENS = {
     "execute": 73_000,
     "explain": 83_600,
     "families": 200_300,
-    "functions": 15_000,
+    "functions": 14_600,
     "kernel": 148_000,  # while two kernels judge side by side: the core of rules is below 30,000 of these
     "language": 28_000,
     "model": 104_300,

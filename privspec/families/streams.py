@@ -27,7 +27,8 @@ from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Data, Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item
 from privspec.kernel.participation import notes_of
-from privspec.kernel.streams import AMONG, BITS, NOTES, Banded, Pattern, Stream, pattern_of, read_banded, roots
+from privspec.kernel.strategies.banded import BITS, roots
+from privspec.kernel.streams import AMONG, NOTES, Banded, Pattern, Stream, pattern_of, read_banded
 from privspec.kernel.streams import least as lower_bound
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement

@@ -117,9 +117,36 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class InARow:
+    """Of so many numbers or vectors in a row up to `count` move by `amount`, at least or `exactly` so many apart."""
+
+    size: int
+    amount: Fraction
+    count: int
+    apart: int
+    exactly: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """So many records of a table come or go, where `adding`, or are replaced; up to `each` of them are in one key."""
+
+    count: int
+    adding: bool
+    each: int
+
+
+@dataclass(frozen=True, slots=True)
+class ByDistance:
+    """Any two points, for each unit of their distance in a norm: l1, l2 or linf."""
+
+    norm: str
+
+
+@dataclass(frozen=True, slots=True)
 class Anything:
     """All that a model allows may change."""
 
 
-Change = Units | Rows | Anything | tuple["Change", ...] | None
+Change = Units | Rows | InARow | Records | ByDistance | Anything | tuple["Change", ...] | None
 """Of independent parts a tuple, one change each that happen at once; None where nothing changes."""

@@ -16,32 +16,50 @@ from itertools import product
 from flint import fmpq_mat
 
 from privspec.kernel import shares
-from privspec.kernel.changes import Anything, Change, Rows, Units
+from privspec.kernel.cells import NOTE as CELL_NOTE
+from privspec.kernel.cells import read_cells
+from privspec.kernel.changes import Anything, ByDistance, Change, InARow, Rows, Units
 from privspec.kernel.core.linear import COUNTED, Difference, Release, read_linear, read_matrix, read_release
 from privspec.kernel.core.numbers import sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.core.tables import Compared, read_law, triples
 from privspec.kernel.designs import Design, case_of
-from privspec.kernel.divergences import Composed
+from privspec.kernel.divergences import Composed, Renyi
+from privspec.kernel.frequencies import read_frequencies
 from privspec.kernel.judging import DEFECTS
 from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
-from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.knorm import KNorm, NoisyPoint
 from privspec.kernel.laws.laplace import Laplace, LaplaceShares
-from privspec.kernel.laws.law import Law
+from privspec.kernel.laws.law import Choice, Law
 from privspec.kernel.laws.staircase import Staircase
+from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.lengths import shared_among
 from privspec.kernel.losses import NONE, Loss
-from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
+from privspec.kernel.measures import (
+    APPROXIMATE,
+    BY_DISTANCE,
+    GAUSSIAN,
+    PURE,
+    PURE_MEASURES,
+    RENYI,
+    ZERO_CONCENTRATED,
+    Measure,
+)
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import notes_of
 from privspec.kernel.personal import judge_asserted, units_by_measure
+from privspec.kernel.points import NORM_OF, guarantees_of, judge_view, read_points
 from privspec.kernel.priced import PricedRules, at
 from privspec.kernel.quality.tables import chosen_numbers, judge_rounds
 from privspec.kernel.quality.tables_forms import Task
 from privspec.kernel.rules import NOTHING as NO_HINT
 from privspec.kernel.rules import Hint, Theorem, derive
+from privspec.kernel.selection import Drawn, changed, read_drawn
+from privspec.kernel.strategies.banded import Banded
 from privspec.kernel.strategies.dense import Dense
+from privspec.kernel.streams import NOTES as STREAM_NOTES
+from privspec.kernel.streams import pattern_of, read_banded
 from privspec.kernel.systems import (
     PLAIN_UNITS,
     PartOfSystem,
@@ -50,7 +68,7 @@ from privspec.kernel.systems import (
     read_system,
     units_within,
 )
-from privspec.kernel.terms import Independent, Lattice, Noise, Reports, Shares, Table, Term, Times
+from privspec.kernel.terms import Independent, Lattice, Noise, Pick, Reports, Shares, Structured, Table, Term, Times
 
 BITS = 256
 Amounts = dict[str, Fraction]
@@ -90,6 +108,8 @@ class Line:
     measure: Measure
     questions: tuple[Question, ...]
     fits: bool = True
+    by_loss: bool = False
+    """Whether what is let through has to prove what is asked, and what is stated need not."""
 
 
 Read = tuple[Term, list[Line]]
@@ -138,7 +158,8 @@ def _verdicts(found: Read) -> list[Verdict]:
 
 def _verdict(term: Term, line: Line) -> Verdict:
     """A line holds if for every change some theorem is strong enough for what is asked and what is stated."""
-    holds, figures = line.fits and any(_proves(one, line.measure) for one in line.questions), list[str]()
+    said = line.by_loss or any(_proves(one, line.measure) for one in line.questions)
+    holds, figures = line.fits and said and bool(line.questions), list[str]()
     for question in line.questions:
         theorem = derive(term, line.seen, question.change, question.hint)
         holds = holds and _within(theorem.loss, line.measure, question)
@@ -351,6 +372,99 @@ def _of_table(guarantee: Guarantee, compared: Compared) -> list[Question]:
     return found
 
 
+# --- choices, reports and rows -----------------------------------------------------------------------------------
+
+
+def _choice(case: Case, law: Choice, output: str, changes: list[Change], *, public: bool = False) -> Read:
+    """A choice by one law, each line of which is about one change, states an epsilon and rests on the law's notes."""
+    guarantees, lines = read_guarantees(case.guarantees, case.frame), list[Line]()
+    for guarantee, change in zip(guarantees, changes, strict=True):
+        asked = guarantee.obligation
+        fits = guarantee.because == law.notes and set(guarantee.achieved) == {"epsilon"} and not asked.measure.each
+        question = Question(change, guarantee.asked, guarantee.achieved)
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits))
+    return Pick(output, law, public), lines
+
+
+def _frequencies(case: Case) -> Read:
+    """Sets of values that parties send, each drawn by one of them alone: all may see every set."""
+    sets = read_frequencies(case.block, case.mechanism)
+    block, frame = sets.block, case.frame
+    if [(one.name, one.party) for one in frame.data] != [(block.source, block.party)] or frame.trust.kind != "nobody":
+        raise case.block.wrong("is about other data, or other trust, than the problem")
+    if len(sets.kinds) > 1:
+        raise case.mechanism.wrong("has several kinds of sets, which have not come over")
+    guarantees_of(case, block, PURE_MEASURES)
+    (kind,) = sets.kinds
+    law = SetOfValues(block.told, kind.subset, kind.chance)
+    return _choice(case, law, block.output, [Anything()] * len(frame.obligations), public=True)
+
+
+def _points(case: Case) -> Read:
+    """Reports of points, each with noise of its own."""
+    points = read_points(case.block, case.mechanism)
+    block, changes = points.block, list[Change]()
+    judge_view(case, block, "point")
+    for one in guarantees_of(case, block, (BY_DISTANCE, *PURE_MEASURES)):
+        asked = one.obligation.measure
+        if asked.of.by_distance and asked.distance not in NORM_OF:
+            raise case.problem.wrong("is about a distance that is not known")
+        changes.append(ByDistance(NORM_OF[str(asked.distance)]) if asked.of.by_distance else Anything())
+    law = NoisyPoint(points.norm, block.size, points.scale, block.diameter_squared(points.norm))
+    return _choice(case, law, block.output, changes, public=True)
+
+
+def _cells(case: Case) -> Read:
+    """Finite reports of a number: which cell it lies in picks a row."""
+    cells = read_cells(case.block, case.mechanism)
+    block = cells.block
+    judge_view(case, block, "number")
+    term = Table(cells.rows, cells.total, ((block.output, tuple(range(len(block.values)))),))
+    lines, change = list[Line](), Rows((), (tuple(range(block.cells)),))
+    for one in guarantees_of(case, block, PURE_MEASURES):
+        fits = one.because == (CELL_NOTE,) and set(one.achieved) == {"epsilon"}
+        question = Question(change, one.asked, one.achieved)
+        asked = one.obligation
+        lines.append(Line(asked.line, frozenset({block.output}), asked.measure.of, (question,), fits))
+    return term, lines
+
+
+def _selection(case: Case) -> Read:
+    """A value that is drawn by scores."""
+    drawn = read_drawn(case.block, case.mechanism, case.frame)
+    block = drawn.block
+    if not isinstance(drawn, Drawn) or (block.families and drawn.family not in block.families):
+        raise case.mechanism.wrong("is drawn by a law that has not come over, or that the problem does not allow")
+    changes: list[Change] = [changed(one.units[0], block.records) for one in case.frame.obligations]
+    term, lines = _choice(case, drawn.law, block.output, changes)
+    # a range of log ratios says more of a Rényi divergence than the epsilon that is stated
+    ranged = [isinstance(line.measure.condition(line.questions[0].asked), Renyi) for line in lines]
+    return term, [replace(line, by_loss=own) for line, own in zip(lines, ranged, strict=True)]
+
+
+def _stream(case: Case) -> Read:
+    """Running totals of a long row."""
+    executed = read_banded(case.block, case.mechanism)
+    block, frame = executed.block, case.frame
+    if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
+        raise case.block.wrong("is about other data than the problem")
+    if frame.trust.kind != "curator" or frame.data[0].rule != "clip":
+        raise case.block.wrong("is about other trust than the problem, or leaves out what does not fit")
+    strategy = Banded(executed.ramp, executed.band, executed.lengths, executed.deviations)
+    lines = list[Line]()
+    for guarantee in read_guarantees(case.guarantees, frame):
+        asked = guarantee.obligation
+        if asked.seen != executed.outputs or asked.wrt != (block.source,):
+            raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
+        pattern = pattern_of(asked, block)
+        change = InARow(block.steps, block.amount, pattern.times, pattern.apart, pattern.exactly)
+        because = (*STREAM_NOTES, *notes_of([(one.kind, one.count) for one in asked.units]))
+        fits = guarantee.because == because and set(guarantee.achieved) == {"mu"} and not asked.measure.each
+        question = Question(change, guarantee.asked, guarantee.achieved)
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits))
+    return Structured(strategy, frozenset(executed.outputs)), lines
+
+
 # --- an amount that is picked ------------------------------------------------------------------------------------
 
 
@@ -437,6 +551,11 @@ def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem, foun
 FORMS: dict[str, Callable[[Case], Read]] = {
     "linear": _linear,
     "table": _table,
+    "frequencies": _frequencies,
+    "points": _points,
+    "cells": _cells,
+    "selection": _selection,
+    "stream": _stream,
     "priced": _priced,
     "system": _system,
 }

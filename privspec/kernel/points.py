@@ -15,11 +15,10 @@ from flint import arb, ctx
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.laws.knorm import NORMS, ratio_squared, root_up
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 
-NORMS = ("l1", "l2", "linf")
-"""From the largest to the least."""
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 NOTE = "real-points"
 CLASSES = ("", "noise of one law, whatever the point")
@@ -145,20 +144,6 @@ def read_points(block: Item, mechanism: Item) -> Points:
     if size <= 0 or grid <= 0:
         raise mechanism.wrong("has noise of no size, or no step to round to")
     return Points(found, norm.one_of(*NORMS), size, grid)
-
-
-def ratio_squared(norm: str, other: str, size: int) -> Fraction:
-    """The square of the least c for which ||v||_norm <= c ||v||_other for all v."""
-    return Fraction(size ** max(0, NORMS.index(other) - NORMS.index(norm)))
-
-
-def root_up(value: Fraction) -> Fraction:
-    """At least the square root: itself where it is rational."""
-    with ctx.workprec(PRECISION):
-        top, bottom = arb(value.numerator).sqrt(), arb(value.denominator).sqrt()
-        if top.is_exact() and bottom.is_exact():
-            return end(top) / end(bottom)
-        return end((top / bottom).upper())
 
 
 def rate(points: Points, metric: str) -> Fraction:

@@ -20,7 +20,7 @@ from privspec.kernel.laws.law import NoisyView
 from privspec.kernel.losses import Factor, FiniteLaws, Loss, Response
 from privspec.kernel.rows import dot
 from privspec.kernel.strategies.dense import Dense, Scaling
-from privspec.kernel.terms import Independent, Noise, Reports, Shares, Table, Term, Times
+from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Structured, Table, Term, Times
 
 PAIRS = 2**22
 """Most pairs of rows of one change, both ways."""
@@ -130,6 +130,16 @@ def table(term: Table, seen: Seen, change: Rows, hint: Hint = NOTHING) -> Theore
     if hint.epsilon is not None:
         loss = Loss(factors=(Response(hint.epsilon),), delta=finite.delta_up(hint.epsilon))
     return Theorem(_RULE, term, seen, change, loss)
+
+
+def pick(term: Pick, seen: Seen, change: Change) -> Theorem:
+    """A choice, by its law."""
+    return Theorem(_RULE, term, seen, change, term.law.let_through(change))
+
+
+def structured(term: Structured, seen: Seen, change: Change) -> Theorem:
+    """Normal noise of deviation 1: mu^2 is the largest squared length of what a change moves (Dong, Roth & Su 2022)."""
+    return Theorem(_RULE, term, seen, change, Loss(mu_squared=term.strategy.quadratic_sensitivity(change, seen)))
 
 
 def times(term: Times, seen: Seen, one: Theorem) -> Theorem:
@@ -248,6 +258,10 @@ def derive(term: Term, seen: Seen, change: Change, hint: Hint = NOTHING) -> Theo
             return shares(term, seen, change, hint)
         case Table(), Rows():
             return table(term, seen, change, hint)
+        case Pick(), _:
+            return pick(term, seen, change)
+        case Structured(), _:
+            return structured(term, seen, change)
         case Times(), _:
             return times(term, seen, derive(term.term, seen, change, hint))
         case Independent(), tuple():

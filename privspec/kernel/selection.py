@@ -13,6 +13,7 @@ from math import ceil, comb, factorial, floor, prod
 
 from flint import arb, ctx
 
+from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import NONE, ball, end, exp_up
 from privspec.kernel.core.problem import (
     AskedMeasure,
@@ -26,8 +27,9 @@ from privspec.kernel.core.problem import (
     View,
     read_guarantees,
 )
-from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
 from privspec.kernel.divergences import Renyi
+from privspec.kernel.laws.exponential import PRECISION, ByScores, Target, epsilon_up
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_loss
@@ -36,13 +38,10 @@ from privspec.kernel.thresholds import Averaged, Sought, averaged
 NOTE = "scores"
 LISTED = "the mechanisms that this plan lists"
 CLASSES = (LISTED, "all mechanisms")
-PRECISION = 256
 FINE = 2**128
 FINEST = 2**64
 """Largest denominator of 1 / base: chances of so many binary places are compared when a plan is run."""
 LARGEST_PARTS = 1000
-LARGEST_LOG = 2000
-"""Of a ratio that is worked out closely."""
 MOST_ENTRIES = 4000
 """Chances of the largest table of laws."""
 
@@ -201,86 +200,6 @@ WORDS = {"Cost.form": ("ranks", "distance", "mismatch")}
 # --- how far records move scores --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The share that the scores of a mechanism are about, and by how many records it aims beside it.
-
-    Of n records the scores are the steps of the unit by which L - T or T - M is above 0, where L records are below an
-    answer, M at or below it, and T = share n + offset, no less than 0 and no more than n.
-    """
-
-    share: Size
-    offset: Whole
-
-    def aim(self, records: int) -> Fraction:
-        return min(max(self.share * records + self.offset, NONE), Fraction(records))
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """What one record changes: no score by more than `reach` steps, no two scores apart by more than `spread`.
-
-    `unit`: steps in a record. `nearest`: so many steps at least is every answer but one behind, however the records
-    lie, where each of them has a threshold that `reach` is about; None of counts, which have none (note, section 2).
-    """
-
-    unit: int
-    spread: int
-    reach: int
-    nearest: int | None = None
-
-
-def steps_of(block: Selected, target: Target | None, adding: bool) -> Steps:
-    """The steps of one record that comes or goes, or is replaced by another one (note, section 2)."""
-    if target is None:
-        return Steps(1, 1, 1) if adding else Steps(1, 2, 2)
-    share, unit = target.share, target.share.denominator
-    if share in (0, 1) and not target.offset:
-        # one side alone is ever away from its aim, and one record moves all of that side one way
-        return Steps(1, 1, 1, 0)
-    reach = unit if target.offset or not adding else max(share.numerator, unit - share.numerator)
-    if adding or block.records is None:
-        return Steps(unit, 2 * reach, reach, 0)
-    above = target.aim(block.records) * unit % unit
-    return Steps(unit, 2 * reach, reach, int(min(above, unit - above)))
-
-
-def ratio_up(family: str, base: Fraction, size: int, steps: Steps, group: int) -> Fraction:
-    """No chance of an answer is more than so many times that beside up to `group` records that changed.
-
-    Note, section 3: base^spread at most; with x = base^reach, y = base^-nearest and l = k - 2 of k answers, of ranks
-    x (1 + l y) / (1 + l y / x) for the exponential mechanism, and for permute-and-flip x J(y / x) / J(y), J(c) the
-    integral over t in [0, 1] of (1 - t) (1 - c t)^l.
-    """
-    if base == 1 or not group:
-        return Fraction(1)
-    moved, near = steps.reach * group, steps.nearest
-    with ctx.workprec(PRECISION):
-        most = end((ball(base) ** (steps.spread * group)).upper())
-        if near is None or (fall := float(ball(base).log()) * (moved + near)) > LARGEST_LOG:
-            return most
-    with ctx.workprec(PRECISION + ceil(3 * fall)):  # the integrals lose the digits of (y / x)^2
-        x, y, others = ball(base) ** moved, ball(base) ** -near, size - 2
-        if family == "exponential":
-            found = x * (1 + others * y) / (1 + others * y / x)
-        else:
-            found = x * _passed(y / x, others) / _passed(y, others)
-        return max(min(end(found.upper()), most), Fraction(1))
-
-
-def _passed(chance: arb, others: int) -> arb:
-    """The integral over t in [0, 1] of (1 - t) (1 - chance t)^others."""
-    left = 1 - chance
-    one, more = ((1 - left ** (n + 1)) / (chance * (n + 1)) for n in (others, others + 1))
-    return (more - left * one) / chance
-
-
-def epsilon_up(ratio: Fraction) -> Fraction:
-    """At least its logarithm."""
-    with ctx.workprec(PRECISION):
-        return max(end(ball(ratio).log().upper()), NONE)
-
-
 def behind(target: Target | None, counts: list[int]) -> list[int]:
     """The steps that every answer is behind, of how many records stand at each; without a target by counts."""
     if target is None:
@@ -394,37 +313,29 @@ class Drawn:
         own = behind(self.target, counts)
         return [a + b for a, b in zip(own, self.handicap, strict=True)] if self.handicap else own
 
+    @property
+    def law(self) -> ByScores:
+        """What is drawn, as the rules know it."""
+        block = self.block
+        grouped, handicapped = bool(block.by), bool(self.handicap)
+        return ByScores(self.family, self.base, block.size, self.target, block.records, grouped, handicapped)
+
     def ratio(self, unit: Unit) -> Fraction:
         """Of the chances beside what one unit changes."""
-        block, group = self.block, unit.count
-        if unit.kind == "everything":
-            if block.records is None:
-                raise Refused("everything may change, and nobody says how many records there are")
-            group = block.records
-        if not block.by:
-            return self._ratio(unit.adding, group)
-        # a record is of one group; one that is replaced comes to a group, and leaves another, or stays in its own
-        one = self._ratio(True, 1)
-        return (one if unit.adding else max(one * one, self._ratio(False, 1))) ** group
-
-    def _ratio(self, adding: bool, group: int) -> Fraction:
-        """Of the chances of one value beside so many records that come or go, or are replaced."""
-        steps = steps_of(self.block, self.target, adding)
-        if self.handicap:  # then the best answer need not be at 0: what is proved of the spread alone holds
-            return self.base ** (steps.spread * group)
-        return ratio_up(self.family, self.base, self.block.size, steps, group)
+        return self.law.ratio(changed(unit, self.block.records))
 
     def spread(self, unit: Unit) -> Fraction | None:
-        """At least how far apart two logarithms of the ratios of two neighbours are, where that is less than twice one.
+        """At least how far apart two logarithms of the ratios of two neighbours are, where that is known to be less."""
+        return None if unit.kind == "everything" else self.law.spread(changed(unit, self.block.records))
 
-        Of the exponential mechanism log ratios are apart as scores are moved apart (note, section 4).
-        """
-        if self.family != "exponential" or unit.kind == "everything":
-            return None
-        spread = steps_of(self.block, self.target, unit.adding).spread
-        if self.block.by and not unit.adding:
-            spread = max(spread, 2 * steps_of(self.block, self.target, True).spread)
-        return epsilon_up(self.base ** (spread * unit.count))
+
+def changed(unit: Unit, records: int | None) -> Records:
+    """The records that a unit changes; refused where everything may, and nobody says how many there are."""
+    if unit.kind == "everything":
+        if records is None:
+            raise Refused("everything may change, and nobody says how many records there are")
+        return Records(records, unit.adding, records)
+    return Records(unit.count, unit.adding, unit.count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,15 @@ from math import prod
 from flint import arb, ctx, fmpz, fmpz_poly
 
 from privspec.kernel.allowed import largest_mu_squared
+from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import Held, Released
 from privspec.kernel.core.numbers import ball, end, sqrt_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.participation import notes_of
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.strategies import banded
+from privspec.kernel.strategies.banded import BITS, roots
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "streams")
@@ -35,12 +38,8 @@ MOST_STEPS, MOST_TIMES, MOST_SIZES = 2**22, 1024, 4096
 """Numbers in a row, how many of them one unit changes, and different sizes of noise."""
 MOST_RAMP = 2**10
 """Share by which the last coefficient of a band may be larger than that of the root."""
-BITS, INNER = 40, 62
-"""Binary digits of the strategy, and of the recurrence that gives it."""
 FINE = 56
 """Binary digits of its inverse."""
-MOST_PLACES = 2**20
-"""Places, once for each change, that are looked at one by one where changes need not be evenly spaced; else groups."""
 NEAR = 1000
 """Classes are looked at together whose last is no more than a thousandth farther from the start than the first, or a
 little more where each has many numbers."""
@@ -135,15 +134,6 @@ def _fitting(unit: Unit, steps: int) -> Pattern:
     return Pattern(times, apart if times > 1 else steps, unit.exactly or times == 1)
 
 
-def roots(ramp: Fraction, width: int) -> list[int]:
-    """The strategy: c_m in units of 2^-BITS, not negative."""
-    value, found, over, below = 1 << INNER, [], ramp.numerator, ramp.denominator * width
-    for m in range(width):
-        found.append(value * (below + over * m) // below >> (INNER - BITS))
-        value = value * (2 * m + 1) // (2 * m + 2)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Banded:
     """What is executed: `band` coefficients with a `ramp`, and for `lengths` numbers in turn the deviation of noise.
@@ -167,13 +157,9 @@ class Banded:
 
     def mu_squared(self, pattern: Pattern) -> Fraction:
         """At least mu^2 of what one unit changes."""
-        unit = min(self.deviations)
-        shares = [-(-(2**BITS) * unit**2 // size**2) for size in self.deviations]
-        rows = [share for share, count in zip(shares, self.lengths, strict=True) for _ in range(count)]
-        squares = [(value * value >> BITS) + 1 for value in roots(self.ramp, self.band)]
-        moved = _low(fmpz_poly(squares), fmpz_poly(rows[::-1]), self.block.steps)[::-1]
-        meet = pattern.times if self.band > pattern.apart else 1  # Cauchy and Schwarz
-        return self.block.amount**2 * meet * Fraction(_most(moved, pattern), 4**BITS) / unit**2
+        rows = banded.Banded(self.ramp, self.band, self.lengths, self.deviations)
+        change = InARow(self.block.steps, self.block.amount, pattern.times, pattern.apart, pattern.exactly)
+        return rows.quadratic_sensitivity(change, frozenset())
 
     def loss(self) -> tuple[Fraction, Fraction]:
         """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""
@@ -204,26 +190,6 @@ def _sums(values: list[int], power: int = 1) -> list[int]:
         total += value**power
         found.append(total)
     return found
-
-
-def _most(moved: list[int], pattern: Pattern) -> int:
-    """At least the largest sum over what one unit changes."""
-    times, apart, size = pattern.times, pattern.apart, len(moved)
-    if times == 1:
-        return max(moved)
-    if pattern.exactly:
-        starts = range(max(size - (times - 1) * apart, min(apart, size)))
-        return max(sum(moved[start : start + times * apart : apart]) for start in starts)
-    most = max(min(size * times // MOST_PLACES, apart // 64), 1)
-    group = next(length for length in range(most, 0, -1) if apart % length == 0)
-    largest = [max(moved[i : i + group]) for i in range(0, size, group)]
-    step, reached = apart // group, [0] * (len(largest) + 1)
-    for _ in range(times):
-        before = reached
-        reached = [0]
-        for i, value in enumerate(largest):
-            reached.append(max(reached[i], value + before[max(i + 1 - step, 0)]))
-    return reached[-1]
 
 
 def inverse_up(ramp: Fraction, band: int, size: int) -> tuple[list[int], Fraction]:

@@ -17,10 +17,13 @@ from flint import fmpq, fmpq_mat
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Law
+from privspec.kernel.laws.law import Choice, Law
+from privspec.kernel.strategies.banded import Banded
 from privspec.kernel.strategies.dense import Dense, Shared
 
 NONE = Fraction(0)
+Strategy = Banded
+"""Strategies whose matrices are never written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,28 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Pick:
+    """A member of a list, or what is shown of counts, drawn by a law; `public` where all see it."""
+
+    output: str
+    law: Choice
+    public: bool = False
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset({self.output})
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """Normal noise on the answers of a strategy with structure, in its own deviations; outputs are made of them."""
+
+    strategy: Strategy
+    outputs: frozenset[str]
+    public = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reports:
     """Nobody is trusted: each answer is a message, of what one of the owners of the coordinates holds, seen by all."""
 
@@ -170,4 +195,4 @@ class Independent:
         return frozenset(name for part in self.parts for name in part.outputs)
 
 
-Term = Noise | Table | Reports | Shares | Times | Independent
+Term = Noise | Table | Pick | Structured | Reports | Shares | Times | Independent

@@ -24,7 +24,8 @@ from privspec.families.selection.scores import (
 )
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.kernel.selection import Drawn, Listed, Target, tables_of
+from privspec.kernel.laws.exponential import Target
+from privspec.kernel.selection import Drawn, Listed, tables_of
 from privspec.model.lotteries import lottery_of
 from privspec.noise.samplers import SimulationRandomness
 from tests.plans import mutate

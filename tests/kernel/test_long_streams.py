@@ -15,8 +15,8 @@ from privspec import registry
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
 from privspec.kernel import judge
 from privspec.kernel.core.linear import Held, Released
+from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.streams import (
-    BITS,
     MOST_ALIGNED,
     Banded,
     Pattern,
@@ -25,7 +25,6 @@ from privspec.kernel.streams import (
     _of_signs,
     bound,
     classes,
-    roots,
 )
 from tests.plans import mutate, solved_text
 

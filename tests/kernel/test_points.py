@@ -11,7 +11,8 @@ from scipy import integrate
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.kernel.points import NORMS, Error, PointBlock, Points, least_loss, loss_of, moment, rate, whole
+from privspec.kernel.laws.knorm import NORMS
+from privspec.kernel.points import Error, PointBlock, Points, least_loss, loss_of, moment, rate, whole
 from privspec.noise.vectors import approximate
 from tests.plans import mutate, solved, solved_text
 

@@ -13,22 +13,19 @@ import pytest
 from privspec.kernel import judge
 from privspec.kernel.core.problem import Unit, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.laws.exponential import Target, epsilon_up, ratio_up, steps_of
 from privspec.kernel.selection import (
     Drawn,
     Listed,
     Ranks,
     Selected,
-    Target,
     behind,
     beside,
-    epsilon_up,
     least,
     least_ranks,
     of_tables,
-    ratio_up,
     read_witness,
     shortfall,
-    steps_of,
     tables_of,
     worst_ranks,
 )
@@ -102,7 +99,7 @@ def test_no_record_moves_scores_or_chances_by_more_than_is_derived(target, addin
     share = None if target is None else target.share
     for records in (None, 4) if not adding else (None,):
         block = block_of(3, share, records)
-        steps = steps_of(block, target, adding)
+        steps = steps_of(block.records, target, adding)
         spread = reach = 0
         ratios = dict.fromkeys(FAMILIES, Fraction(1))
         for one, other in neighbours(3, 5, adding, records):
@@ -148,7 +145,7 @@ def test_ratios_of_quantiles_are_reached(size, share, records):
     """What is derived is what some tables have; of the exponential mechanism, as records become more: half as much
     was left unused of quantiles other than a median of a whole rank."""
     block, target = block_of(size, share, records), Target(share, 0)
-    steps = steps_of(block, target, adding=records is None)
+    steps = steps_of(block.records, target, adding=records is None)
     base = Fraction(exp(1.5 / steps.reach))
     found = largest_ratios(size, target, 10, records, float(base))
     for family in FAMILIES:
@@ -178,7 +175,7 @@ def test_groups_of_records(family):
             other = tuple(a + b for a, b in zip(one, more, strict=True))
             pairs = zip(law(family, target, one), law(family, target, other), strict=True)
             found = max(found, *(max(p / q, q / p) for p, q in pairs))
-    assert found <= ratio_up(family, BASE, 3, steps_of(block, target, adding=True), 2)
+    assert found <= ratio_up(family, BASE, 3, steps_of(block.records, target, adding=True), 2)
 
 
 @pytest.mark.parametrize("adding", [True, False])

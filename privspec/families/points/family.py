@@ -24,16 +24,15 @@ from privspec.families.decision import (
 from privspec.families.document import accuracy_json, promised
 from privspec.families.family import Settings
 from privspec.kernel.core.reading import Item
+from privspec.kernel.laws.knorm import ratio_squared, root_up
 from privspec.kernel.points import (
     CLASSES,
     NOTE,
     least_loss,
     loss_of,
     rate,
-    ratio_squared,
     reached,
     read_points,
-    root_up,
     units_of,
     whole,
 )

@@ -33,6 +33,7 @@ from privspec.families.document import decimal_up, float_down, guarantee_head
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.laws.exponential import Target, epsilon_up
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
     CLASSES,
@@ -42,9 +43,7 @@ from privspec.kernel.selection import (
     Listed,
     Ranks,
     Selected,
-    Target,
     beside,
-    epsilon_up,
     least,
     proved_by,
     read_witness,

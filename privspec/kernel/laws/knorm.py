@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.changes import Units
-from privspec.kernel.core.numbers import sqrt_up
+from flint import arb, ctx
+
+from privspec.kernel.changes import Anything, ByDistance, Change, Units
+from privspec.kernel.core.numbers import end, sqrt_up
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Law, NoisyView
+from privspec.kernel.laws.law import Choice, Law, NoisyView
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -32,3 +34,53 @@ class KNorm(Law):
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         epsilon = sqrt_up(view.strategy.quadratic_sensitivity(change, scaling), 100) / self.scale
         return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
+
+
+NORMS = ("l1", "l2", "linf")
+"""From the largest to the least."""
+PRECISION = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyPoint(Choice):
+    """A report of one point of `size` numbers: density ~ e^(-|v| / scale) in a norm, rounded afterwards.
+
+    `diameter_squared`: the largest distance of two points in that norm, squared; None where points may lie anywhere.
+    Two points let through their distance in scales, by the triangle inequality (notes/real-points.md).
+    """
+
+    norm: str
+    size: int
+    scale: Fraction
+    diameter_squared: Fraction | None
+    notes = ("real-points",)
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS or self.scale <= 0 or self.size < 1:
+            raise Refused("has noise of no size, or in no norm that is known")
+
+    def let_through(self, change: Change) -> Loss:
+        match change:
+            case ByDistance(other):
+                square: Fraction | None = ratio_squared(self.norm, other, self.size)
+            case Anything():
+                square = self.diameter_squared
+            case _:
+                square = None
+        if square is None:
+            raise Refused("is a report of one point, and nothing is known of such a change of it")
+        return Loss(factors=(Response(root_up(square) / self.scale),))
+
+
+def ratio_squared(norm: str, other: str, size: int) -> Fraction:
+    """The square of the least c for which |v|_norm <= c |v|_other for all v."""
+    return Fraction(size ** max(0, NORMS.index(other) - NORMS.index(norm)))
+
+
+def root_up(value: Fraction) -> Fraction:
+    """At least the square root: itself where it is rational."""
+    with ctx.workprec(PRECISION):
+        top, bottom = arb(value.numerator).sqrt(), arb(value.denominator).sqrt()
+        if top.is_exact() and bottom.is_exact():
+            return end(top) / end(bottom)
+        return end((top / bottom).upper())

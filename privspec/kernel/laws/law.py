@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.changes import Units
+from privspec.kernel.changes import Change, Units
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Dense, Scaling, Shared
 
@@ -52,4 +52,18 @@ class Law:
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         """At most what is let through of a change."""
+        raise NotImplementedError
+
+
+class Choice:
+    """A law of one member of a list, or of what is shown of counts."""
+
+    notes: tuple[str, ...] = ()
+    """The proofs that it rests on."""
+
+    def let_through(self, change: Change) -> Loss:
+        """At most what is let through of a change.
+
+        Raises: Refused where nothing is known of such a change.
+        """
         raise NotImplementedError
