@@ -11,19 +11,17 @@ from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
-from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document
+from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document, rated
 from privspec.families.family import Settings
 from privspec.families.selection import choices
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks
 from privspec.families.selection.plans import Figures, Judged, calibrated, forbidden, judge, spent
 from privspec.families.selection.profiles import Averages, Estimate, worst_case
 from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Promise, lower
-from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.lotteries import Proportional
 from privspec.model.reports import listing
@@ -67,11 +65,17 @@ class LotteryDecision:
         return None if self.bound is None else float_down(self.bound.value)
 
     def document(self) -> dict[str, Any]:
-        loss = self._loss()
-        gap = loss["relative_gap"]
+        found, loss = self._found, self.system.loss
+        simulated = {"standard_error": found.standard_error, "profiles": found.profiles}
         document = {
-            "status": "optimal" if gap is not None and gap <= OPTIMAL_GAP else "feasible",
-            "loss": loss,
+            **rated(
+                self.model,
+                self.loss,
+                self.lower_bound,
+                LISTED if self.bound is None else self.bound.scope,
+                kind="expected" if any(term.operator == "E" for term in loss.terms) else "worst",
+                **(simulated if found.standard_error else {}),
+            ),
             "alternatives": [self._alternative(one) for one in self._others if one.loss is not None],
             "mechanism": self._mechanism(),
             "guarantees": [self._guarantee(promise) for promise in self.system.promises],
@@ -93,28 +97,6 @@ class LotteryDecision:
             },
         }
         return plan_document(self.model, document)
-
-    def _loss(self) -> dict[str, Any]:
-        found, bound, value = self._found, self.lower_bound, self.loss
-        gap = (
-            None
-            if bound is None
-            else float((Fraction(value) - Fraction(bound)) / abs(Fraction(value)))
-            if value
-            else 0.0
-        )
-        out: dict[str, Any] = {
-            "value": value,
-            "lower_bound": bound,
-            "relative_gap": gap,
-            "expression": "" if self.model.loss is None else spell(self.model.loss),
-            "units": "units of the loss expression",
-            "among": LISTED if self.bound is None else self.bound.scope,
-            "kind": "expected" if any(t.operator == "E" for t in self.system.loss.terms) else "worst",
-        }
-        if found.standard_error:
-            out |= {"standard_error": found.standard_error, "profiles": found.profiles}
-        return out
 
     # -- rules
 
