@@ -66,7 +66,7 @@ class LotteryDecision:
 
     def document(self) -> dict[str, Any]:
         found, loss = self._found, self.system.loss
-        simulated = {"standard_error": found.standard_error, "profiles": found.profiles}
+        simulated: dict[str, Any] = {"standard_error": found.standard_error, "profiles": found.profiles}
         document = {
             **rated(
                 self.model,
