@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.records import asdict, dataclass
 from privspec.explain.quantities import LOSS_DIGITS, rounded
 from privspec.kernel.measures import Measure
+from privspec.kernel.trust import KINDS
 from privspec.language.spelling import spell
 from privspec.language.walk import names_used
 from privspec.model.graph import described, value_text
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from privspec.plan import Plan
 
 STRONGER, WEAKER, BETTER, WORSE, CHANGED = "stronger", "weaker", "better", "worse", "changed"
-TRUST = {"curator": 0, "secure_sum": 1, "nobody": 2}
-"""Who has to be trusted, the most first."""
 SAME = 1e-9
 """Relative difference up to which two losses are one."""
 
@@ -98,7 +97,7 @@ def _trust(old: Model, new: Model) -> Iterator[Change]:
         pair = (old.trust, new.trust) if uniform else (old.trust.of(name), new.trust.of(name))
         found.setdefault(pair, []).append(name)
     for pair, names in found.items():
-        strength = [(TRUST.get(one.name, -1), one.colluding) for one in pair]
+        strength = [(list(KINDS).index(one.name) if one.name in KINDS else -1, one.colluding) for one in pair]
         if strength[0] != strength[1]:
             head = "" if uniform else f"{', '.join(names)}: "
             words = [f"{head}trust {one.name}" + f" ({one.colluding} colluding)" * (one.colluding > 0) for one in pair]

@@ -16,6 +16,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.spans import Source
 from privspec.explain.document import Because, Note, SpecLine
 from privspec.explain.quantities import Quantity, rounded
+from privspec.kernel.trust import CURATOR, NOBODY, PARTS, SECURE_SUM
 from privspec.language import syntax
 from privspec.language.parser import parse
 from privspec.language.spelling import spell
@@ -162,29 +163,25 @@ class TrustWords:
 
 
 _TRUST = {
-    "curator": TrustWords(
+    CURATOR.name: TrustWords(
         sees_raw="The keeper, who makes the release.",
         stolen_server="Yes, the keeper holds the raw data.",
         place="at the curator",
         auditor="One curator holds all raw data, adds the noise and publishes; all others see outputs only.",
     ),
-    "nobody": TrustWords(
+    NOBODY.name: TrustWords(
         sees_raw="Nobody but you, if your own device draws your report.",
         stolen_server="Only the reports sent, which the odds above cover.",
         place="at each party",
         auditor="No party is trusted: all see every message, so each must satisfy the requirement itself.",
     ),
-    "secure_sum": TrustWords(
+    SECURE_SUM.name: TrustWords(
         sees_raw="Nobody but the party that holds them; only sums become known.",
         stolen_server="Not one server alone, nor as many parties together as were planned for.",
         place="in shares at the parties",
         auditor="The parties add shares of the noise in a secure sum; everyone sees the sum and nothing else.",
     ),
 }
-
-
-PARTS = "parts"
-"""The trust of a system whose parts each say whom they trust."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +274,7 @@ def context(plan: Stated, loss: syntax.Expr | None = None, model: Model | None =
         {v.target.name: v for v in tree.variables if v.kind is kind}
         for kind in (VariableKind.INPUT, VariableKind.CHOOSE)
     )
-    written = _word(trust) if trust else "nobody" if local else "curator"
+    written = _word(trust) if trust else NOBODY.name if local else CURATOR.name
     kind = plan.problem.trust.kind or written
     if kind != written:
         because = next(

@@ -24,6 +24,7 @@ from privspec.explain.facts import Facts, Rows
 from privspec.explain.graphs import describe_graph, graph_svg
 from privspec.explain.summary import accuracy_tables, bare_outputs, change_words, fairness_blocks
 from privspec.kernel.measures import BY_PERSON, MEASURES
+from privspec.kernel.trust import KINDS
 from privspec.model.reports import listing
 
 
@@ -153,7 +154,6 @@ def _commands(facts: Facts) -> document.Listing:
 TO_FILL = "to be filled in by the curator"
 AT_DELTA = Fraction(1, 10**6)
 """The delta at which an epsilon is stated for guarantees that have neither."""
-_MODELS = {"curator": "Central", "nobody": "Local", "secure_sum": "Federated"}
 
 
 def register_text(facts: Facts) -> str:
@@ -197,7 +197,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
             "privacy_parameters_details": _details(facts),
         },
         "deployment_model": {
-            "model_name": _MODELS.get(where.trust, "Varies"),
+            "model_name": KINDS[where.trust].register if where.trust in KINDS else "Varies",
             "model_name_details": "" if words is None else words.auditor,
             "actors": f"What is published is seen by {observers}.",
             "release_type": "One release" if mechanism.rounds is None else "Many releases",

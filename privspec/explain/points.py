@@ -33,6 +33,7 @@ from privspec.explain.quantities import UP, Quantity, count, exact, rounded, ung
 from privspec.explain.questions import Question, Step, how_near, largest_factor, took_part, which_answer
 from privspec.kernel.cells import CellBlock, read_cells
 from privspec.kernel.points import PointBlock, read_points
+from privspec.kernel.trust import NOBODY
 from privspec.stated import Stated
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def point_fact(plan: Stated, context: Context) -> PointFact:
         error_size=rounded(sqrt(each) if points.error.power == 2 else each),
         apart=_apart(points, context),
         near=rounded(float(found.scale) * float(gammaincinv(points.size, 0.95)), 3, UP) if round_ else None,
-        local=context.trust == "nobody",
+        local=context.trust == NOBODY.name,
         input_line=context.line_of(points.source),
     )
 
@@ -375,6 +376,6 @@ def cell_fact(plan: Stated, context: Context) -> CellFact:
         rows=tuple(tuple(Fraction(chance, cells.total) for chance in row) for row in cells.rows),
         error_size=rounded(sqrt(each) if block.power == 2 else each),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
-        local=context.trust == "nobody",
+        local=context.trust == NOBODY.name,
         input_line=context.line_of(block.source),
     )

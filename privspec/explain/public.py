@@ -30,6 +30,7 @@ from privspec.explain.document import (
 from privspec.explain.facts import ClaimFact, Facts, Moved
 from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs
+from privspec.kernel.trust import CURATOR
 from privspec.model.graph import Model
 from privspec.model.reports import listing
 
@@ -347,6 +348,6 @@ def _limits(facts: Facts) -> Iterator[Sentence]:
             words = f"It takes its author's word for how far one person's data can move what is published ({one.text})."
             yield asserted(f"{words} Nobody has checked that.", SpecLine(one.line, one.text))
     yield assumed("It speaks of this release, not of other uses of the data.", line)
-    if "curator" in facts.context.trusts:
+    if CURATOR.name in facts.context.trusts:
         yield assumed("It relies on the keeper to run it as planned.", line)
     yield from (assumed(gap, line) for gap in facts.gaps)

@@ -39,6 +39,7 @@ from privspec.explain.fitting import REPORTED, Effects
 from privspec.explain.quantities import DOWN, UP, Quantity, count, exact, known, rounded
 from privspec.explain.questions import Question, Step, about_vote, how_near, largest_factor, took_part, which_answer
 from privspec.explain.rule_comparison import comparison, rounds_fact
+from privspec.kernel.trust import NOBODY
 from privspec.model.graph import Model
 from privspec.model.pointwise import Grid, Pointwise
 from privspec.model.reports import Failure, listing
@@ -414,7 +415,7 @@ def table_fact(plan: Stated, context: Context) -> TableFact:
         entries=count(table.shares.size),
         zeros=count(int(np.count_nonzero(table.shares == 0))),
         bits=count(drawings.common_bits(mechanism)),
-        local=context.trust == "nobody",
+        local=context.trust == NOBODY.name,
         recognised=plan.remarks.recognised,
         numbers=chosen_numbers(plan, context),
         laws=tuple(_law(name, masses, context) for name, masses in mechanism.laws.items()),

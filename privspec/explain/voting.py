@@ -28,6 +28,7 @@ from privspec.explain.quantities import Quantity, count, known, rounded
 from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import COMPARED, Rounds, comparison, property_in_short, rounds_fact
 from privspec.explain.voting_rules import MOST, Chance, Example, Rule, Vote, examples, read_rule, read_vote
+from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
 from privspec.stated import Property, Stated
 
@@ -248,7 +249,7 @@ def lottery_fact(plan: Stated, context: Context) -> LotteryFact:
 
     Raises: KeyError, ValueError if it is not of that form.
     """
-    family, remarks, local = plan.mechanism.family, plan.remarks, context.trust == "nobody"
+    family, remarks, local = plan.mechanism.family, plan.remarks, context.trust == NOBODY.name
     vote, rule = read_vote(plan.mechanism), read_rule(plan.mechanism)
     notes = [note for guarantee in plan.guarantees for note in guarantee.because]
     by_profile = (plan.claims.get("bound") or {}).get("profile")

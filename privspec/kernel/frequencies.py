@@ -18,6 +18,7 @@ from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, r
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import Held, guarantees_of, judge_epsilon, reach_of_reports
 from privspec.kernel.quality.stated import judge_lines, judge_loss
+from privspec.kernel.trust import NOBODY
 
 NOTE = "local-histograms"
 AMONG = "all unbiased estimates from one report of each party"
@@ -223,7 +224,7 @@ class FrequencyRules(Rules):
         found = read_frequencies(case.block, case.mechanism)
         block = found.block
         held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
-        if held != [(block.source, block.party)] or trust != "nobody":
+        if held != [(block.source, block.party)] or trust != NOBODY.name:
             raise case.block.wrong("is about other data, or other trust, than the problem")
         case.says("view", True, f"each report is of one {block.party} alone, and all may see it")
         for kind in found.kinds:

@@ -20,6 +20,7 @@ from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Wh
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_lines, judge_loss
+from privspec.kernel.trust import CURATOR
 
 NOTE = "unknown-keys"
 ALL = "all mechanisms that show only keys that occur"
@@ -380,7 +381,7 @@ class KeyRules(Rules):
         keys = read_keys(case.block, case.mechanism)
         block, frame = keys.block, case.frame
         held = [(data.name, data.party, data.rule) for data in frame.data]
-        if held != [(block.source, None, "drop")] or frame.trust.kind != "curator":
+        if held != [(block.source, None, "drop")] or frame.trust.kind != CURATOR.name:
             raise case.block.wrong("is about other data, or other trust, than the problem")
         case.says("view", True, f"one keeper sees {block.source}; a key that no record has is never shown")
         text = f"thresholds 1 to {len(keys.steps)}, their chances exactly one in all"

@@ -30,6 +30,7 @@ from privspec.kernel.core.numbers import ball, end, fraction, rational
 from privspec.kernel.core.problem import Case, Obligation, Unit, View
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.participation import wrong_person
+from privspec.kernel.trust import CURATOR
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 PURE = "additive noise of the same pure epsilon, unbiased"
@@ -351,7 +352,7 @@ def unit_of(obligation: Obligation | View, block: Marginals) -> Unit:
 def held_by(case: Case, source: str) -> None:
     """One keeper holds the table; where records of each person are kept, every line is about one person."""
     data, trust = case.frame.data, case.frame.trust
-    if [(one.name, one.party) for one in data] != [(source, None)] or trust.kind != "curator":
+    if [(one.name, one.party) for one in data] != [(source, None)] or trust.kind != CURATOR.name:
         raise case.block.wrong("is about other data, or other trust, than the problem")
     kept = data[0].kept
     for asked in case.frame.obligations:

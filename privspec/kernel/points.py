@@ -18,6 +18,7 @@ from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, r
 from privspec.kernel.laws.knorm import NORMS, ratio_squared, root_up
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
 from privspec.kernel.quality.stated import judge_lines, judge_loss
+from privspec.kernel.trust import CURATOR, NOBODY
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
 NOTE = "real-points"
@@ -307,7 +308,7 @@ class PointRules(Rules):
 def judge_view(case: Case, block: Held, of: str) -> None:
     """Each report is of one party's own, whoever is trusted with that."""
     held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
-    if held != [(block.source, block.party)] or trust not in ("curator", "nobody"):
+    if held != [(block.source, block.party)] or trust not in (CURATOR.name, NOBODY.name):
         raise case.block.wrong("is about other data, or other trust, than the problem")
     case.says("view", True, f"each report is of one {of} alone, under trust {trust}")
 

@@ -34,6 +34,7 @@ from privspec.kernel.measures import PURE
 from privspec.kernel.participation import Kept, wrong_person
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.thresholds import Averaged, Sought, averaged
+from privspec.kernel.trust import CURATOR
 
 NOTE = "scores"
 LISTED = "the mechanisms that this plan lists"
@@ -559,7 +560,7 @@ def _units(frame: Frame, block: Selected, item: Item) -> None:
         ("keeps another number of records than a line says", len({u.count for u in units if u.kind == "person"}) < 2),
         ("makes a number of records public that is a secret", block.records is None or not any(coming)),
         ("leaves records out where their number may not change", (frame.data[0].rule == "drop") == all(coming)),
-        ("is under a trust that is not known here", frame.trust.kind == "curator"),
+        ("is under a trust that is not known here", frame.trust.kind == CURATOR.name),
     ):
         if not holds:
             raise item.wrong(text)

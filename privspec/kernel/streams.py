@@ -31,6 +31,7 @@ from privspec.kernel.participation import notes_of
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
+from privspec.kernel.trust import CURATOR
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "streams")
@@ -397,7 +398,7 @@ class StreamRules(Rules):
         block, frame = executed.block, case.frame
         if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
             raise case.block.wrong("is about other data than the problem")
-        if frame.trust.kind != "curator" or frame.data[0].rule != "clip":
+        if frame.trust.kind != CURATOR.name or frame.data[0].rule != "clip":
             raise case.block.wrong("is about other trust than the problem, or leaves out what does not fit")
         for asked in frame.obligations:
             if asked.seen != executed.outputs or asked.wrt != (block.source,):

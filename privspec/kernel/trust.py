@@ -8,28 +8,50 @@ from privspec.kernel.core.reading import Refused, Size
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """What follows from a trust.
+class TrustModel:
+    """Who is trusted, by a name as a spec writes it, and what follows.
 
     `public`: every message, or every sum of them, is seen by all; `alone`: each party draws noise for what it holds
-    itself; `shared`: all parties add shares of one noise; `shown` is what is seen of so many answers.
+    itself; `shared`: all parties add shares of one noise. `described` is a sentence for authors, `stated` one for
+    auditors of a problem; `shown` what is seen of so many answers. `register`: what the register of deployments has.
     """
 
+    name: str
+    described: str
+    stated: str
+    register: str
     public: bool = False
     alone: bool = False
     shared: bool = False
     shown: str = "{seen} of {answers} noisy answers{mixed}"
 
 
-KINDS = {
-    "curator": Meaning(),
-    "nobody": Meaning(public=True, alone=True, shown="all {answers} messages"),
-    "secure_sum": Meaning(
-        public=True,
-        shared=True,
-        shown="the sums of what all parties add ({answers} in number), and {colluding} shares of each",
-    ),
-}
+CURATOR = TrustModel(
+    "curator",
+    "one keeper sees all raw data; everybody else sees only the outputs",
+    "One keeper sees all data; everybody else sees outputs only.",
+    "Central",
+)
+SECURE_SUM = TrustModel(
+    "secure_sum",
+    "parties add shares of noise, and everybody sees only the sum",
+    "Parties add shares of the noise, and everybody sees the sum only.",
+    "Federated",
+    public=True,
+    shared=True,
+    shown="the sums of what all parties add ({answers} in number), and {colluding} shares of each",
+)
+NOBODY = TrustModel(
+    "nobody",
+    "nobody sees another's raw data; each party adds its own noise before it sends anything",
+    "Nobody sees another's data: every message of every party is public.",
+    "Local",
+    public=True,
+    alone=True,
+    shown="all {answers} messages",
+)
+KINDS = {model.name: model for model in (CURATOR, SECURE_SUM, NOBODY)}
+"""Whoever is trusted most stands first."""
 PARTS = "parts"
 """Of a system: each part says whom it trusts."""
 WORDS = {"Trust.kind": (*KINDS, PARTS), "Asserted.norm": ("l1", "l2", "linf")}
@@ -48,7 +70,7 @@ class Trust:
             raise Refused("has parties who collude about no shares")
 
     @property
-    def means(self) -> Meaning:
+    def means(self) -> TrustModel:
         """What follows from it; refused where only parts say so."""
         if self.kind not in KINDS:
             raise Refused("trusts nobody in particular: only parts of a system do")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
+from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.walk import Comparison, comparisons, names_used, reached, reference, uses, walk
 from privspec.model.domains import Domain, Interval, Power, Real
@@ -24,7 +25,7 @@ from privspec.model.library import function_of
 from privspec.model.neighbours import Asserted
 from privspec.model.parameters import circle, walked
 from privspec.model.reports import Report
-from privspec.model.requirements import AssertedSensitivity, Curator
+from privspec.model.requirements import AssertedSensitivity
 from privspec.model.scope import Declaration, Scope, undeclared
 from privspec.model.targets import Degree, degree_of, environment
 
@@ -355,7 +356,7 @@ def _through(model: Model, name: str, claims: list[AssertedSensitivity]) -> Mode
     if node.definition is not None and degree_of(model, node.name) is Degree.AFFINE:
         hint = "leave this line out: the sensitivity that follows is used"
         raise refused(f"{node.name} is linear in {name}: the compiler sees how far one unit moves it", hint)
-    if not isinstance(model.trust, Curator):
+    if model.trust.model is not CURATOR:
         raise refused("a function that is asserted is computed by one keeper", "write `trust curator`")
     domain = node.domain if node.domain is not None else Power(Real(), node.type.shape) if node.type.shape else Real()
     nodes = dict(model.nodes)

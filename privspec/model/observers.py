@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Protocol
 
 from privspec.core.records import dataclass
+from privspec.kernel.trust import NOBODY
 from privspec.language.syntax import VariableKind
 from privspec.language.walk import reached
 from privspec.model.graph import Model
@@ -296,7 +297,7 @@ def warn_about_whole_tables(model: Model, report: Report) -> None:
         block = model.block(node.name)
         lines = (line.neighbours for line in model.requirements if node.name in line.wrt)
         of_people = any(one.by_id or one.unit == "record" for one in lines)
-        if block.layout == "cells" and node.index is None and of_people and model.trust.name == "nobody":
+        if block.layout == "cells" and node.index is None and of_people and model.trust.model is NOBODY:
             columns = [(name, domain.describe()) for name, domain in block.schema or ()]
             message = f"{node.name} belongs to no party: whoever holds all of it sees every record, and adds the noise"
             hint = "leave `trust nobody` out, or where each person reports alone write `parties: person in 1..100`, "

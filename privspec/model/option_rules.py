@@ -9,6 +9,7 @@ from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
 from privspec.kernel.measures import PURE
+from privspec.kernel.trust import CURATOR, KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.language import syntax
 from privspec.language.walk import root
 from privspec.model.domains import Domain, FiniteSet
@@ -16,7 +17,7 @@ from privspec.model.evaluate import Environment, evaluate
 from privspec.model.graph import Component, Different
 from privspec.model.neighbours import InputBlock
 from privspec.model.reports import Failure, Report, listing, nearest
-from privspec.model.requirements import ChosenTrust, Curator, EachPart, Nobody, Requirement, SecureSum, Trust
+from privspec.model.requirements import ChosenTrust, EachPart, Requirement, Trust, TrustIn
 from privspec.model.scope import TRUST_WORDS, Scope
 
 FAMILIES = (
@@ -140,21 +141,17 @@ def _trust(
     if isinstance(word, str):  # a parameter's
         model = syntax.Name(word, span=model.span)
     match model:
-        case syntax.Name(id="curator"):
-            return Curator(option.span)
-        case syntax.Name(id="nobody"):
-            return Nobody(option.span)
-        case syntax.Name(id="secure_sum"):
-            return SecureSum(0, option.span)
-        case syntax.Call(function="secure_sum"):
-            return _secure_sum(model, option, environment, report)
+        case syntax.Name(id=name) if name in KINDS:
+            return TrustIn(KINDS[name], span=option.span)
+        case syntax.Call(function=name) if name in KINDS and KINDS[name].shared:
+            return _shared(KINDS[name], model, option, environment, report)
         case syntax.Name(id=name) if (found := scope.get(name)) is not None and found.what == "choose":
             domain = domains.get(name)
             words = domain.items if isinstance(domain, FiniteSet) else ()
             known = tuple(word for word in words if isinstance(word, str) and word in TRUST_WORDS)
             if not known or len(known) != len(words):
                 message = f"{name} must be chosen from trust models"
-                hint = f"as in choose {name} in {{nobody, secure_sum}}"
+                hint = f"as in choose {name} in {{{NOBODY.name}, {SECURE_SUM.name}}}"
                 report.error("PS0270", model.span, message, others=found.here, help=hint)
                 return None
             return ChosenTrust(name, known, option.span)
@@ -167,10 +164,12 @@ def _trust(
             return None
 
 
-def _secure_sum(call: syntax.Call, option: syntax.Trust, environment: Environment, report: Report) -> SecureSum | None:
+def _shared(
+    means: TrustModel, call: syntax.Call, option: syntax.Trust, environment: Environment, report: Report
+) -> Trust | None:
     match call.arguments:
         case ():
-            return SecureSum(0, option.span)
+            return TrustIn(means, span=option.span)
         case (syntax.Keyword(name="colluding", value=expr),):
             try:
                 value = evaluate(expr, environment)
@@ -178,25 +177,25 @@ def _secure_sum(call: syntax.Call, option: syntax.Trust, environment: Environmen
                 report.failure(failure)
                 return None
             if isinstance(value, Fraction) and value.denominator == 1 and 0 <= value < 2**48:
-                return SecureSum(int(value), option.span)
+                return TrustIn(means, int(value), option.span)
             report.error("PS0270", expr.span, "the number of colluding parties is a whole number from 0 on")
             return None
         case _:
-            report.error("PS0270", call.span, "this is written secure_sum(colluding = 10)")
+            report.error("PS0270", call.span, f"this is written {means.name}(colluding = 10)")
             return None
 
 
 def _local(trust: Trust | None, node: syntax.Trust | None, requirements: list[Requirement], report: Report) -> Trust:
     local = [requirement for requirement in requirements if requirement.measure.local]
     if not local:
-        return trust or Curator()
-    if node is not None and isinstance(trust, Curator | SecureSum):
+        return trust or TrustIn(CURATOR)
+    if node is not None and isinstance(trust, TrustIn) and not trust.alone:
         message = f"a local requirement means that nobody is trusted, and this line trusts {trust.name}"
-        hint = f"write `trust nobody`, or {PURE.word} in place of {local[0].measure.of.word}"
+        hint = f"write `trust {NOBODY.name}`, or {PURE.word} in place of {local[0].measure.of.word}"
         report.error(
             "PS0308", node.span, message, others=((local[0].span, "protects each party's own report"),), help=hint
         )
-    return trust if isinstance(trust, ChosenTrust) else Nobody(node.span if node else None)
+    return trust if isinstance(trust, ChosenTrust) else TrustIn(NOBODY, span=node.span if node else None)
 
 
 def _sites(

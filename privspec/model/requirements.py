@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
+from privspec.kernel.trust import PARTS, TrustModel
 from privspec.language import syntax
 from privspec.model.measures import AskedMeasure
 from privspec.model.neighbours import NeighbourRelation
@@ -15,21 +16,35 @@ from privspec.model.values import Value
 
 
 class Trust(ABC):
-    """A trust model: `name` as written in a spec.
-
-    `public`: every message, or every sum of them, is seen by all; `alone`: each party draws noise for what it holds
-    itself; `shared`: all parties add shares of one noise; `drawn_whole`: no noise is in shares, or left open.
-    """
+    """Who is trusted: `name` as written in a spec."""
 
     __slots__ = ()
 
     name: ClassVar[str]
-    public: ClassVar[bool] = False
-    alone: ClassVar[bool] = False
-    shared: ClassVar[bool] = False
-    drawn_whole: ClassVar[bool] = False
+    model: TrustModel | None = None
+    """The one model of trust; None where it is left open, or each part has its own."""
     colluding: int = 0
     span: Span | None = None
+
+    @property
+    def public(self) -> bool:
+        """Whether every message, or every sum of them, is seen by all."""
+        return self.model is not None and self.model.public
+
+    @property
+    def alone(self) -> bool:
+        """Whether each party draws noise for what it holds itself."""
+        return self.model is not None and self.model.alone
+
+    @property
+    def shared(self) -> bool:
+        """Whether all parties add shares of one noise."""
+        return self.model is not None and self.model.shared
+
+    @property
+    def drawn_whole(self) -> bool:
+        """Whether no noise is in shares, or left open."""
+        return self.model is not None and not self.model.shared
 
     @abstractmethod
     def describe(self) -> str:
@@ -41,44 +56,20 @@ class Trust(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Curator(Trust):
-    """One keeper sees all data; noise may enter anywhere."""
+class TrustIn(Trust):
+    """A model of trust; `colluding` shares of a secure sum are not counted on."""
 
-    span: Span | None = field(default=None, compare=False)
-    name: ClassVar[str] = "curator"
-    drawn_whole: ClassVar[bool] = True
-
-    def describe(self) -> str:
-        return "one keeper sees all raw data; everybody else sees only the outputs"
-
-
-@dataclass(frozen=True, slots=True)
-class Nobody(Trust):
-    """Each party's message is public and must itself satisfy the requirement."""
-
-    span: Span | None = field(default=None, compare=False)
-    name: ClassVar[str] = "nobody"
-    public: ClassVar[bool] = True
-    alone: ClassVar[bool] = True
-    drawn_whole: ClassVar[bool] = True
-
-    def describe(self) -> str:
-        return "nobody sees another's raw data; each party adds its own noise before it sends anything"
-
-
-@dataclass(frozen=True, slots=True)
-class SecureSum(Trust):
-    """Parties add shares of noise and all see only the sum; `colluding` shares are not counted on."""
-
+    model: TrustModel
     colluding: int = 0
     span: Span | None = field(default=None, compare=False)
-    name: ClassVar[str] = "secure_sum"
-    public: ClassVar[bool] = True
-    shared: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.model.name
 
     def describe(self) -> str:
         tail = f", even if {self.colluding} of them collude" if self.colluding else ""
-        return f"parties add shares of noise, and everybody sees only the sum{tail}"
+        return f"{self.model.described}{tail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +90,7 @@ class EachPart(Trust):
     """Who is trusted with each output, where the parts of a system do not say the same."""
 
     outputs: tuple[tuple[str, Trust], ...]
-    name: ClassVar[str] = "parts"
+    name: ClassVar[str] = PARTS
 
     def of(self, output: str) -> Trust:
         return dict(self.outputs)[output]

@@ -9,6 +9,7 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import Span
 from privspec.core.suggest import advice, alike, disguised, fold, letter_name
 from privspec.kernel.measures import GAUSSIAN, PURE, ZERO_CONCENTRATED
+from privspec.kernel.trust import KINDS
 from privspec.language import syntax
 from privspec.language.automaton import is_name
 from privspec.language.spelling import spell
@@ -23,7 +24,7 @@ _NUMBER_WITHOUT_DIGITS = re.compile(r"[eE][+-]?[0-9]+(?![\w.])")
 RESERVED = frozenset({"inf", "real", "E", "worst", "spec"})
 """Words with a fixed meaning; a variable cannot have one of these names."""
 
-TRUST_WORDS = ("curator", "nobody", "secure_sum")
+TRUST_WORDS = tuple(sorted(KINDS))
 
 
 @dataclass(frozen=True, slots=True)

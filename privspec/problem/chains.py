@@ -19,6 +19,7 @@ from privspec.core.sparse import SparseMatrix, kron
 from privspec.kernel import chains as judged
 from privspec.kernel.chains import Accuracy, ConditionalLaw, Output
 from privspec.kernel.measures import PURE
+from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.graph import Model, once
@@ -203,7 +204,7 @@ class EntryReader(Interpreter):
 def _unsupported(model: Model) -> Iterator[Diagnostic]:
     at = partial(not_computed, model.source)
     beside = "where a line counts on the model"
-    if model.trust.name != "curator":
+    if model.trust.model is not CURATOR:
         span = model.trust.span or model.spec.span
         yield at(span, f"`trust {model.trust.name}` {beside}", "`trust curator` can be computed")
     chain = chain_of(model)

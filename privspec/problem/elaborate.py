@@ -17,8 +17,8 @@ from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation,
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import Kept
+from privspec.kernel.trust import CURATOR, Trust
 from privspec.kernel.trust import Asserted as AssertedMove
-from privspec.kernel.trust import Trust
 from privspec.language import syntax
 from privspec.language.walk import names_used
 from privspec.model.domains import unknown_keys
@@ -144,7 +144,7 @@ def block_of(model: Model) -> Block:
             hint = "release it by a spec of its own"
             raise SpecError.at(model.source, line.span, "PS0501", text, help=hint)
         parties = any(model.block(name).index for name in line.wrt)
-        if line.neighbours.by_id and (parties or model.trust.name != "curator"):
+        if line.neighbours.by_id and (parties or model.trust.model is not CURATOR):
             text = "records of one person are counted by one keeper who holds them all"
             raise SpecError.at(
                 model.source, line.span, "PS0501", text, help="leave `trust` and the index of the table out"

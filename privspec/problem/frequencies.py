@@ -17,6 +17,7 @@ from privspec.core.spans import Span
 from privspec.kernel import frequencies as judged
 from privspec.kernel.frequencies import MOST_PARTIES, MOST_VALUES, Accuracy
 from privspec.kernel.measures import PURE_MEASURES
+from privspec.kernel.trust import NOBODY
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
@@ -278,7 +279,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     calls = [node for node in model.inputs if node.index]
     source = next((node for node in calls if isinstance(node.domain, COUNTED)), calls[0])
     what = f"a histogram of the {source.name} of each {source.index}"
-    if model.trust.name != "nobody":
+    if model.trust.model is not NOBODY:
         span = model.trust.span or model.spec.span
         domain = "{a, b, c}" if source.domain is None else source.domain.describe()
         table = f"`input people in table({source.name} in {domain})^{source.type.shape[0]}`"

@@ -16,6 +16,7 @@ from privspec.core.spans import Span
 from privspec.kernel import keys as judged
 from privspec.kernel.keys import Accuracy, KeyColumn
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED
+from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.model.conditions import GROUPS, LEAST
@@ -310,7 +311,7 @@ def _unsupported(model: Model) -> Iterator[tuple[Span, str, str | None]]:
     assert isinstance(source.domain, Table)
     alone = "ask for them in a spec of its own; a ledger adds up what several releases spend"
     yield from besides(model, what, alone)
-    if model.trust.name != "curator":
+    if model.trust.model is not CURATOR:
         span = model.trust.span or model.spec.span
         yield span, f"{what} under `trust {model.trust.name}`", "one keeper has to see which keys occur"
     for node in model.inputs:

@@ -12,6 +12,7 @@ from typing import NoReturn
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.spans import Span
 from privspec.kernel.measures import APPROXIMATE, MEASURES, ZERO_CONCENTRATED
+from privspec.kernel.trust import NOBODY
 from privspec.language.syntax import Absolute, VariableKind
 from privspec.language.walk import names_used
 from privspec.model.domains import Domain, Interval, Power, Real, Tables
@@ -306,7 +307,7 @@ def refuse_missing(model: Model) -> NoReturn:
     for own in model.inputs:
         block = model.block(own.name)
         columns = [one for one in block.schema or () if one[0] != own.index]
-        if own.index and model.trust.name == "nobody" and block.geometry == CellGeometry(1) and len(columns) == 1:
+        if own.index and model.trust.model is NOBODY and block.geometry == CellGeometry(1) and len(columns) == 1:
             name, values = columns[0][0], columns[0][1].describe()
             hint = f"where each {own.index} holds one value, write `input {name}[{own.index}] in {values}` and "
             hint += f"histogram({name}): the best reports are found"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from privspec.kernel.trust import NORMS
+from privspec.kernel.trust import NOBODY, NORMS, PARTS, SECURE_SUM
 from privspec.model.neighbours import plural
 from privspec.model.values import show
 
@@ -42,18 +42,11 @@ def words(problem: Problem) -> Iterator[str]:
         yield f"{one.name} is computed from {listed}, once they are released, which costs nothing: `{one.text}`."
 
 
-TRUST = {
-    "curator": "One keeper sees all data; everybody else sees outputs only.",
-    "nobody": "Nobody sees another's data: every message of every party is public.",
-    "secure_sum": "Parties add shares of the noise, and everybody sees the sum only.",
-    "parts": "Who is trusted is said for each part by itself.",
-}
-
-
 def trust_words(trust: Trust) -> str:
     """Who sees what, and whose shares of the noise do not count."""
     left_out = f" The shares of {trust.colluding} of them are not counted on." if trust.colluding else ""
-    return TRUST[trust.kind] + left_out
+    said = "Who is trusted is said for each part by itself." if trust.kind == PARTS else trust.means.stated
+    return said + left_out
 
 
 def data_words(data: Data, problem: Problem) -> str:
@@ -67,9 +60,9 @@ def data_words(data: Data, problem: Problem) -> str:
     held = "one keeper or person holds all of it"
     if data.party:
         held = f"each {data.party} holds a part of it"
-    elif under == {("secure_sum", "linear")}:
+    elif under == {(SECURE_SUM.name, "linear")}:
         held = "each record of it is held by a person, who adds a share of the noise"
-    elif under == {("nobody", "linear")} and not local:
+    elif under == {(NOBODY.name, "linear")} and not local:
         held = "each number of it is held by a party of its own"
     kept = "" if data.kept is None else f" Before anything is counted, {kept_words(data.kept)}."
     return f"Input {data.name} is in `{data.domain}`; {held}.{kept}"

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from privspec.kernel.measures import APPROXIMATE
+from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.model.domains import L1Ball
 from privspec.model.measures import MeasureAt, Personalised
-from privspec.model.requirements import Curator, Nobody
+from privspec.model.requirements import TrustIn
 from privspec.model.targets import target
 
 EXAMPLES = {
@@ -32,7 +33,7 @@ def test_the_first_example(tmp_path):
     assert model.name == "shop_queries"
     assert model.size == 64
     assert model.noise_at == ("x", "y")
-    assert isinstance(model.trust, Curator)
+    assert model.trust == TrustIn(CURATOR)
     assert {n: node.secret for n, node in model.nodes.items()} == {
         "x": True, "A": False, "b": False, "y": True, "O": False,
     }  # fmt: skip
@@ -73,7 +74,7 @@ def test_parameters_are_overridden_by_text(tmp_path):
 
 def test_local_privacy_implies_trusting_nobody():
     model = specs.load(specs.SHAPING)
-    assert isinstance(model.trust, Nobody)
+    assert model.trust == TrustIn(NOBODY)
     assert [node.name for node in model.choices] == ["B", "alpha"]
     assert len(model.constraints) == 2
     assert model.nodes["estimate"].secret is False

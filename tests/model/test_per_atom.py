@@ -11,8 +11,9 @@ from privspec.solvers.table_programs import ExactTable, PairRatio, TableProgram,
 
 from privspec.core.catalogue import entries
 from privspec.kernel.measures import EACH_OUTPUT, LOCAL_PURE, delta_of_sets
+from privspec.kernel.trust import NOBODY
 from privspec.model.measures import MeasureAt
-from privspec.model.requirements import Nobody
+from privspec.model.requirements import TrustIn
 from privspec.model.worlds import inputs_compared
 
 SPEC = """variables:
@@ -29,7 +30,7 @@ def test_reading() -> None:
     (requirement,) = model.requirements
     assert requirement.measure == MeasureAt(EACH_OUTPUT, (Fraction(1, 2), Fraction(1, 100)))
     assert requirement.measure.local
-    assert isinstance(model.trust, Nobody)
+    assert model.trust == TrustIn(NOBODY)
     assert requirement.measure.name == "(epsilon, delta)-per-atom-LDP"
     assert requirement.measure.amounts == {"epsilon": Fraction(1, 2), "delta": Fraction(1, 100)}
     assert inputs_compared(model, requirement) == 10

@@ -30,6 +30,7 @@ from privspec.execute.family import (
 from privspec.execute.keeper import refuse
 from privspec.families.linear.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import Held, Release
+from privspec.kernel.trust import CURATOR
 from privspec.noise.law import NoiseLaw
 from privspec.noise.samplers import Randomness
 from privspec.noise.shares import Shares, on_points
@@ -98,7 +99,7 @@ class Parts:
         """Whether parties hold the data and nobody sees them all."""
         inputs = self.executed.inputs
         records = len(inputs) == 1 and len(inputs[0].held.shape) == 1 and not inputs[0].held.cells
-        return self.trust != "curator" and all(one.index is not None or records for one in inputs)
+        return self.trust != CURATOR.name and all(one.index is not None or records for one in inputs)
 
     @cached_property
     def index(self) -> str:

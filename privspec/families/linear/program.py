@@ -19,6 +19,7 @@ from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED
 from privspec.kernel.moves import units_of
+from privspec.kernel.trust import CURATOR
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import Spaced, UnboundedError
@@ -364,7 +365,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         alone = (
             len(views) == 1 and views[0].rows is None and views[0].requirement.measure.gaussian_mu_down() is not None
         )
-        plain = model.trust.name == "curator" and model.noise_at is None and not found.worst and not found.limits
+        plain = model.trust.model is CURATOR and model.noise_at is None and not found.worst and not found.limits
         if not alone or not plain:
             raise _too_many_ways(model)
     check_priced(model, found)

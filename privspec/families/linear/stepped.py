@@ -38,8 +38,8 @@ from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.shifts import SCOPE, reach, shown
 from privspec.kernel.stepped import LARGEST as LARGEST_LAW
 from privspec.kernel.stepped import Stepped
+from privspec.kernel.trust import CURATOR
 from privspec.model.measures import Personalised
-from privspec.model.requirements import Curator
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import lattice_of
 from privspec.noise.stepped import SteppedNoise
@@ -99,7 +99,7 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
     """The best law in steps for one number under lines of (epsilon, delta) at a curator; `bounded`: with a bound."""
     system, started = problem.system, time.perf_counter()
     measures = [view.requirement.measure for view in system.views]
-    if system.limits or not measures or system.outputs_count != 1 or not isinstance(problem.model.trust, Curator):
+    if system.limits or not measures or system.outputs_count != 1 or problem.model.trust.model is not CURATOR:
         return
     if any(isinstance(view.exact, BallDifferences) for view in system.views) or not system.target.any():
         return

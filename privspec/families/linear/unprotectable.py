@@ -10,10 +10,11 @@ from privspec.core.spans import Span
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
 from privspec.families.linear.problem import Problem
 from privspec.kernel.measures import PURE
+from privspec.kernel.trust import CURATOR
 from privspec.language import syntax
 from privspec.model.graph import Model
 from privspec.model.measures import MeasureAt
-from privspec.model.requirements import Curator
+from privspec.model.requirements import TrustIn
 from privspec.problem.linear import spacing_of
 from privspec.solvers.programs import Unprotectable
 
@@ -53,7 +54,7 @@ def local_conflict(problem: Problem, names: tuple[str, ...]) -> Infeasible:
     wrong = ", ".join(name for name in names if name not in inputs)
     relaxations = []
     for change, kind, options in (
-        ("trust curator", syntax.Trust, {"trust": Curator()}),
+        (f"trust {CURATOR.name}", syntax.Trust, {"trust": TrustIn(CURATOR)}),
         (f"noise at {', '.join(inputs)}", syntax.NoiseAt, {"noise_at": inputs}),
     ):
         loss = _loss_if(problem, **options)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, replace
 from privspec.execute import family
+from privspec.kernel.trust import CURATOR, NOBODY
 from privspec.noise.samplers import Randomness
 
 MESSAGE = "message"
@@ -73,7 +74,7 @@ class Reports(family.BlockMechanism[family.E, family.C]):
 
     @property
     def by_messages(self) -> bool:
-        return self.trust != "curator" and self.held.party is not None
+        return self.trust != CURATOR.name and self.held.party is not None
 
     def of_party(self, party: str, keys: family.Keys | None = None) -> family.Mechanism:
         if keys is not None:
@@ -86,7 +87,7 @@ class Reports(family.BlockMechanism[family.E, family.C]):
         Raises: UsageError PS0844 if there is none, or parties make no messages.
         """
         held = self.held
-        if held.party is None or self.trust != "nobody":
+        if held.party is None or self.trust != NOBODY.name:
             _no_message("one keeper sees all data, or each record is one person's, who runs the plan alone")
         if not party.isdecimal() or not 1 <= int(party) <= held.count:
             _no_message(f"there is no {held.party} {party}: they are numbered from 1 to {held.count}")
