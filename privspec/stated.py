@@ -20,7 +20,6 @@ from privspec.registry import block_of
 
 T = TypeVar("T", bound="Part")
 E = TypeVar("E")
-"""The amounts of privacy that measures have."""
 
 
 def parse_exact(text: object) -> Fraction:
@@ -133,6 +132,12 @@ class Guarantee(Part):
             amounts = {name: data[name] for name in data if name in FIGURES and data[name] is not None}
             data = {**data, "figures": amounts}
         return super().read(data)
+
+    def __getattr__(self, name: str) -> Any:
+        """An amount by its name, `guarantee.epsilon`: None where the measure has none of that name."""
+        if name in FIGURES:
+            return self.figures.get(name)
+        raise AttributeError(name)
 
     @property
     def asked(self) -> Measure | None:

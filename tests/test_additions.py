@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from privspec.kernel.measures import WORDS
+from privspec.kernel.measures import BY_WORD
 
 TOP = Path(__file__).parents[1]
 HOME = TOP / "privspec" / "kernel" / "measures.py"
-NAMED = re.compile(r"(?<![\w-])(?:" + "|".join(re.escape(word) for word in WORDS if word != "DP") + r")(?!\w)|-DP\b")
+NAMED = re.compile(r"(?<![\w-])(?:" + "|".join(re.escape(word) for word in BY_WORD if word != "DP") + r")(?!\w)|-DP\b")
 """A measure by its name or by its word; of epsilon and delta, the two letters alone are the field's as well."""
 
 
@@ -34,7 +34,7 @@ def names_in(path: Path) -> list[tuple[int, str]]:
             found += [(node.lineno, node.value)] if NAMED.search(node.value) else []
         elif isinstance(node, ast.Name | ast.Attribute):
             own = node.id if isinstance(node, ast.Name) else node.attr
-            found += [(node.lineno, own)] if own in WORDS else []
+            found += [(node.lineno, own)] if own in BY_WORD else []
     return found
 
 

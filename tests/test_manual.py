@@ -11,7 +11,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import UsageError
 from privspec.core.spans import Source
 from privspec.functions import REGISTRY
-from privspec.kernel.measures import WORDS as MEASURES
+from privspec.kernel.measures import BY_WORD as MEASURES
 from privspec.language.automaton import parse_table
 from privspec.language.layout import SECTIONS
 from privspec.manual import (

@@ -15,7 +15,7 @@ from privspec.core.diagnostics import Diagnostic, PrivspecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Source, Span
 from privspec.functions import REGISTRY
-from privspec.kernel.measures import PATTERN, WORDS
+from privspec.kernel.measures import BY_WORD, PATTERN
 from privspec.language import syntax
 from privspec.language.automaton import Reached, Token, parse_table, reach
 from privspec.language.layout import SECTIONS, Layout, lay_out
@@ -310,7 +310,7 @@ def _in_statement(looked: Looked, offset: int, place: _Place) -> Iterator[Sugges
         reached = reach(parse_table(), rule, text, start, measure.start())
         if reached is not None and "MEASURE" in reached.expected:
             begun = Span(measure.start(), offset)
-            yield from (Suggestion(f"-{name}", "keyword", begun, _written(name)) for name in WORDS)
+            yield from (Suggestion(f"-{name}", "keyword", begun, _written(name)) for name in BY_WORD)
             return
     reached = reach(parse_table(), rule, text, start, place.word.start)
     if reached is None:
@@ -323,7 +323,7 @@ def _in_statement(looked: Looked, offset: int, place: _Place) -> Iterator[Sugges
 
 
 def _written(measure: str) -> str:
-    return " or ".join(one.name for one in WORDS[measure])
+    return " or ".join(one.name for one in BY_WORD[measure])
 
 
 def _spelt(terminal: str) -> tuple[str, ...]:
@@ -333,7 +333,7 @@ def _spelt(terminal: str) -> tuple[str, ...]:
         "IN": ("in",),
         "WRT": ("wrt",),
         "OVER": ("E", "worst"),
-        "MEASURE": tuple(f"-{name}" for name in WORDS),
+        "MEASURE": tuple(f"-{name}" for name in BY_WORD),
     }
     return spelt.get(terminal, (terminal,) if terminal.isalpha() and terminal.islower() else ())
 

@@ -103,8 +103,9 @@ class HockeyStick(Condition):
         if parts.rho:
             return False
         within = not parts.mu_squared and sum(parts.pure) <= self.epsilon
-        over = NONE if within else delta_up(self.epsilon, parts.mu_squared, parts.pure)
-        return parts.delta + over <= self.delta
+        if within or not self.delta:
+            return within and parts.delta <= self.delta
+        return parts.delta + delta_up(self.epsilon, parts.mu_squared, parts.pure) <= self.delta
 
     def broken_by(self, mu_squared: Fraction, pure: list[Fraction]) -> bool:
         if not self.delta:
@@ -308,6 +309,8 @@ def delta_up(epsilon: Fraction, mu_squared: Fraction, pure: list[Fraction] | tup
 
     The sum over the answers of the responses of P(answers) delta_G(epsilon - log ratio; mu) (PROBLEM.md, composition).
     """
+    if sum(pure) > LARGEST_LOG:  # all that is asked of such a part is that it is a law
+        return Fraction(1)
     with ctx.workprec(256):
         answers = [(Fraction(0), ball(Fraction(1)))]
         for q in pure:

@@ -98,7 +98,7 @@ class Measure:
     @property
     def with_delta(self) -> Measure | None:
         """The measure of its word that has a delta: itself, or the one that it is at a delta of 0."""
-        known = (one for one in WORDS[self.word] if DELTA in one.amounts)
+        known = (one for one in BY_WORD[self.word] if DELTA in one.amounts)
         return next((one for one in known if self in (one, one.without_delta)), None)
 
     @property
@@ -302,7 +302,7 @@ PURE_MEASURES = (PURE, LOCAL_PURE)
 """Those of an epsilon alone, for any two neighbours."""
 _BY_NAME = {measure.name: measure for measure in MEASURES}
 _WRITTEN = (*MEASURES, LIPSCHITZ)
-WORDS = {one.word: tuple(measure for measure in _WRITTEN if measure.word == one.word) for one in _WRITTEN}
+BY_WORD = {one.word: tuple(measure for measure in _WRITTEN if measure.word == one.word) for one in _WRITTEN}
 """By its word in a spec, the measures that it stands for, that of fewest amounts first."""
 BY_PERSON = "personalised "
 """What the name of a measure begins with where each person has amounts of their own."""
@@ -315,5 +315,5 @@ def named(name: str) -> Measure | None:
     return _BY_NAME.get(name.removeprefix(BY_PERSON))
 
 
-PATTERN = "|".join(sorted(WORDS, key=len, reverse=True))
+PATTERN = "|".join(sorted(BY_WORD, key=len, reverse=True))
 """The words of all measures, for expressions that look for one; longer ones first."""

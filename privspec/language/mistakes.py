@@ -12,7 +12,7 @@ from collections.abc import Callable
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.spans import Source, Span
 from privspec.core.suggest import nearest
-from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, PATTERN, PURE, WORDS, Measure
+from privspec.kernel.measures import APPROXIMATE, BY_WORD, LOCAL_PURE, PATTERN, PURE, Measure
 from privspec.language import mistakes_signs as signs
 from privspec.language.automaton import END, KINDS, ParseFailure, is_name
 from privspec.language.flaws import CLOSERS, OPERATORS, Failure, plain_list
@@ -79,9 +79,9 @@ def measure(case: Failure) -> Diagnostic | None:
     if "MEASURE" not in case.expected or case.rule not in _SENTENCES or case.last is None:
         return None
     before, rest = case.last, case.rest
-    if before.value in WORDS and case.seen[-2].type in {"is", "are"}:
+    if before.value in BY_WORD and case.seen[-2].type in {"is", "are"}:
         message = f"how much {before.value}? An amount is missing"
-        amount = Measure.written(WORDS[before.value][0].figures)
+        amount = Measure.written(BY_WORD[before.value][0].figures)
         if amount.isalpha() and not re.search(rf"^[ \t]*{amount}\b", case.source.text, re.MULTILINE):
             amount = "1"
         return case.error("PS0111", message, "only the measure", f"write {amount}-{before.value}", before.span)
@@ -124,14 +124,14 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
         return case.error("PS0111", message, "not an amount", advice, at=phrase)
     if word.lower().startswith("different"):
         return case.error("PS0111", "the measures have short names", PURE.word, f"write {amount}-{PURE.word}", at=span)
-    known = next((m for m in WORDS if m.lower() == word.lower()), None)
+    known = next((m for m in BY_WORD if m.lower() == word.lower()), None)
     if known is None and word.lower() in SENSES:
         known, other = SENSES[word.lower()]
         message = f"there is no measure {word}"
         advice = f"there is {other}-{known}, with figures of its own" if other else f"write {amount}-{known}"
         return case.error("PS0111", message, "not known", advice, at=span)
     # short names of measures differ by a letter, and in what they promise: only long ones can be misspelt
-    known = known or nearest(word, [m for m in WORDS if len(m) > 5])
+    known = known or nearest(word, [m for m in BY_WORD if len(m) > 5])
     hyphen = rest[0] in "-‐‑−–"
     if known == word:
         message = "a hyphen joins the amount and the measure, without spaces"
@@ -140,7 +140,7 @@ def _wrong_measure(case: Failure, match: re.Match[str], rest: str) -> Diagnostic
         message = f"there is no measure {word}"
         return case.error("PS0111", message, "not known", f"did you mean {amount}-{known}?", at=span)
     if hyphen or case.token.type == "NAME":
-        advice = f"the measures are {', '.join(WORDS)}; for instance {amount}-{PURE.word}"
+        advice = f"the measures are {', '.join(BY_WORD)}; for instance {amount}-{PURE.word}"
         message = f"there is no measure {word}" if hyphen else "a measure should follow the amount"
         return case.error("PS0111", message, "not a measure", advice, at=span)
     return None

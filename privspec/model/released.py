@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import prod
 
 from privspec.core.records import dataclass, field, replace
-from privspec.kernel.measures import WORDS
+from privspec.kernel.measures import BY_WORD
 from privspec.language import syntax
 from privspec.language.walk import names_used, walk, with_children
 from privspec.model.conditions import CONDITIONS, GROUPS, declared_tables
@@ -265,7 +265,7 @@ def _squared(over: syntax.Over) -> syntax.Expr | None:
 
 def _moved_later(spec: syntax.Spec) -> syntax.Spec:
     """The spec with a noisy number, moved into its domain once it is released, for each output that stays in one."""
-    measures = (WORDS[line.measure][0] for line in spec.privacy if isinstance(line, syntax.Requirement))
+    measures = (BY_WORD[line.measure][0] for line in spec.privacy if isinstance(line, syntax.Requirement))
     if any(one.any_values and not one.fairness for one in measures):  # reports, which are drawn within their domain
         return spec
     relations = [line for line in spec.background if isinstance(line, syntax.Relation)]

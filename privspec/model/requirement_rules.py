@@ -18,10 +18,10 @@ from privspec.core.records import dataclass, field, replace
 from privspec.core.spans import Span
 from privspec.kernel.measures import (
     BY_DISTANCE,
+    BY_WORD,
     GAUSSIAN,
     LOCAL_APPROXIMATE,
     PURE,
-    WORDS,
     Amount,
     Measure,
     delta_of_sets,
@@ -198,7 +198,7 @@ class RequirementReader:
 
     def _distance(self, line: syntax.Requirement, clauses: Clauses, wrt: tuple[str, ...]) -> Metric | None:
         """The distance of a line that needs one; one without a name for others; None after a complaint."""
-        needed, clause = WORDS[line.measure][0].takes_distance, clauses.distance
+        needed, clause = BY_WORD[line.measure][0].takes_distance, clauses.distance
         if clause is not None and needed:
             return DistanceReader(self.scope, self.report, self.public, self.blocks).read(clause, wrt)
         if clause is not None:
@@ -213,7 +213,7 @@ class RequirementReader:
 
     def _measure(self, line: syntax.Requirement, metric: Metric) -> AskedMeasure | None:
         """The measure with its figures; None after a complaint."""
-        known, items = WORDS[line.measure], line.amount.items
+        known, items = BY_WORD[line.measure], line.amount.items
         measure = next((one for one in known if len(one.amounts) == len(items)), None)
         if measure is None:
             counts = [len(one.amounts) for one in known]
@@ -340,7 +340,7 @@ class RequirementReader:
     ) -> tuple[nb.NeighbourRelation | None, bool]:
         """The neighbour relation, and whether it is the default; None after a complaint."""
         clause = clauses.unit
-        if WORDS[line.measure][0].any_values:
+        if BY_WORD[line.measure][0].any_values:
             if clause is not None:
                 message = f"{line.measure} compares any value with any other, so it takes no unit"
                 self.report.error("PS0310", clause.span, message, help="leave this clause out")

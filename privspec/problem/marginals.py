@@ -240,15 +240,19 @@ class Reader:
             case syntax.Vector(items=items):
                 return tuple(own for item in items for own in self.counts(item))
             case syntax.Call():
-                try:
-                    tallies = call_of(self.model, expr).tallies
-                except Failure as failure:
-                    raise OtherFormError from failure
+                tallies = self._tallies(expr)
                 if not tallies:
                     raise OtherFormError
                 return tallies
             case _:
                 raise OtherFormError
+
+    def _tallies(self, call: syntax.Call) -> tuple[Tally, ...]:
+        """What a call counts of the input."""
+        try:
+            return call_of(self.model, call).tallies
+        except Failure as failure:
+            raise OtherFormError from failure
 
     # --- losses -------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import pytest
 from privspec.cli import run_command_line
 from privspec.editor.textmate import shipped, text
 from privspec.functions import REGISTRY
-from privspec.kernel.measures import WORDS
+from privspec.kernel.measures import BY_WORD
 from privspec.language.automaton import parse_table, reach
 from privspec.language.layout import SECTIONS, lay_out
 from privspec.manual import examples, page
@@ -87,7 +87,7 @@ def tokens(source: str) -> Iterator[tuple[str, str, int]]:
 
 def test_what_ships_is_made_from_the_language() -> None:
     assert shipped() == text(), "run python -m privspec.editor.textmate"
-    assert all(re.search(rf"\b{name}\b", shipped()) for name in (*REGISTRY, *WORDS, *SECTIONS))
+    assert all(re.search(rf"\b{name}\b", shipped()) for name in (*REGISTRY, *BY_WORD, *SECTIONS))
 
 
 @pytest.mark.parametrize("name", SPECS)
