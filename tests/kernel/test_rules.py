@@ -22,12 +22,14 @@ from tests.test_language_forms import FORMS as SPECS
 KERNEL = Path(privspec.kernel.__file__).parent
 CLOSURE = 38_000
 """Most tokens of all that rules and laws import, directly or not."""
-ENTERED = {"linear_queries": 12_500, "counting_query": 9_000, "city_report": 16_000}
+ENTERED = {"linear_queries": 12_500, "counting_query": 9_000, "city_report": 19_000}
 """Most tokens of the functions that the privacy verdict of a plan enters.
 
 Half of them read plans of format 2; at 10,000, 9,000 and 14,000 when a plan states terms and changes itself.
 """
 ROOTS = ("rules", "terms", "changes", "losses", "laws", "strategies")
+WORTH = {"claims", "loss", "accuracy", "fairness", "alternatives", "status", "outcomes", "exposures"}
+"""What a plan, or a part of one, says of its worth: the rules judge privacy, and today's kernel all of it at once."""
 COMPARED = ("prefix_sums", "linear_queries", "histogram", "counting_query", "city_report", "secure_sum_or_noise")
 
 
@@ -172,6 +174,8 @@ def accepted_anew(document: Document, most: int, seed: int) -> list[str]:
     """Changed plans of which the rules hold every line, and today's kernel does not."""
     found = []
     for done, path, text in sampled(document, most, seed):
+        if WORTH & set(path):
+            continue
         new = judge_privacy(text)
         if new and all(one.holds for one in new) and not accepts_privacy(text, len(new)):
             found.append(f"{'.'.join(map(str, path))}: {done}")
