@@ -18,13 +18,13 @@ import pytest
 TOP = Path(__file__).parents[1]
 TOKENS = {
     "audit": 11_600,
-    "core": 13_600,
+    "core": 13_700,
     "editor": 7_000,
     "execute": 73_000,
     "explain": 83_600,
-    "families": 199_800,
+    "families": 199_100,
     "functions": 14_600,
-    "kernel": 148_000,  # while two kernels judge side by side: the core of rules is below 30,000 of these
+    "kernel": 134_000,  # while two kernels judge side by side: the core of rules is below 30,000 of these
     "language": 28_000,
     "model": 104_300,
     "noise": 10_500,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 364  # while two kernels judge side by side
+FILES = 361  # while two kernels judge side by side
 ENTERED = 130
 LAYOUT = {
     tokenize.COMMENT,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
-from math import isqrt
+from math import ceil, floor, isqrt
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +20,8 @@ from privspec.kernel.gaussian import sqrt_up as sqrt_up
 
 BITS = 64
 """Binary digits after the point."""
+SHORT_BITS = 40
+"""Binary digits of an amount of noise."""
 LISTED = 4
 """Digits of losses that are listed in order: solved ones are no more exact."""
 
@@ -94,6 +96,30 @@ Array: TypeAlias = NDArray[np.float64]
 def graded(value: Fraction | float, digits: int = 9) -> float:
     """A loss as it is compared: those that agree in so many digits are equal on any machine, and the first leads."""
     return float(f"{float(value):.{digits}g}")
+
+
+def short_up(value: Fraction, bits: int = SHORT_BITS) -> Fraction:
+    """A binary fraction of so many digits, at or above."""
+    step = _last_digit(value, bits)
+    return ceil(value / step) * step
+
+
+def short_down(value: Fraction, bits: int = SHORT_BITS) -> Fraction:
+    """The same, at or below."""
+    step = _last_digit(value, bits)
+    return floor(value / step) * step
+
+
+def _last_digit(value: Fraction, bits: int) -> Fraction:
+    return Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - bits)
+
+
+def least_whole(works: Callable[[int], bool], low: int, high: int) -> int:
+    """The least whole number above `low` that works, where `high` does and more never harms."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if works(middle) else (middle, high)
+    return high
 
 
 def show(value: object) -> str:

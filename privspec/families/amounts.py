@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import ceil, exp, floor, inf, log, sqrt
+from math import exp, inf, log, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,8 +30,6 @@ COARSE = 8
 """Decimal digits of an amount whose cost is added to that of errors: the sum is flat where it is least."""
 WIDE, NARROW, FAR = log(4), 1e-5, 24
 """Steps of the logarithm of an amount: when its neighbourhood is looked for, and at the end; the most of them."""
-SHORT_BITS = 40
-"""Binary digits of an amount of noise."""
 DIGITS = 15
 """Decimal digits of an amount that is rounded down."""
 NEARLY_ONE = Fraction(999_999, 1_000_000)
@@ -71,30 +69,6 @@ def minimum(
             values[1] = cost(short(inner[1]))
     tried = [short(at) for at in (*inner, left, right)]
     return min((*tried, short(here + best * WIDE)), key=cost)
-
-
-def short_up(value: Fraction, bits: int = SHORT_BITS) -> Fraction:
-    """A binary fraction of so many digits, at or above."""
-    step = _last_digit(value, bits)
-    return ceil(value / step) * step
-
-
-def short_down(value: Fraction, bits: int = SHORT_BITS) -> Fraction:
-    """The same, at or below."""
-    step = _last_digit(value, bits)
-    return floor(value / step) * step
-
-
-def _last_digit(value: Fraction, bits: int) -> Fraction:
-    return Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - bits)
-
-
-def least_whole(works: Callable[[int], bool], low: int, high: int) -> int:
-    """The least whole number above `low` that works, where `high` does and more never harms."""
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if works(middle) else (middle, high)
-    return high
 
 
 def down(value: Fraction) -> Fraction:

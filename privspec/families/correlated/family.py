@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.amounts import short_down, short_up
+from privspec.core.rounding import short_down, short_up
 from privspec.families.decision import MEETS, STEP, Alternative, Decided, Decision, Infeasible, missed, price, ranked
 from privspec.families.document import accuracy_json, decimal_up, promised
 from privspec.families.family import Settings

@@ -17,7 +17,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
-from privspec.families.amounts import SHORT_BITS, short_up
+from privspec.core.rounding import SHORT_BITS, short_up
 from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.linear.accuracy import unbiased_budgets
 from privspec.families.linear.gaussian import correlated_program, full_dual, solved

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass
-from privspec.core.rounding import graded
-from privspec.families.amounts import shares_of, short_up, stated_mu
+from privspec.core.rounding import graded, short_up
+from privspec.families.amounts import shares_of, stated_mu
 from privspec.families.decision import (
     STEP,
     Alternative,

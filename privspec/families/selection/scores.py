@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from privspec.core.records import dataclass, replace
-from privspec.core.rounding import exp_down
-from privspec.families.amounts import least_whole
+from privspec.core.rounding import exp_down, least_whole
 from privspec.families.decision import (
     STEP,
     Alternative,

@@ -10,8 +10,7 @@ from typing import Any
 
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.records import dataclass, field, replace
-from privspec.core.rounding import graded
-from privspec.families.amounts import least_whole
+from privspec.core.rounding import graded, least_whole
 from privspec.families.decision import Decision, Infeasible
 from privspec.families.document import guarantee_head, plan_document, rated
 from privspec.families.family import Settings

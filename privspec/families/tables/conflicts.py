@@ -15,7 +15,7 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, field, replace
-from privspec.families.amounts import least_whole
+from privspec.core.rounding import least_whole
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line, needed
 from privspec.families.family import Settings
 from privspec.families.tables import changes

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from privspec.kernel.changes import Change, Units
-from privspec.kernel.losses import Loss
-from privspec.kernel.strategies.dense import Dense, Scaling, Shared
+if TYPE_CHECKING:
+    from privspec.kernel.changes import Change, Units
+    from privspec.kernel.losses import Loss
+    from privspec.kernel.strategies.dense import Dense, Scaling, Shared
 
 
 @dataclass(frozen=True, slots=True)
