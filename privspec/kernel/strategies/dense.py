@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import ceil, isqrt
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
@@ -116,6 +116,8 @@ def largest_cost(
     for unit, _ in change.units:
         total, touched = Fraction(0), [columns[i] for piece in unit if piece.shape not in COUNTED for i in piece.at]
         for piece in unit:
+            # part of a record makes an answer round as a whole one does
+            records = ceil(piece.amount)
             if piece.along is not None:
                 scaled = [[a * v for v in columns[i]] for i, a in piece.edges[0]]
                 sums = (abs(sum(row, Fraction(0))) for row in zip(*scaled, strict=True))
@@ -123,14 +125,18 @@ def largest_cost(
                 continue
             ends = [columns[i] for i in piece.at]
             if piece.shape == "swap" and max(2 ** len(scales), VERTICES**2) <= len(ends):
-                total += (length((widest(ends, len(scales)),)) + step((1,) * len(scales))) * piece.amount
+                total += length((widest(ends, len(scales)),)) * piece.amount + step((1,) * len(scales)) * records
                 continue
             moved = moved_and_rounded(ends, list(piece.at), shared, swap=piece.shape == "swap")
-            each = [length(move) + (step(own) if piece.shape in COUNTED else 0) for move, own in moved]
             if piece.shape in PERSON:
+                each = [length(move) + step(own) for move, own in moved]
                 total += piece.room.top(each) * (1 + (piece.shape == PERSON[1]))
-                continue
-            total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
+            elif piece.shape in COUNTED:
+                each = [length(move) * piece.amount + step(own) * records for move, own in moved]
+                total += max(each, default=0)
+            else:
+                each = [length(move) for move, _ in moved]
+                total += (sum(each) if piece.shape in ("box", "l2") else max(each, default=0)) * piece.amount
         totals.append(total + step(tuple(map(any, zip(*touched, strict=True)))) if touched else total)
     return _largest(totals, change)
 
