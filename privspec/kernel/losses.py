@@ -69,9 +69,13 @@ ABSENT = -1e300
 
 def response(epsilon: Fraction, delta: Fraction = NONE) -> PrivacyLoss:
     """Randomised response: what any law of pure epsilon lets through at most (Kairouz, Oh & Viswanath 2015)."""
-    with ctx.workprec(BITS):
-        chances = [ceil(end((1 / (1 + ball(q).exp())).upper()) * CHANCES) for q in (-epsilon, epsilon)]
-    law = dict(zip((ceil(q * GRID) for q in (epsilon, -epsilon)), chances, strict=True))
+    law = Law()
+    for ratio in (epsilon, -epsilon):
+        with ctx.workprec(BITS):
+            chance = end((1 / (1 + ball(-ratio).exp())).upper())
+        # at epsilon 0 both answers have the same ratio
+        at = ceil(ratio * GRID)
+        law[at] = law.get(at, 0) + ceil(chance * CHANCES)
     return PrivacyLoss(own=False, pairs=((law, {}),), delta=delta)
 
 

@@ -18,7 +18,7 @@ from scipy.stats import norm
 from privspec.kernel.counted import _of_votes
 from privspec.kernel.lemmas.votes import Executed, Total, Vote
 from privspec.kernel.lemmas.votes_rules import Ballots, Rule
-from privspec.kernel.losses import CHANCES, PrivacyLoss, covers, delta_of, kept, pair_of
+from privspec.kernel.losses import CHANCES, PrivacyLoss, covers, delta_of, kept, pair_of, response
 
 NONE = Fraction(0)
 
@@ -236,3 +236,13 @@ def test_delta_is_between_the_ends_of_googles_accountant(seed: int) -> None:
             found.append(first.compose(second).compose(third).get_delta_for_epsilon(epsilon))
         worst[up] = max(found)
     assert worst[False] <= float(ends[0]) <= worst[True]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 10**30), Fraction(1, 1000), Fraction(1)])
+def test_a_response_has_the_whole_of_its_chances(epsilon: Fraction) -> None:
+    """At epsilon 0 both of its answers have the same ratio, and beside it noise lets through what it does alone."""
+    ((law, _),) = response(epsilon).pairs
+    assert sum(law.values()) >= CHANCES
+    beside = delta_of(Fraction(0), [(gaussian(0.5), 1), (response(epsilon), 2)])
+    assert beside is not None
+    assert float(beside[0]) >= curve(0, 0.5) - 1e-12
