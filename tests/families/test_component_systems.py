@@ -542,14 +542,14 @@ def test_a_part_that_is_run_on_a_condition(tmp_path: Path) -> None:
     assert [guarantee.outputs for guarantee in plan.guarantees] == [("go", "more.O")] * 2
     assert "more.O is drawn only if go is released and is not 0" in plan.explain("auditor")
     drawn = {0: 0, 1: 0}
-    for seed in range(60):
+    for seed in range(20):
         data = {"s": seed % 2, "x": 0.5}
         release = plan.run(data, randomness=SimulationRandomness(seed))
         go = int(release.values["go"].reshape(-1)[0])
         drawn[go] += 1
         assert ("more.O" in release.values) == (go == 1)
         assert release.statement().get("not_drawn") == (None if go else ["more.O"])
-    assert min(drawn.values()) > 5
+    assert min(drawn.values()) > 2
 
 
 @pytest.mark.parametrize("lines", ["more.O is 2-DP wrt (s, x), replacing everything", "more.O is 2-GDP wrt s"])

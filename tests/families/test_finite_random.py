@@ -91,14 +91,18 @@ def reports(draw: st.DrawFn) -> Drawn:
     return Drawn(text, Plain(rows, columns, ratios=ratios, **parts))
 
 
-@settings(max_examples=40)
-@given(reports())
-def test_reports(drawn: Drawn) -> None:
-    found = compiled(drawn.text)
-    drawn.plain.check(found)
-    more = drawn.with_more(Fraction(3, 2))
-    assert more.lower_bound <= found.loss
-    assert more.loss <= found.loss + 1e-6 * max(abs(found.loss), 1e-3)
+@pytest.mark.parametrize("examples", [12, pytest.param(40, marks=pytest.mark.slow)])
+def test_reports(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(reports())
+    def holds(drawn: Drawn) -> None:
+        found = compiled(drawn.text)
+        drawn.plain.check(found)
+        more = drawn.with_more(Fraction(3, 2))
+        assert more.lower_bound <= found.loss
+        assert more.loss <= found.loss + 1e-6 * max(abs(found.loss), 1e-3)
+
+    holds()
 
 
 @st.composite
@@ -135,14 +139,18 @@ def counts(draw: st.DrawFn) -> tuple[Drawn, Plain]:
     return Drawn(text, plain), listed
 
 
-@settings(max_examples=25)
-@given(counts())
-def test_counts(case: tuple[Drawn, Plain]) -> None:
-    drawn, listed = case
-    found = compiled(drawn.text)
-    drawn.plain.check(found)
-    assert found.loss == pytest.approx(listed.least(), rel=1e-6, abs=1e-9)
-    assert drawn.with_more(Fraction(2)).lower_bound <= found.loss
+@pytest.mark.parametrize("examples", [8, pytest.param(25, marks=pytest.mark.slow)])
+def test_counts(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(counts())
+    def holds(case: tuple[Drawn, Plain]) -> None:
+        drawn, listed = case
+        found = compiled(drawn.text)
+        drawn.plain.check(found)
+        assert found.loss == pytest.approx(listed.least(), rel=1e-6, abs=1e-9)
+        assert drawn.with_more(Fraction(2)).lower_bound <= found.loss
+
+    holds()
 
 
 @st.composite
@@ -184,13 +192,17 @@ def conditioned(draw: st.DrawFn) -> Drawn:
     return Drawn(text, Plain(rows, columns, ratios=ratios, lines=lines, **parts))
 
 
-@settings(max_examples=25)
-@given(conditioned())
-def test_conditions_and_fairness(drawn: Drawn) -> None:
-    assert drawn.plain.least() < inf
-    found = compiled(drawn.text)
-    drawn.plain.check(found)
-    assert drawn.with_more(Fraction(2)).lower_bound <= found.loss
+@pytest.mark.parametrize("examples", [8, pytest.param(25, marks=pytest.mark.slow)])
+def test_conditions_and_fairness(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(conditioned())
+    def holds(drawn: Drawn) -> None:
+        assert drawn.plain.least() < inf
+        found = compiled(drawn.text)
+        drawn.plain.check(found)
+        assert drawn.with_more(Fraction(2)).lower_bound <= found.loss
+
+    holds()
 
 
 @st.composite
@@ -220,9 +232,13 @@ def observed(draw: st.DrawFn) -> Drawn:
     return Drawn(text, Plain(rows, columns, ratios=ratios, **parts))
 
 
-@settings(max_examples=25)
-@given(observed())
-def test_observers(drawn: Drawn) -> None:
-    found = compiled(drawn.text)
-    drawn.plain.check(found)
-    assert drawn.with_more(Fraction(2)).lower_bound <= found.loss
+@pytest.mark.parametrize("examples", [8, pytest.param(25, marks=pytest.mark.slow)])
+def test_observers(examples: int) -> None:
+    @settings(max_examples=examples)
+    @given(observed())
+    def holds(drawn: Drawn) -> None:
+        found = compiled(drawn.text)
+        drawn.plain.check(found)
+        assert drawn.with_more(Fraction(2)).lower_bound <= found.loss
+
+    holds()

@@ -48,12 +48,12 @@ def agree(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [specs.finite, specs.linear, specs.votes])
-@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(3000, marks=pytest.mark.slow)])
 def test_specs_mean_what_problems_say(kind: Callable[[random.Random], str], count: int) -> None:
     settings(max_examples=count)(given(st.randoms(use_true_random=False).map(kind))(agree))()
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(3000, marks=pytest.mark.slow)])
 def test_specs_mean_the_same_in_classes(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Where units that count alike are added up, however few there are."""
     monkeypatch.setattr(linear_affine, "FROM", 2)
