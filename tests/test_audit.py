@@ -307,7 +307,7 @@ def test_chance_alone_does_not_accuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Randomised response at the very edge of its promise, accused in a tenth of all tests at most: of 60, no 21."""
     plan, chance = solve(Request(Source("a.priv", REPORT))), 0.1
     monkeypatch.setattr(module, "ALARM", chance)
-    accused = [not audit(plan, draws=300, seed=seed).ok for seed in range(60)]
+    accused = [not audit(plan, draws=100, seed=seed).ok for seed in range(60)]
     assert sum(accused) <= binom.isf(1e-6, len(accused), chance)
 
 

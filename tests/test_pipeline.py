@@ -911,10 +911,11 @@ def test_the_command_line_says_it_beside_the_plan(
         raise SolveError.of("PS0610", "begun")
 
     monkeypatch.setattr("privspec.families.family.free_memory", lambda: 24e9, raising=False)
+    monkeypatch.setattr("privspec.families.family.LONG", 1.0)
     monkeypatch.setattr("privspec.families.tables.family.Finite.decide", begin)
-    (tmp_path / "long.priv").write_text(counted(1000))
+    (tmp_path / "long.priv").write_text(counted(300))
     for quiet in ([], ["--quiet"]):
         assert run_command_line(["solve", str(tmp_path / "long.priv"), "--json", *quiet]) == 5
         said = capsys.readouterr()
         assert not said.out
-        assert ("note: the numbers of a table of 1,001 rows" in said.err) is (not quiet)
+        assert ("note: the numbers of a table of 301 rows" in said.err) is (not quiet)

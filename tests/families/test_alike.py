@@ -343,10 +343,10 @@ def test_alike_parties_are_solved_once(name: str) -> None:
 
 def test_one_line_may_ask_for_more_than_all_others() -> None:
     """Households and shops at a curator: noise for shops hides households, and is shown to be the best."""
-    text = alone("[0, 5]^24", privacy=TWO_SETS.format("GDP"), **OTHERS).replace("trust nobody", "trust curator")
-    plan = solved(text.replace("[0, 2]^3", "[0, 50]^24"), 2)
+    text = alone("[0, 5]^8", privacy=TWO_SETS.format("GDP"), **OTHERS).replace("trust nobody", "trust curator")
+    plan = solved(text.replace("[0, 2]^3", "[0, 50]^8"), 2)
     assert plan["status"] == "optimal"
-    assert plan["loss"]["value"] == pytest.approx(24 * 24 * (3 * 50 / 0.5) ** 2, rel=1e-6)
+    assert plan["loss"]["value"] == pytest.approx(8 * 8 * (3 * 50 / 0.5) ** 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("trust", ["nobody", "curator"])
