@@ -105,25 +105,34 @@ def draws(draw: st.DrawFn) -> Drawn:
     return Drawn(law, records, Records(draw(st.integers(1, 2)), adding, 1), handicaps)
 
 
+def lets_through_no_more(drawn: Drawn) -> None:
+    """No chance of an answer is more than e^epsilon times that beside neighbours; log ratios are as near as said."""
+    (factor,) = derive(Pick("O", drawn.law), frozenset({"O"}), drawn.change).loss.factors
+    assert factor.epsilon is not None
+    most = exp(factor.epsilon) * (1 + CLOSE)
+    spread = exp(factor.spread) * (1 + CLOSE) if isinstance(factor, BoundedRange) else None
+    known: dict[Held, list[Fraction]] = {}
+    for one, other in drawn.neighbours():
+        p, q = (known.setdefault(held, drawn.law_of(held)) for held in (tuple(sorted(one)), tuple(sorted(other))))
+        ratios = [a / b for a, b in zip(p, q, strict=True) if a or b]
+        assert max(ratios) <= most
+        assert 1 / min(ratios) <= most
+        if spread is not None:
+            assert max(ratios) / min(ratios) <= spread
+
+
 @EXAMPLES
 def test_draws_by_scores_let_through_no_more(examples: int) -> None:
-    """No chance of an answer is more than e^epsilon times that beside neighbours; log ratios are as near as said."""
+    tried(examples, lets_through_no_more, draws())
 
-    def holds(drawn: Drawn) -> None:
-        (factor,) = derive(Pick("O", drawn.law), frozenset({"O"}), drawn.change).loss.factors
-        assert factor.epsilon is not None
-        most = exp(factor.epsilon) * (1 + CLOSE)
-        spread = exp(factor.spread) * (1 + CLOSE) if isinstance(factor, BoundedRange) else None
-        known: dict[Held, list[Fraction]] = {}
-        for one, other in drawn.neighbours():
-            p, q = (known.setdefault(held, drawn.law_of(held)) for held in (tuple(sorted(one)), tuple(sorted(other))))
-            ratios = [a / b for a, b in zip(p, q, strict=True) if a or b]
-            assert max(ratios) <= most
-            assert 1 / min(ratios) <= most
-            if spread is not None:
-                assert max(ratios) / min(ratios) <= spread
 
-    tried(examples, holds, draws())
+@pytest.mark.parametrize("share", [None, F(0), F(1, 3), F(1, 2)], ids=str)
+@pytest.mark.parametrize("adding", [True, False], ids=["adding", "replacing"])
+@pytest.mark.parametrize("family", ["exponential", "permute_and_flip"])
+def test_draws_of_each_kind_let_through_no_more(family: str, adding: bool, share: Fraction | None) -> None:
+    target = None if share is None else Target(share, 0)
+    law = ByScores(family, F(3, 2), 3, target, None if adding else 3, False, False)
+    lets_through_no_more(Drawn(law, 3, Records(1, adding, 1), (0, 0, 0)))
 
 
 @EXAMPLES
