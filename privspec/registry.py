@@ -26,6 +26,7 @@ class Family:
 
     `together`: when two groups of outputs are better solved as one problem: "always", at the "same input", "never".
     `each_share`: whether a lower bound at another share of the budget needs a witness of its own.
+    `pricing`: the function that finds the least cost of an amount left open, where the family has one.
     `jointly`: the class of mechanisms that draw together with the voters themselves, where a family has one.
     `reading`: the module that says specs in this form. It has `reads(model)`, whether its forms can say what the spec
     says, and `block_of(model)`, which may raise PS05xx. It may have `difference_of(model, line)`, what one unit of a
@@ -42,6 +43,7 @@ class Family:
     together: str = "never"
     jointly: str = ""
     each_share: bool = False
+    pricing: str = ""
 
     @property
     def reads(self) -> Any:
@@ -79,6 +81,10 @@ class Family:
             return
         inner = self.reads.inner(model)
         family_of(inner).fits(inner, data, replace(circumstances, model=inner))
+
+    def prices(self, model: Any, settings: Any) -> Any:
+        """The decision at the amount of least cost, or why there is none."""
+        return _part(self.pricing)(model, settings)
 
     def draws_jointly(self) -> Any:
         """The class of its mechanisms that draw by a protocol between the voters; None if it has none."""
@@ -180,6 +186,7 @@ FAMILIES = (
         "tables.execution.TableExposure",
         "same input",
         each_share=True,
+        pricing="tables.priced.priced",
     ),
     Family(
         "frequencies",
@@ -214,6 +221,7 @@ FAMILIES = (
         "linear.execution.LinearMechanism",
         "linear.execution.LinearExposure",
         "always",
+        pricing="linear.priced.priced",
     ),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""

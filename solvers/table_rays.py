@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
-from privspec.solvers.table_interior import Interior, interior_point
 from privspec.solvers.table_programs import (
     CompleteDual,
     CompleteRatio,
@@ -29,6 +28,9 @@ from privspec.solvers.table_programs import (
 )
 from privspec.solvers.table_rows import HighsProgram
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from privspec.solvers.table_interior import Interior
 
 _MANY = 1024  # entries of a table from which interior points beat column generation from nothing
 _DENSE = 256  # inputs up to which a dense solve takes less time than to load a sparse one
@@ -101,7 +103,11 @@ class CompleteCone:
 
     def interior(self, program: TableProgram, watch: Watch) -> Interior | None:
         """By interior points, unless the table is small."""
-        return interior_point(program, self.ratio, watch) if program.cost.size >= _MANY else None
+        if program.cost.size < _MANY:
+            return None
+        from privspec.solvers.table_interior import interior_point  # most tables are small
+
+        return interior_point(program, self.ratio, watch)
 
     def sparsifier(self) -> sparse.csc_array:
         """Differences of neighbours: an interval has two or three entries."""

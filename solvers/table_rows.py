@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import highspy
 import numpy as np
@@ -16,8 +17,10 @@ from highspy import HighsModelStatus
 from numpy.typing import NDArray
 from privspec.solvers import table_programs
 from privspec.solvers.programs import Array, Indices, OutOfTimeError, SolverError, Watch
-from privspec.solvers.table_deltas import Sets, sets_of
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from privspec.solvers.table_deltas import Sets
 
 _FEASIBILITY = 1e-10  # the finest that HiGHS accepts
 
@@ -453,7 +456,11 @@ def solve_rows(
     if watch.expired:
         raise OutOfTimeError(None)
     slacks = sum(_slacks(block, program.shape[1]) for block in program.privacy)
-    starts = sets_of(program, watch) if slacks > _SETS and program.cost.size <= _DENSE else None
+    starts = None
+    if slacks > _SETS and program.cost.size <= _DENSE:
+        from privspec.solvers.table_deltas import sets_of  # few programs have so many slacks
+
+        starts = sets_of(program, watch)
     rows = RowsProgram(program, starts=starts)
     if rows.rows > _LARGE and not (starts and any(starts)):
         rows.lp.set("solver", "ipm")

@@ -15,8 +15,8 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError, SolveError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import Decision, Infeasible, Relaxation, conflict_line
-from privspec.families.document import decimal_up, plan_document, rated
+from privspec.families.decision import Decided, Decision, Infeasible, Relaxation, conflict_line
+from privspec.families.document import decimal_up
 from privspec.families.family import Settings
 from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.gaussian import delta_bounds
@@ -123,22 +123,23 @@ class Search:
         reason = f"even at {node.name} = {show(value)} {found.reason}"
         return replace(found, reason=reason, conflicts=(*found.conflicts, *kept), relaxations=tuple(ways))
 
-    def plan(
-        self,
-        value: Fraction,
-        loss: float,
-        bound: tuple[dict[str, Any], float, str] | None,
-        kind: str,
-        parts: dict[str, Any],
-    ) -> dict[str, Any]:
-        """The plan at an amount, of a loss with a witness, the bound that it proves, and what that is among."""
-        witness, low, among = (None, None, "") if bound is None else bound
-        mechanism = parts["mechanism"]
-        own = {
-            "mechanism": mechanism | {"scalars": mechanism.get("scalars", {}) | {self.found.node.name: show(value)}},
-            "claims": parts["claims"] | {"bound": witness},
-        }
-        return plan_document(self.model, parts | own | rated(self.model, loss, low, among, kind=kind))
+    def decided(
+        self, value: Fraction, name: str, loss: float, kind: str, stated: Callable[[], dict[str, Any]]
+    ) -> Decided:
+        """The decision for an amount, with a mechanism as it stands in the plan."""
+
+        def at_amount() -> dict[str, Any]:
+            found = stated()
+            scalars = found["mechanism"].get("scalars", {}) | {self.found.node.name: show(value)}
+            return found | {"mechanism": found["mechanism"] | {"scalars": scalars}}
+
+        return Decided(self.model, name, loss, at_amount, kind=kind)
+
+
+def bound_stated(bound: tuple[dict[str, Any], float, str] | None, **claims: Any) -> dict[str, Any]:
+    """What a plan says of a bound, shown by a witness, on what an amount costs; `claims`: what else it claims."""
+    witness, low, among = (None, None, "") if bound is None else bound
+    return {"bound": low, "among": among, "claims": claims | {"bound": witness}}
 
 
 def beyond(model: Model, node: GraphNode, farthest: Fraction) -> SolveError:
@@ -184,10 +185,10 @@ class LeastCost:
 
         Raises: SpecError PS0501 where the family of the spec cannot price amounts, PS0524, PS0504.
         """
-        compiler = inner_family(model).compiles()
-        if not hasattr(compiler, "priced"):
+        family = inner_family(model)
+        if not family.pricing:
             node = parsed(model).node
-            why = getattr(compiler, "unpriced", "what is lost at each amount has no bound here")
+            why = getattr(family.compiles(), "unpriced", "what is lost at each amount has no bound here")
             text = f"solve cannot pick {node.name}: {why}"
             hint = f"give {node.name} a value under `parameters:`; privspec sweep SPEC --over compares many"
             raise SpecError.at(model.source, node.span, "PS0501", text, help=hint)
@@ -195,7 +196,7 @@ class LeastCost:
 
     def decide(self, model: Model, _system: Model, settings: Settings) -> Decision | Infeasible:
         """The amount of least cost, with a mechanism that meets every line at it."""
-        found: Decision | Infeasible = inner_family(model).compiles().priced(model, settings)
+        found: Decision | Infeasible = inner_family(model).prices(model, settings)
         return found
 
     def size(self, _system: Model) -> int:

@@ -75,12 +75,14 @@ class Decision(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """The decision of a family that works everything out from one mechanism: its plan is written once it is asked for.
+    """The best admissible mechanism of a spec, and those it was compared with; its plan is written once it is wanted.
 
-    `stated`: the mechanism as it stands in the plan, with its guarantees, and accuracy and claims where there are some.
-    `bound`: what no mechanism of the class `among` is below, exactly; None where nothing is proved. `prices`: what a
-    little more of each amount would bring. `figures`: what else is said of the loss. `solver`: how it was found.
-    `witnesses`: claims that prove a bound at this share of a budget alone; others say what they prove at any share.
+    `stated`: the mechanism as it stands in the plan, with its guarantees and what else the plan says of it. Where that
+    takes long to work out it also says the `value` of the loss, the `bound` and what that is `among`, exactly, in place
+    of what is said here. `bound`: what no mechanism of the class `among` is below, exactly; None where nothing is
+    proved. `prices`: what a little more of each amount would bring. `figures`: what else is said of the loss.
+    `solver`: how it was found. `witnesses`: claims that prove a bound at this share of a budget alone; others say what
+    they prove at any share. `scaled`: the loss of this noise at so many times the budget; None where that is not known.
     """
 
     model: Model
@@ -95,7 +97,8 @@ class Decided:
     prices: Callable[[], Iterable[dict[str, Any]]] = tuple
     solver: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
-    witnesses: Iterable[dict[str, Any]] = ()
+    witnesses: Callable[[], Iterable[dict[str, Any]]] = tuple
+    scaled: Callable[[Fraction], float | None] = lambda _: None
 
     @cached_property
     def lower_bound(self) -> float | None:
@@ -105,21 +108,18 @@ class Decided:
 
     def document(self) -> dict[str, Any]:
         """The plan."""
-        stated = self.stated()
-        given = {key: stated[key] for key in ("problem",) if key in stated}
-        return plan_document(
-            self.model,
-            {
-                **given,
-                **rated(self.model, self.loss, self.lower_bound, self.among, self.units, self.kind, **self.figures),
-                "alternatives": [one.to_json() for one in self.others],
-                "mechanism": stated["mechanism"],
-                "guarantees": stated["guarantees"],
-                "accuracy": stated.get("accuracy", []),
-                "claims": stated.get("claims", {}),
-                "remarks": {"binding": list(self.prices()), "solver": dict(self.solver)},
-            },
-        )
+        own = {"value": self.loss, "among": self.among, **self.stated()}
+        value, among = own.pop("value"), own.pop("among")
+        bound = own.pop("bound") if "bound" in own else self.lower_bound
+        plan = {
+            **rated(self.model, value, bound, among, self.units, self.kind, **self.figures),
+            "alternatives": [one.to_json() for one in self.others],
+            "accuracy": [],
+            "claims": {},
+        }
+        if "remarks" not in own:
+            plan["remarks"] = {"binding": list(self.prices()), "solver": dict(self.solver)}
+        return plan_document(self.model, plan | own)
 
 
 # --- what lines cost ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from importlib import import_module
 from math import inf, nextafter
 from typing import Any, TypeAlias
 
@@ -19,29 +20,24 @@ from numpy.typing import NDArray
 
 from privspec.core import OPTIMAL_GAP
 from privspec.core.diagnostics import InternalError
-from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import PLAN, Case, View
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.rows import chosen_rows, doubles
-from privspec.kernel.selection import LISTED as MECHANISMS_LISTED
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
 from privspec.problem import form
 from privspec.problem.assumptions import assumptions
-from privspec.problem.designs import inside
 from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers
 from privspec.problem.stored import spec_json
-from privspec.problem.votes import LISTED
 from privspec.registry import block_of
 
 LIBRARIES = {name: name for name in ("privspec", "numpy", "scipy", "cvxpy")} | {"python-flint": "flint"}
 """What computes plans, by the names of the packages."""
-LISTED_ONLY = {"votes": LISTED, "selection": MECHANISMS_LISTED}
-"""What a loss is the least of where no bound is stated, by the form of a block."""
+LISTED_ONLY = {"votes": "privspec.problem.votes", "selection": "privspec.kernel.selection"}
+"""Where it is said what a loss is the least of where no bound is stated, by the form of a block: few plans lose one."""
 WITHDRAWN = "the lower bound that was found did not pass the independent check and is not stated"
 
 
@@ -94,8 +90,8 @@ def without_bound(document: Mapping[str, Any]) -> dict[str, Any]:
     loss = document["loss"] | {"lower_bound": None, "relative_gap": None}
     if kept or "split" in claims:
         loss["among"] = ""
-    if among := LISTED_ONLY.get(block_of(document)["form"]):
-        loss["among"] = among
+    if home := LISTED_ONLY.get(block_of(document)["form"]):
+        loss["among"] = import_module(home).LISTED
     found = {
         **document,
         "status": "feasible",
@@ -184,6 +180,8 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Raises: Refused if the plan is not one that the kernel can read.
     """
+    from privspec.problem.designs import inside  # few plans have views that no line is about
+
     parts = {one.name: None for one in fields(Case) if one.init and one.default is MISSING}
     case = read(Case, Item(parts | {"format": PLAN, "digest": "", **inside(document)}, "plan"))
     assert isinstance(case, Case)
@@ -206,6 +204,9 @@ def _up(value: Fraction) -> str:
 
 def _witness(executed: object, view: View, outputs: tuple[str, ...]) -> dict[str, Any] | None:
     """An inverse of what is seen of a release of rounded outputs; of other mechanisms nothing helps."""
+    from privspec.kernel.core.linear import Release
+    from privspec.kernel.rows import chosen_rows, doubles
+
     if not isinstance(executed, Release):
         return None
     seen = executed.problem.rows_of(outputs)

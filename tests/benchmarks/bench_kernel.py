@@ -12,8 +12,9 @@ import json
 import time
 
 from privspec.core.spans import Source
+from privspec.families.decision import Decided
 from privspec.families.family import Settings
-from privspec.families.linear.family import Linear, LinearDecision
+from privspec.families.linear.family import Linear
 from privspec.families.linear.program import LinearSystem, lower
 from privspec.kernel import judge
 from privspec.pipeline import Request, check
@@ -39,7 +40,7 @@ def measured(n: int) -> dict[str, float]:
     system = lower(model)
     assert isinstance(system, LinearSystem)
     decision = Linear().decide(model, system, Settings(alternatives=False))
-    assert isinstance(decision, LinearDecision)
+    assert isinstance(decision, Decided)
     solved = time.process_time()
     text = json.dumps(decision.document())
     written = time.process_time()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privspec.core.spans import Source
 from privspec.families.decision import Infeasible
 from privspec.families.family import Settings
-from privspec.families.linear.choose import Choice, choose
+from privspec.families.linear.family import Choice, choose
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower
 from privspec.language import syntax

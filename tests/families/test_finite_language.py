@@ -14,8 +14,8 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
+from privspec.families.decision import Decided
 from privspec.families.family import Settings, compiler_of
-from privspec.families.tables.decision import TableDecision
 from privspec.model.build import load_model
 
 
@@ -24,7 +24,7 @@ def solved(text: str, base: Path | None = None) -> dict[str, Any]:
     model = load_model(Source("t.priv", text), base=base)
     family = compiler_of(model)
     found = family.decide(model, family.lower(model), Settings())
-    assert isinstance(found, TableDecision)
+    assert isinstance(found, Decided)
     return found.document()
 
 

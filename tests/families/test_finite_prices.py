@@ -11,8 +11,8 @@ import pytest
 
 from privspec.api import Problem
 from privspec.families.family import Settings
-from privspec.families.tables import raising as prices
-from privspec.families.tables.decision import TableDecision
+from privspec.families.tables import family as prices
+from privspec.families.tables.decision import SolvedTable, best_table
 from privspec.families.tables.family import Finite
 
 from .specs import model_of
@@ -94,10 +94,10 @@ fairness:
 }
 
 
-def decided(text: str, **parameters: Any) -> TableDecision:
+def decided(text: str, **parameters: Any) -> SolvedTable:
     model = model_of(text, **parameters)
-    found = Finite().decide(model, Finite().lower(model), Settings())
-    assert isinstance(found, TableDecision)
+    found = best_table(model, Finite().lower(model), Settings())
+    assert isinstance(found, SolvedTable)
     return found
 
 
@@ -204,4 +204,4 @@ def test_prices_that_a_time_limit_ended_are_marked() -> None:
     notes: list[str] = []
     assert prices.binding_prices(late, notes) == []
     assert notes == ["the time limit ended the search for prices: there may be more lines that bind"]
-    assert late.document()["remarks"]["solver"]["notes"] == notes
+    assert prices.decided(late).document()["remarks"]["solver"]["notes"] == notes

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
+from privspec.families.decision import Decided
 from privspec.families.document import sealed
 from privspec.families.family import Settings
-from privspec.families.linear.family import Linear, LinearDecision
+from privspec.families.linear.family import Linear
 from privspec.families.linear.program import LinearSystem, lower
 from privspec.kernel import judge
 from privspec.pipeline import Request, check
@@ -66,7 +67,7 @@ def solved(name: str) -> str:
     system = lower(model)
     assert isinstance(system, LinearSystem)
     decision = Linear().decide(model, system, Settings(alternatives=False))
-    assert isinstance(decision, LinearDecision)
+    assert isinstance(decision, Decided)
     return json.dumps(decision.document())
 
 

@@ -20,7 +20,7 @@ from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import accuracy_json, float_down, inverse_root
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
-from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism
+from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.changes import Piece
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
@@ -35,6 +35,9 @@ from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, 
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.shifts import shifted
 from privspec.kernel.strategies.dense import VERTICES
+from privspec.problem.elaborate import elaborate
+from privspec.problem.form import document
+from privspec.problem.linear import grid_of
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling
 
@@ -42,13 +45,6 @@ Judge = Callable[[Frame, Release, Item], tuple[Fraction, tuple[str, ...]]]
 """What a witness proves of the loss, and of which mechanisms."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
-
-
-def read_back(whole: dict[str, Any], family: str, executed: dict[str, Any]) -> tuple[Frame, Release]:
-    """The frame of a problem and what a plan executes, as the kernel reads them."""
-    frame = read_frame(Item(whole, "problem"))
-    linear = read_linear(Item(whole["blocks"][0], "block"), frame)
-    return frame, read_release(Item(family, "family"), Item(executed, "executed"), linear, frame)
 
 
 def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[str, Any]]) -> list[Fraction]:
@@ -129,8 +125,45 @@ class Stated:
 
     problem: Problem
     mechanism: Mechanism
-    frame: Frame
-    release: Release
+
+    @cached_property
+    def whole(self) -> dict[str, Any]:
+        """The problem as it stands in the plan."""
+        found: dict[str, Any] = document(elaborate(self.problem.model))
+        return found
+
+    @cached_property
+    def executed(self) -> dict[str, Any]:
+        """What is executed as it stands in the plan."""
+        release, blocks = self.mechanism.release, self.problem.model.blocks
+        outputs, inputs = release.outputs_matrix, release.inputs_matrix
+        matrix = outputs if outputs is not None else inputs
+        if matrix is None:
+            raise InternalError("a release without reconstruction")
+        bits = input_grid_bits(self.problem, release)
+        grids = ((block.name, grid_of(block, bits)) for block in blocks)
+        fine = Fraction(1, 2**bits)
+        return {
+            "inputs": [{"name": name, "grid": f"2^-{bits}" if grid == fine else str(grid)} for name, grid in grids],
+            "strategy": release.strategy.to_json(),
+            "noise": release.noise.to_json(),
+            "grid": release.grid,
+            "reconstruction": {"of": "inputs" if outputs is None else "outputs", "matrix": matrix.to_json()},
+            "output_grid": release.output_grid,
+            "rounding": release.rounding,
+        }
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The frame of the problem."""
+        return read_frame(Item(self.whole, "problem"))
+
+    @cached_property
+    def release(self) -> Release:
+        """What is executed."""
+        linear = read_linear(Item(self.whole["blocks"][0], "block"), self.frame)
+        family = Item(self.mechanism.release.noise.family, "family")
+        return read_release(family, Item(self.executed, "executed"), linear, self.frame)
 
     @cached_property
     def figures(self) -> Figures:
@@ -181,6 +214,7 @@ class Stated:
                 return {"at": " and ".join(names), "scale": scales}
         return None
 
+    @cached_property
     def bound(self) -> Bound | None:
         """The largest lower bound: of the solver's dual point, or of Laplace noise at places; None if none is known."""
         tried: list[tuple[Judge, dict[str, Any]]] = []

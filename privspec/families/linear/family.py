@@ -1,27 +1,46 @@
-"""The linear family: answers that are linear in the data, with unbiased additive noise."""
+"""The linear family: answers that are linear in the data, with unbiased additive noise; which is taken, and its plan.
+
+In the plan each number leads to a line: what binds, and what a little more budget would buy. With one requirement the
+loss scales with its budget (notes/placement.md). With several, a tenth more of one of them may make another bind: the
+spec is solved again; where that takes too long, the price is a slope, and marked as one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import Decision, Infeasible, Unbounded
+from privspec.core.rounding import LISTED, graded
+from privspec.families.decision import Decided, Infeasible, Unbounded, increased, price
+from privspec.families.document import decimal_up, guarantee_head
 from privspec.families.family import Settings, Work
-from privspec.families.linear.choose import Choice, best_loss, choose
-from privspec.families.linear.priced import priced
+from privspec.families.linear.accuracy import meets, pure_conflict, within_limits
+from privspec.families.linear.exact import Stated, achieved, view_witnesses
+from privspec.families.linear.gaussian import gaussian_budgets, gaussian_candidates
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower
-from privspec.families.linear.raising import raise_plan
-from privspec.families.linear.sizes import size_of
+from privspec.families.linear.pure import pure_candidates
+from privspec.families.linear.release import Candidate, LinearRelease, Mechanism
+from privspec.families.linear.sizes import size_of, sized
+from privspec.families.linear.unprotectable import family_conflict, local_conflict
+from privspec.kernel.participation import notes_of
 from privspec.language import syntax
 from privspec.model.graph import Model
+from privspec.model.requirements import Requirement
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
+from privspec.problem.elaborate import units_of
+from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.linear_interpreter import unsupported
+from privspec.problem.linear_supported import refuse_missing
+from privspec.solvers.programs import NotSpecialError, SolverError
 
 BYTES, SECONDS = 600, 2.5e-5
 """Of an entry of a square matrix, as measured of running totals of 256 to 800 numbers.
@@ -31,51 +50,6 @@ strategy and its inverse, and copies), and then the exact numbers of the plan, o
 what is read of it, and in the products by which it is checked. The seconds are those of the check
 alone: the search for noise takes longer yet where there are many.
 """
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class LinearDecision:
-    """A chosen release with its problem."""
-
-    problem: Problem
-    choice: Choice
-
-    @property
-    def name(self) -> str:
-        return self.choice.chosen.name
-
-    @property
-    def loss(self) -> float:
-        return self.choice.chosen.loss
-
-    @property
-    def lower_bound(self) -> float | None:
-        """No mechanism that the plan names has less; of sizes of errors what the plan's witness shows."""
-        if self.problem.sizes and self.choice.chosen.lower_bound is None:
-            bound: float | None = self.document()["loss"]["lower_bound"]
-            return bound
-        return self.choice.chosen.lower_bound
-
-    def scaled(self, factor: Fraction) -> float | None:
-        """The loss if lines asked for so many times the mu or epsilon, of this noise scaled; None where unknown."""
-        problem, mechanism = self.problem, self.choice.chosen.mechanism
-        if mechanism is None or problem.system.limits:
-            return None
-        release, noise = mechanism.release, mechanism.release.noise
-        if isinstance(noise, LaplaceNoise):  # what stands on a lattice stays there
-            noise = LaplaceNoise(tuple(b / factor for b in noise.scales))
-            release = replace(release, noise=noise)
-            if problem.sizes:
-                return size_of(problem, release)
-            return problem.loss_of_output_noise(
-                release.output_map(problem.system.target) * np.sqrt(release.row_variances())
-            )
-        if isinstance(noise, (GaussianNoise, KNormL2Noise)):
-            return problem.scaled(self.loss, float(factor) ** -2)
-        return None
-
-    def document(self) -> dict[str, Any]:
-        return raise_plan(self.problem, self.choice.chosen, self.choice.others)
 
 
 class Linear:
@@ -93,15 +67,11 @@ class Linear:
         (bound,) = found.relaxations
         return replace(found, relaxations=(replace(bound, loss=_loss_in_unit_box(model, found.input)),))
 
-    def decide(self, model: Model, system: LinearSystem, settings: Settings) -> LinearDecision | Infeasible:
+    def decide(self, model: Model, system: LinearSystem, settings: Settings) -> Decided | Infeasible:
         """The admissible release of least loss."""
         problem = Problem(model, system, settings, best_loss)
         found = choose(problem)
-        return found if isinstance(found, Infeasible) else LinearDecision(problem, found)
-
-    def priced(self, model: Model, settings: Settings) -> Decision | Infeasible:
-        """The least cost of an amount of privacy that a spec leaves open."""
-        return priced(model, settings)
+        return found if isinstance(found, Infeasible) else decided(problem, found)
 
     def size(self, system: LinearSystem) -> int:
         """The smaller side of the map from inputs to outputs."""
@@ -139,3 +109,339 @@ def _bounded(domain: syntax.Domain | None) -> syntax.Domain | None:
             return replace(domain, base=_bounded(base) or base)
         case _:
             return domain
+
+
+# --- the best of all that is offered ---------------------------------------------------------------
+
+
+OPTIMAL = 1e-6
+"""Share of a loss by which its bound may be lower, to be called optimal."""
+COMPARED_SIZE = 600
+"""Inputs and outputs together up to which mechanisms that the spec rules out are computed for comparison."""
+FEW = 10
+"""Outputs up to which they are, of however many inputs."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Choice:
+    """The mechanism chosen, and those it was compared with, best first."""
+
+    chosen: Candidate
+    others: tuple[Candidate, ...]
+
+
+def choose(problem: Problem) -> Choice | Infeasible:
+    """The admissible mechanism of least loss.
+
+    Returns: the choice, or why no allowed mechanism meets the requirements.
+    Raises: SpecError PS0501 when a family asked for cannot be computed for these requirements yet.
+    """
+    model = problem.model
+    inputs = {node.name for node in model.inputs}
+    if problem.local and model.noise_at is not None and not set(model.noise_at) <= inputs:
+        return local_conflict(problem, model.noise_at)
+    found: list[Candidate] = []
+    for candidate in _candidates(problem):
+        if isinstance(candidate, Infeasible):
+            return candidate
+        found.append(candidate)
+    if model.trust.shared:
+        from privspec.families.linear.shares import in_shares  # few specs are of secure sums
+
+        found = [own for own in (in_shares(problem, candidate) for candidate in found) if own is not None]
+    offered, found = found, sorted(found, key=lambda c: c.loss)
+    possible = [c for c in found if c.admissible and c.mechanism is not None]
+    if possible:
+        possible = _plainest_first(possible, offered)
+    if problem.system.limits and possible:
+        return _within_accuracy(problem, found, possible)
+    if not possible:
+        known = "laplace" not in model.families or any(p is not None for p in problem.epsilons)
+        if model.families and known:
+            return family_conflict(problem)
+        refuse_missing(model)
+    chosen = possible[0]
+    return Choice(chosen, tuple(sorted((c for c in offered if c is not chosen), key=lambda c: graded(c.loss, LISTED))))
+
+
+def _plainest_first(possible: list[Candidate], offered: list[Candidate]) -> list[Candidate]:
+    """Sorted candidates, but of losses that differ by what solvers leave the one offered first leads: it is plainer.
+
+    First those that are shown to be as good as any.
+    """
+    near = [c for c in possible if c.loss <= possible[0].loss * (1 + OPTIMAL)]
+    proved = [c for c in near if c.lower_bound is not None and c.lower_bound >= c.loss * (1 - OPTIMAL)]
+    first = min(proved or near, key=offered.index)
+    return [first, *(c for c in possible if c is not first)]
+
+
+def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Candidate]) -> Choice | Infeasible:
+    """The best mechanism that meets the accuracy lines; others lose their admissibility."""
+    fine = {id(c) for c in possible if c.mechanism is not None and meets(problem, c.mechanism.release)}
+    judged = [
+        c
+        if id(c) in fine
+        else replace(c, admissible=False, reason="it misses an accuracy line, or is not known to meet it")
+        for c in found
+    ]
+    kept = [c for c in judged if c.admissible]
+    if possible[0] in kept:
+        return Choice(possible[0], tuple(c for c in judged if c is not possible[0]))
+    budgets = gaussian_budgets(problem)
+    if budgets is None or problem.local or problem.model.noise_at is not None or not problem.family_allowed("gaussian"):
+        if kept:
+            return Choice(kept[0], tuple(c for c in judged if c is not kept[0]))
+        epsilons = [epsilon for epsilon in problem.epsilons if epsilon is not None]
+        if len(epsilons) == len(problem.epsilons):
+            return pure_conflict(problem, epsilons, possible)
+        refuse_missing(problem.model)
+    best: Candidate | Infeasible | None
+    if problem.model.trust.shared:
+        from privspec.families.linear.shares import within_limits_in_shares
+
+        best = sized(problem, lambda own: within_limits_in_shares(own, budgets))
+    else:
+        best = sized(problem, lambda own: within_limits(own, budgets))
+    if best is None or isinstance(best, Infeasible):
+        return best or refuse_missing(problem.model)
+    if kept and kept[0].loss <= best.loss:
+        best, judged = kept[0], [best, *(c for c in judged if c is not kept[0])]
+    return Choice(best, tuple(c for c in judged if c is not best))
+
+
+def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
+    budgets = gaussian_budgets(problem)
+    if problem.local and budgets is not None:
+        yield from _alone(problem, budgets)
+    yield from gaussian_candidates(problem)
+    if problem.system.outputs_count == 1:
+        from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
+
+        yield from stepped_candidates(problem)
+    gaussian = budgets is not None and problem.family_allowed("gaussian")
+    wanted = problem.family_allowed("laplace", "geometric", "knorm")
+    size = problem.system.outputs_count + problem.system.inputs_count
+    if any(isinstance(view.exact, StreamDifferences) for view in problem.system.views):
+        return  # of units that lie apart, or have vectors, Gaussian noise alone is bounded
+    compared = size <= COMPARED_SIZE or problem.system.outputs_count <= FEW
+    if (not gaussian and wanted) or (compared and (wanted or problem.settings.alternatives)):
+        try:
+            yield from pure_candidates(problem)
+        except SolverError:
+            if not gaussian:
+                raise
+            # Gaussian noise was found, and pure noise is only compared with it
+
+
+def _alone(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
+    """Gaussian noise that parties draw alone: on each number, and on answers of their own."""
+    from privspec.families.linear.local import own_answers, own_numbers  # few specs are of parties
+
+    together, rule = sized(problem, lambda own: own_answers(own, budgets)), problem.family_verdict("gaussian")
+    try:
+        found = sized(problem, lambda own: own_numbers(own, budgets, rule))
+    except NotSpecialError:
+        if together is None:
+            raise
+        # noise on each number of all parties is only compared with the best that each party can do
+        yield together
+        return
+    yield from (found,) if together is None else (_as_good(found, together), together)
+
+
+def _as_good(candidate: Candidate, best: Candidate) -> Candidate:
+    """With the bound of the best, which is about more mechanisms, where it shows that the candidate is as good."""
+    known = best.lower_bound is not None and best.lower_bound >= candidate.loss * (1 - OPTIMAL)
+    if not known or candidate.mechanism is None or best.mechanism is None:
+        return candidate
+    mechanism = replace(candidate.mechanism, dual=best.mechanism.dual)
+    return replace(candidate, lower_bound=best.lower_bound, among=best.among, mechanism=mechanism)
+
+
+def best_loss(model: Model, settings: Settings) -> float | None:
+    """The loss of the best admissible mechanism of a model, None if there is none."""
+    system = lower(model)
+    if isinstance(system, Infeasible):
+        return None
+    choice = choose(Problem(model, system, replace(settings, alternatives=False, progress=None), best_loss))
+    return choice.chosen.loss if isinstance(choice, Choice) else None
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def decided(problem: Problem, choice: Choice) -> Decided:
+    """A choice as a decision; no mechanism that the plan names has less than its bound."""
+    chosen, mechanism = choice.chosen, choice.chosen.mechanism
+    if mechanism is None:
+        raise InternalError("a classic cannot be executed")
+    stated = Stated(problem, mechanism)
+
+    def bound() -> float | None:
+        """Of sizes of errors what the plan's witness shows."""
+        if problem.sizes and chosen.lower_bound is None:
+            return None if stated.bound is None else stated.bound.value
+        return chosen.lower_bound
+
+    return Decided(
+        problem.model,
+        chosen.name,
+        chosen.loss,
+        partial(parts_of, stated),
+        bound,
+        units=_units(problem.model, sizes=problem.sizes),
+        kind=kind_of(problem),
+        others=tuple(one.compared for one in choice.others),
+        scaled=partial(_scaled, problem, chosen.loss, mechanism.release),
+    )
+
+
+def kind_of(problem: Problem) -> str:
+    """Which errors the loss is about."""
+    return "worst" if problem.system.worst else "expected"
+
+
+def _scaled(problem: Problem, loss: float, release: LinearRelease, factor: Fraction) -> float | None:
+    """The loss if lines asked for so many times the mu or epsilon, of this noise scaled; None where unknown."""
+    noise = release.noise
+    if problem.system.limits:
+        return None
+    if isinstance(noise, LaplaceNoise):  # what stands on a lattice stays there
+        release = replace(release, noise=LaplaceNoise(tuple(b / factor for b in noise.scales)))
+        if problem.sizes:
+            return size_of(problem, release)
+        return problem.loss_of_output_noise(
+            release.output_map(problem.system.target) * np.sqrt(release.row_variances())
+        )
+    if isinstance(noise, (GaussianNoise, KNormL2Noise)):
+        return problem.scaled(loss, float(factor) ** -2)
+    return None
+
+
+def parts_of(stated: Stated) -> dict[str, Any]:
+    """What a plan says of a mechanism, all figures as the kernel derives them."""
+    problem, mechanism, release = stated.problem, stated.mechanism, stated.mechanism.release
+    views = view_witnesses(problem, release, stated.release)
+    amounts = achieved(problem, stated.frame, stated.release, views)
+    loss, bound, covariance = stated.loss(), stated.bound, stated.covariance()
+    pairs = enumerate(zip(problem.model.requirements, amounts, strict=True))
+    return {
+        "problem": stated.whole,
+        "value": loss,
+        "bound": None if bound is None else bound.value,
+        "among": "" if bound is None else bound.among,
+        "mechanism": {
+            "family": release.noise.family,
+            "sites": stated.sites(),
+            **({} if covariance is None else {"output_covariance": covariance}),
+            "executed": stated.executed,
+        },
+        "guarantees": [_guarantee(line, number, release, amount) for number, (line, amount) in pairs],
+        "accuracy": stated.accuracy(),
+        "claims": {"views": views, "bound": None if bound is None else bound.witness},
+        "remarks": {
+            "binding": binding_prices(problem, mechanism, loss),
+            "solver": {
+                "name": mechanism.solver,
+                "iterations": mechanism.iterations,
+                "seconds": mechanism.seconds,
+                "tolerance": problem.settings.tolerance,
+                "notes": list(mechanism.notes),
+            },
+        },
+    }
+
+
+def _units(model: Model, *, sizes: bool) -> str:
+    """A squared error has the squared units of what the loss compares, its size the units."""
+    names = [o.name for o in model.outputs]
+    return "squared " * (not sizes) + "units of " + " and ".join(names)
+
+
+def _guarantee(requirement: Requirement, index: int, release: LinearRelease, amount: Fraction) -> dict[str, Any]:
+    units = units_of(requirement.neighbours, requirement.wrt)
+    notes = [*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in units])]
+    return guarantee_head(requirement, index) | {
+        "achieved": {**release.noise.beside, release.noise.amount: decimal_up(amount)},
+        "because": notes,
+    }
+
+
+# --- what lines cost ------------------------------------------------------------------------------
+
+
+SLACK_SHARE = 1e-6
+"""Share of the dual mass below which a requirement does not bind."""
+
+
+RESOLVED = 4096
+"""Entries of the map from inputs to outputs up to which a spec is solved again for each price."""
+
+
+def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[dict[str, Any]]:
+    """For each requirement that binds, the relative change of the loss for a tenth more budget."""
+    alone = len(problem.model.requirements) == 1 and not problem.system.limits
+    if mechanism.release.noise.family == "stepped":
+        return _of_laws(problem, loss)
+    if not alone and problem.settings.alternatives and problem.system.target.size <= RESOLVED:
+        return _solved_again(problem, loss)
+    return _slopes(problem, mechanism, {} if alone else {"first_order": True})
+
+
+def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
+    """By the law in steps for a tenth more of epsilon, where one line alone asks for it."""
+    from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
+
+    lines, found = problem.model.requirements, list[dict[str, Any]]()
+    for amount, more in increased(lines[0]) if len(lines) == 1 else ():
+        system = lower(replace(problem.model, requirements=(more,)))
+        if not isinstance(system, Infeasible):
+            changed = Problem(replace(problem.model, requirements=(more,)), system, problem.settings)
+            found += [
+                price(lines[0], after.loss / loss - 1, amount) for after in stepped_candidates(changed, bounded=False)
+            ]
+    return found
+
+
+def _solved_again(problem: Problem, loss: float) -> list[dict[str, Any]]:
+    found = []
+    lines = problem.model.requirements
+    for index, requirement in enumerate(lines):
+        for amount, more in increased(requirement):
+            changed = replace(problem.model, requirements=(*lines[:index], more, *lines[index + 1 :]))
+            try:
+                after = best_loss(changed, problem.settings)
+            except (SolverError, PrivspecError):
+                continue  # a price is a remark: the plan stands without it
+            if after is not None and abs(after - loss) > SLACK_SHARE * loss:
+                found.append(price(requirement, after / loss - 1, amount))
+    return found
+
+
+def _slopes(problem: Problem, mechanism: Mechanism, how: dict[str, Any]) -> list[dict[str, Any]]:
+    """From the shares of the dual mass: d log loss / d log mu_o^2 = -p_o / sum p, by homogeneity.
+
+    Exact where one requirement is all there is, a slope elsewhere. A bound that is not of the mechanism's own kind
+    says nothing of its slope.
+    """
+    if mechanism.dual is None or mechanism.dual.point.limit_weights is not None:
+        return []  # with accuracy lines that bind, the loss is no longer homogeneous in the budgets
+    masses: dict[int, float] = {}
+    for view, weights in zip(problem.system.views, mechanism.dual.point.weights, strict=True):
+        masses[view.index] = masses.get(view.index, 0.0) + float(weights.sum())
+    total, power = sum(masses.values()), 1 if problem.sizes else 2
+    pure = mechanism.release.noise.amount == "epsilon"
+    if how and pure:
+        return []
+    found = []
+    for index, requirement in enumerate(problem.model.requirements):
+        share = masses.get(index, 0.0) / total if total > 0 else 0.0
+        if share <= SLACK_SHARE:
+            continue
+        for amount, more in increased(requirement):
+            before, after = (
+                r.measure.pure_epsilon if pure else r.measure.gaussian_mu_down() for r in (requirement, more)
+            )
+            if before is not None and after is not None:
+                found.append(price(requirement, float(before / after) ** (power * share) - 1, amount) | how)
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cached_property
 from math import exp, inf, log, sinh, sqrt
 from time import perf_counter
 from typing import Any, ClassVar
@@ -19,24 +20,23 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import down, shares_of, stated_mu
-from privspec.families.decision import Infeasible
+from privspec.families.amounts import bound_stated, down, shares_of, stated_mu
+from privspec.families.decision import Decided, Infeasible
 from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.linear.accuracy import conflict_at, pure_conflict
-from privspec.families.linear.choose import Choice, choose
-from privspec.families.linear.exact import bound_witness, read_back
+from privspec.families.linear.exact import Stated, bound_witness
+from privspec.families.linear.family import Choice, choose, kind_of, parts_of
 from privspec.families.linear.gaussian import PAPER, gaussian_budgets
 from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import LinearSystem, lower
-from privspec.families.linear.raising import raise_plan
 from privspec.families.linear.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
-from privspec.kernel.quality.linear import Figures, Proof, prove, shown
+from privspec.kernel.quality.linear import Proof, prove, shown
 from privspec.model.graph import Model
 from privspec.model.measures import AskedMeasure, Chosen
 from privspec.problem.elaborate import elaborate
@@ -160,7 +160,7 @@ def ratios(system: LinearSystem) -> LinearSystem:
     return replace(system, lowered=lowered, error_map=rows_of_all, limits=(), groups=groups, normal=not plain)
 
 
-def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
+def priced(model: Model, settings: Settings) -> Decided | Infeasible:
     """The least cost of the amount that a spec leaves open."""
     system = lower(inner(model))
     if isinstance(system, Infeasible):
@@ -171,13 +171,14 @@ def priced(model: Model, settings: Settings) -> PricedDecision | Infeasible:
         if not line.of_squares:
             text = "solve finds the least amount of pure epsilon for squares of errors only"
             raise unsupported(model.source, line.span, text, "PS0502", "E[ (O[j] - y[j])^2 ] <= 4, or allow a delta")
-    return _least(search) if search.found.rest is None else _weighed(search)
+    found = _least(search) if search.found.rest is None else _weighed(search)
+    return found.decided() if isinstance(found, Picked) else found
 
 
 # --- the least amount -----------------------------------------------------------------------------
 
 
-def _least(search: Search) -> PricedDecision | Infeasible:
+def _least(search: Search) -> Picked | Infeasible:
     """The least amount at which the worst ratio is 1, with its mechanism.
 
     Raises: SolveError PS0610 where rounds run out.
@@ -207,17 +208,17 @@ def _least(search: Search) -> PricedDecision | Infeasible:
     raise SolveError(Diagnostic("PS0610", text, (label,), help=hint, source=search.model.source))
 
 
-def _decided(search: Search, value: Fraction) -> PricedDecision | Infeasible:
+def _decided(search: Search, value: Fraction) -> Picked | Infeasible:
     tried = search.nearest(value, alternatives=search.settings.alternatives)
     if isinstance(tried, Infeasible):
         return tried
-    return PricedDecision(search, value, tried.problem, tried.choice, perf_counter() - search.started)
+    return Picked(search, value, tried.problem, tried.choice, perf_counter() - search.started)
 
 
 # --- errors beside the amount ---------------------------------------------------------------------
 
 
-def _weighed(search: Search) -> PricedDecision | Infeasible:
+def _weighed(search: Search) -> Picked | Infeasible:
     """The amount at which it costs least together with the errors at it: the best of those tried.
 
     Raises: SolveError where errors at an amount are not known.
@@ -248,7 +249,7 @@ def _weighed(search: Search) -> PricedDecision | Infeasible:
     choice = choose(problem)
     if isinstance(choice, Infeasible):
         return choice
-    return PricedDecision(search, value, problem, choice, perf_counter() - search.started)
+    return Picked(search, value, problem, choice, perf_counter() - search.started)
 
 
 # --- no amount of the range -----------------------------------------------------------------------
@@ -273,8 +274,8 @@ def _out_of_range(search: Search, tried: Tried) -> Infeasible:
     return search.out_of_range(found, tried.value, near)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PricedDecision:
+@dataclass(frozen=True, eq=False)
+class Picked:
     """An amount that is picked, and the mechanism at it."""
 
     search: Search
@@ -283,36 +284,32 @@ class PricedDecision:
     choice: Choice
     seconds: float
 
-    @property
-    def name(self) -> str:
-        return self.choice.chosen.name
+    def decided(self) -> Decided:
+        """As a decision, which loses what the amount costs, and the errors where they are in the loss."""
+        search, chosen = self.search, self.choice.chosen
+        rest = 0.0 if search.found.rest is None else chosen.loss
+        loss, kind = float(search.found.cost(self.value)) + rest, kind_of(self._plain)
+        return search.decided(self.value, chosen.name, loss, kind, self._stated)
 
-    @property
-    def loss(self) -> float:
-        """What the amount costs, and the errors where they are in the loss."""
-        rest = 0.0 if self.search.found.rest is None else self.choice.chosen.loss
-        return float(self.search.found.cost(self.value)) + rest
+    @cached_property
+    def _plain(self) -> Problem:
+        """The problem at the amount."""
+        return self.search.problem(self.value, self.search.system, replace(self.search.settings, alternatives=False))
 
-    @property
-    def lower_bound(self) -> float | None:
-        """Shown when the plan is written."""
-        return None
-
-    def document(self) -> dict[str, Any]:
-        search, found = self.search, self.search.found
+    def _stated(self) -> dict[str, Any]:
+        """The mechanism as it stands in the plan, and the bound."""
         chosen = self.choice.chosen
         assert chosen.mechanism is not None
-        quiet = replace(search.settings, alternatives=False)
-        plain = search.problem(self.value, search.system, quiet)
-        unproved = replace(chosen, mechanism=replace(chosen.mechanism, dual=None, seconds=self.seconds))
-        inside = raise_plan(plain, unproved, self._others())
-        whole = problem_document(elaborate(search.model))
-        own = inside["mechanism"]
-        _, release = read_back(inside["problem"], own["family"], own["executed"])
-        loss = float(found.cost(self.value) + Figures.of(release).value)
-        bound, kind = self._bound(whole, release, loss), inside["loss"]["kind"]
-        kept = ("alternatives", "guarantees", "accuracy", "remarks", "mechanism", "claims")
-        return search.plan(self.value, loss, bound, kind, {"problem": whole} | {key: inside[key] for key in kept})
+        stated = Stated(self._plain, replace(chosen.mechanism, dual=None, seconds=self.seconds))
+        inside, whole = parts_of(stated), problem_document(elaborate(self.search.model))
+        loss = float(self.search.found.cost(self.value) + stated.figures.value)
+        return {
+            **inside,
+            "problem": whole,
+            "value": loss,
+            "alternatives": [one.compared.to_json() for one in self._others()],
+            **bound_stated(self._bound(whole, stated.release, loss), views=inside["claims"]["views"]),
+        }
 
     def _others(self) -> tuple[Candidate, ...]:
         """Designs with what the amount costs at which they meet the lines; without those that meet them nowhere."""
@@ -366,7 +363,7 @@ class PricedDecision:
 class Shows:
     """A proof of a decision, with what it shows at any amount."""
 
-    decision: PricedDecision
+    decision: Picked
     frame: Frame
     release: Release
     witness: dict[str, Any]

@@ -16,6 +16,7 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
+from privspec.families.decision import Alternative
 from privspec.families.linear.program import SOME, ProtectedView, amounts
 from privspec.kernel.quality.linear import COUNT
 from privspec.model.domains import Between
@@ -312,3 +313,8 @@ class Candidate:
     lower_bound: float | None = None
     among: str = ""
     mechanism: Mechanism | None = None
+
+    @property
+    def compared(self) -> Alternative:
+        """Beside another that is taken."""
+        return Alternative(self.name, self.loss, self.reason, self.admissible)

@@ -218,7 +218,7 @@ class Selections:
             lambda: _prices(system, best),
             {"name": "calibration at the exact ratio", "seconds": perf_counter() - started},
             {"standard_error": best.error, "profiles": profiles(block)} if averaged else {},
-            () if bound is None or isinstance(best.drawn, Drawn) else ({"bound": bound[0]},),
+            lambda: () if bound is None or isinstance(best.drawn, Drawn) else ({"bound": bound[0]},),
         )
 
     def size(self, system: System) -> int:

@@ -16,7 +16,6 @@ from privspec.families.document import float_down
 from privspec.families.systems.splits import Curve, Lines, Split, corners, directed, minimised, rounded_down
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.quality.stated import OPTIMAL_GAP
 from privspec.kernel.splits import Known
 from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
 
@@ -59,7 +58,7 @@ def proved(
     curves: Sequence[Curve],
     claims_at: Claims,
 ) -> dict[str, Any]:
-    """What changes in a plan of a system once a bound is stated: nothing where none can be proved.
+    """The bound of a plan of a system, what it is among and its claims; nothing where none can be proved.
 
     Args: curves, what parts cost by the search; claims_at, what proves a bound of them.
     """
@@ -95,10 +94,7 @@ def proved(
         best = _largest(shares, least, ENOUGH * (loss["value"] - least)) if found else float_down(shares.constant)
     if best is None or best > loss["value"]:
         return {}
-    apart = (Fraction(loss["value"]) - Fraction(best)) / (Fraction(abs(loss["value"])) or 1)
-    stated = {"lower_bound": best, "relative_gap": apart.numerator / apart.denominator, "among": shares.among}
-    status = "optimal" if apart <= OPTIMAL_GAP else "feasible"
-    return {"status": status, "claims": {"split": found}, "loss": {**loss, **stated}}
+    return {"bound": best, "among": shares.among, "claims": {"split": found}}
 
 
 def _aside(logs: np.ndarray) -> list[np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, isqrt
 from time import perf_counter
@@ -11,8 +11,8 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded, least_whole
-from privspec.families.decision import Decision, Infeasible
-from privspec.families.document import guarantee_head, plan_document, rated
+from privspec.families.decision import Alternative, Decided, Decision, Infeasible
+from privspec.families.document import guarantee_head
 from privspec.families.family import Settings
 from privspec.families.systems.bracket import judged, proved
 from privspec.families.systems.splits import (
@@ -50,63 +50,50 @@ TRIED = 4
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SystemDecision:
-    """The parts as they were solved, what is chosen for lines by number, and what other splits would cost.
+class Made:
+    """The parts as they were solved, with their plans, and what is chosen for lines by number.
 
-    `documents`: the plans of the parts. `together`: of lines that parts share, by number, what the kernel finds that
-    they let through.
+    `together`: of lines that parts share, by number, what the kernel finds that they let through.
     """
 
     model: Model
-    made: tuple[Decision, ...]
+    parts: tuple[Decision, ...]
     documents: tuple[dict[str, Any], ...]
     chosen: Mapping[int, Fraction]
-    considered: tuple[tuple[str, float], ...]
-    seconds: float
-    stated: Mapping[str, Any] = field(default_factory=dict)
     together: Mapping[int, Composed] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The mechanisms of the parts."""
-        return "; ".join(one.name for one in self.made)
 
     @property
     def loss(self) -> float:
         """The sum of the losses of the parts."""
-        return sum(one.loss for one in self.made)
+        return sum(one.loss for one in self.parts)
 
-    @property
-    def lower_bound(self) -> float | None:
-        """Of every split; None where nothing is proved of other splits."""
-        return self.stated["loss"]["lower_bound"] if self.stated else None
-
-    def document(self) -> dict[str, Any]:
-        found = self.without_bound()
-        return plan_document(self.model, {**found, **self.stated}) if self.stated else found
-
-    def without_bound(self) -> dict[str, Any]:
-        """The plan without a bound."""
-        documents = self.documents
-        total = float(sum(Fraction(one["loss"]["value"]) for one in documents))
-        fairness = [line for one in documents for line in one.get("fairness") or []]
-        units, kind = (" + ".join(one["loss"][key] for one in documents) for key in ("units", "kind"))
-        return plan_document(
+    def decided(self, proof: Mapping[str, Any], considered: Iterable[tuple[str, float]], seconds: float) -> Decided:
+        """As a decision, with what is proved of every split, and what other splits would cost."""
+        units, kind = (" + ".join(one["loss"][key] for one in self.documents) for key in ("units", "kind"))
+        return Decided(
             self.model,
-            {
-                "problem": problem_document(elaborate(self.model)),
-                **rated(self.model, total, None, "", units, kind),
-                "alternatives": [
-                    {"name": name, "loss": value, "admissible": True, "reason": ""} for name, value in self.considered
-                ],
-                "mechanism": {"family": "composite", **self._chosen(), "components": _components(documents)},
-                "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
-                "accuracy": [line for one in documents for line in one["accuracy"]],
-                **({"fairness": fairness} if fairness else {}),
-                "claims": {},
-                "remarks": {"binding": [], "solver": {"name": "parts", "seconds": self.seconds}},
-            },
+            "; ".join(one.name for one in self.parts),
+            self.loss,
+            lambda: {**self._stated(), **proof},
+            lambda: proof.get("bound"),
+            units=units,
+            kind=kind,
+            others=tuple(Alternative(name, value, "") for name, value in considered),
+            solver={"name": "parts", "seconds": seconds},
         )
+
+    def _stated(self) -> dict[str, Any]:
+        """What the plan says of the parts."""
+        documents = self.documents
+        fairness = [line for one in documents for line in one.get("fairness") or []]
+        return {
+            "problem": problem_document(elaborate(self.model)),
+            "value": float(sum(Fraction(one["loss"]["value"]) for one in documents)),
+            "mechanism": {"family": "composite", **self._chosen(), "components": _components(documents)},
+            "guarantees": [self._guarantee(number) for number in range(len(self.model.requirements))],
+            "accuracy": [line for one in documents for line in one["accuracy"]],
+            **({"fairness": fairness} if fairness else {}),
+        }
 
     def _chosen(self) -> dict[str, Any]:
         """The numbers that were picked, by name."""
@@ -174,7 +161,7 @@ class Systems:
         runs = {number: sum(parts[i].times for i in some) for number, some in having.items()}
         return SystemParts(parts, {number: some for number, some in having.items() if runs[number] > 1})
 
-    def decide(self, model: Model, system: SystemParts, settings: Settings) -> SystemDecision | Infeasible:
+    def decide(self, model: Model, system: SystemParts, settings: Settings) -> Decided | Infeasible:
         """Every part at its share of the best split."""
         begun, solved = perf_counter(), _Solver(model, system, settings)
         elaborate(model)  # what a part cannot say is found before any is solved
@@ -198,22 +185,20 @@ class Systems:
         first = found
         if sharing:
             split, found = self._larger(solved, sharing, lines, split, curves, found)
-        decision, parts = found
-        considered = tuple((name, way.loss) for name, way in ways.items() if way is not taken)
+        made, parts = found
+        considered = [(name, way.loss) for name, way in ways.items() if way is not taken]
         if found is not first:
-            considered += (("the best shares with pure parts counted as randomised response", first[0].loss),)
+            considered.append(("the best shares with pure parts counted as randomised response", first[0].loss))
 
         def claims_at(k: int, amount: Fraction) -> Mapping[str, Any] | None:
             return solved.witness(sharing[k], split.kinds[k], amount)
 
-        decision = replace(decision, considered=considered)
         own = [found[kind] for found, kind in zip(curves, split.kinds, strict=True)]
-        stated = proved(decision.without_bound(), parts, lines, split, own, claims_at)
-        return replace(decision, stated=stated, seconds=perf_counter() - begun)
+        plan = made.decided({}, considered, 0.0).document()
+        proof = proved(plan, parts, lines, split, own, claims_at)
+        return made.decided(proof, considered, perf_counter() - begun)
 
-    def _at(
-        self, solved: _Solver, sharing: tuple[int, ...], split: Split
-    ) -> tuple[SystemDecision, list[Judged]] | Infeasible:
+    def _at(self, solved: _Solver, sharing: tuple[int, ...], split: Split) -> tuple[Made, list[Judged]] | Infeasible:
         """The parts at a split, and as the kernel judges them."""
         model, spent = solved.model, dict(zip(sharing, zip(split.kinds, split.amounts, strict=True), strict=True))
         made, chosen = [], dict[int, Fraction]()
@@ -225,14 +210,14 @@ class Systems:
             made.append(found)
         _within(model, chosen)
         documents = tuple(one.document() for one in made)
-        decision = SystemDecision(model, tuple(made), documents, chosen, (), 0.0)
-        case, parts = judged(decision.without_bound())
+        found_parts = Made(model, tuple(made), documents, chosen)
+        case, parts = judged(found_parts.decided({}, (), 0.0).document())
         together = {
-            number: composed(line, number, parts, decision.asked(number))
+            number: composed(line, number, parts, found_parts.asked(number))
             for number, line in enumerate(case.frame.obligations)
             if sum(part.times for *_, part in parts if number in part.lines) > 1
         }
-        return replace(decision, together=together), parts
+        return replace(found_parts, together=together), parts
 
     def _larger(
         self,
@@ -241,8 +226,8 @@ class Systems:
         lines: Lines,
         split: Split,
         curves: Sequence[Mapping[Measure, Curve]],
-        found: tuple[SystemDecision, list[Judged]],
-    ) -> tuple[Split, tuple[SystemDecision, list[Judged]]]:
+        found: tuple[Made, list[Judged]],
+    ) -> tuple[Split, tuple[Made, list[Judged]]]:
         """The same with larger shares, where the laws that are executed leave room that is worth it."""
         decision, _ = found
         asked = {number: decision.asked(number) for number in solved.shared}
@@ -390,7 +375,7 @@ class _Solver:
         """What proves a bound of a part at a share, for families whose bounds do not say what they are there."""
         wanted = kind is PURE and self.parts[number].family.each_share
         found = self.at(number, kind, amount) if wanted else None
-        return None if found is None else next(iter(found.witnesses), None)  # type: ignore[attr-defined]
+        return None if found is None else next(iter(found.witnesses()), None)  # type: ignore[attr-defined]
 
 
 def _line(model: Model, parts: tuple[systems.Part, ...], number: int, sharing: tuple[int, ...]) -> Line:

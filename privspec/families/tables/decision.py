@@ -1,23 +1,33 @@
-"""What was found: an exact table, what was chosen beside it, and the multipliers that prove that none is better."""
+"""The best table: what is solved, an exact table with what is chosen beside it, and the multipliers that prove it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import repeat
 from math import exp, lcm
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privspec.core.records import dataclass
-from privspec.families.decision import Infeasible
+from privspec.core.diagnostics import SpecError
+from privspec.core.records import dataclass, replace
+from privspec.families.decision import Infeasible, conflict_line
 from privspec.families.document import float_down
 from privspec.families.family import Settings
-from privspec.families.tables.system import Debiased, Key, Lowered, TableSystem, view_of
+from privspec.families.tables.system import (
+    Debiased,
+    Key,
+    Lowered,
+    TableSystem,
+    TooManyError,
+    linear_rows,
+    to_program,
+    view_of,
+)
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table as Executed
@@ -28,7 +38,7 @@ from privspec.model.worlds import Worlds, worlds
 from privspec.problem import form
 from privspec.problem.form import Problem
 from privspec.problem.table_forms import Amount, laws_of
-from privspec.solvers.programs import Array
+from privspec.solvers.programs import Array, SolverError, Watch
 from privspec.solvers.table_divergences import CurveDual, CurveRatio
 from privspec.solvers.table_programs import (
     CompleteDual,
@@ -41,7 +51,10 @@ from privspec.solvers.table_programs import (
     TableSolution,
     valid,
 )
-from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution, SearchSplit
+from privspec.solvers.tables import solve_table
+
+if TYPE_CHECKING:
+    from privspec.solvers.table_search_programs import DebiasedProgram, DebiasedSolution
 
 
 def target_itself(system: TableSystem, lowered: Lowered) -> TableSolution | None:
@@ -185,31 +198,17 @@ def _pairs(part: Any, block: Privacy) -> Iterator[tuple[tuple[int, int, int], fl
         yield from zip(zip(first, second, repeat(seen), strict=False), np.diff(ends, prepend=0.0).tolist(), strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
-    """What a decision leads to: its plan, and the loss of a changed problem."""
-
-    plan: Callable[[TableDecision], dict[str, Any]]
-    again: Callable[[Model, Problem, Settings], tuple[float | None, int]]
-    """The loss of the best table, None if there is none, and how many programs a search solved."""
-    solved: Callable[[Lowered, Settings], TableSolution | InfeasibleTable]
-    """The table of least loss of a program, or the constraints that conflict."""
-    explained: Callable[[Model, TableSystem, Settings], Infeasible | None]
-    """Why no table meets the lines of a system; None where one does."""
-
-
 CLOSE = 1e-9
 """Relative gap below which a bound is as good as any."""
 
 
 @dataclass(frozen=True, eq=False)
-class TableDecision(ABC):
+class SolvedTable(ABC):
     """An exact table with the system that it solves; its figures are those that the kernel derives from both."""
 
     model: Model
     system: TableSystem
     settings: Settings
-    ways: Ways
     solution: TableSolution | DebiasedSolution
 
     @property
@@ -232,7 +231,6 @@ class TableDecision(ABC):
     def scalars(self) -> Mapping[str, Fraction]:
         """The numbers found beside the table, by name."""
 
-    @property
     @abstractmethod
     def witnesses(self) -> Iterator[dict[str, Any]]:
         """What a plan may list as proof of its bound, the one that is likely to prove most first."""
@@ -295,7 +293,7 @@ class TableDecision(ABC):
             Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in enumerate(self.frame.obligations)
         ]
         best: tuple[float | None, dict[str, Any]] = None, {}
-        for witness in self.witnesses:
+        for witness in self.witnesses():
             try:
                 asked = contrasts(self.task, self.executed, lines)
                 found = float_down(lower_bound(Item(witness, "claims"), self.task, asked))
@@ -307,17 +305,9 @@ class TableDecision(ABC):
                 break
         return best
 
-    @property
-    def lower_bound(self) -> float | None:
-        """What is proved of every table, rounded down; None if nothing is."""
-        return self.proof[0]
-
-    def document(self) -> dict[str, Any]:
-        return self.ways.plan(self)
-
 
 @dataclass(frozen=True, eq=False)
-class LinearTable(TableDecision):
+class LinearTable(SolvedTable):
     """The optimum of one linear program."""
 
     solution: TableSolution
@@ -332,7 +322,6 @@ class LinearTable(TableDecision):
     def scalars(self) -> Mapping[str, Fraction]:
         return dict(zip(self.lowered.program.extra.names, self.exact.extra, strict=True))
 
-    @property
     def witnesses(self) -> Iterator[dict[str, Any]]:
         """All multipliers; or without those of privacy, or of any line, where the rest proves more.
 
@@ -351,7 +340,7 @@ class LinearTable(TableDecision):
 
 
 @dataclass(frozen=True, eq=False)
-class DebiasedTable(TableDecision):
+class DebiasedTable(SolvedTable):
     """The best table, scale and background law for the loss of debiased estimates."""
 
     solution: DebiasedSolution
@@ -363,7 +352,6 @@ class DebiasedTable(TableDecision):
         masses = zip(self.debiased.masses, self.solution.masses, strict=True)
         return {self.debiased.alpha: self.solution.alpha, **dict(masses)}
 
-    @property
     def witnesses(self) -> Iterator[dict[str, Any]]:
         """Cuts, which bound the loss where they are used, and the tree of boxes that says where."""
         table, rows = self.system.table, range(self.system.shape[0])
@@ -373,6 +361,8 @@ class DebiasedTable(TableDecision):
         beside = self.system.beside("condition", "law")
         found += [line.key for line in sorted(beside, key=lambda line: not line.equality)]
         cuts = []
+        from privspec.solvers.table_search_programs import SearchSplit
+
         for cut in self.solution.cuts:
             # where there is no table, what is at most 0 for every table counts as often as it takes
             dual = cut.dual.scaled(EMPTY, EMPTY) if cut.empty else cut.dual
@@ -388,3 +378,120 @@ class DebiasedTable(TableDecision):
     @property
     def method(self) -> str:
         return "search over the scale and the means"
+
+
+# --- from a system to a table ---------------------------------------------------------------------
+
+
+SEARCH_TOLERANCE = 1e-6
+"""Relative gap that the search for scale and background goes for."""
+
+
+def best_table(model: Model, system: TableSystem, settings: Settings) -> SolvedTable | Infeasible:
+    """The table of least loss.
+
+    Raises: SpecError PS05xx for lines that tables do not know, and the solvers' errors.
+    """
+    try:
+        solve = _linear if system.table.estimates is None else _debiased
+        return solve(model, system, settings)
+    except TooManyError as error:
+        place = model.source.span(error.line)
+        text = "there are too many ballots that could be a lie"
+        raise SpecError.at(model.source, place, "PS0515", text) from None
+
+
+def loss_of(model: Model, problem: Problem, settings: Settings) -> tuple[float | None, int]:
+    """The loss of a changed problem, None if no table meets it, and how many programs a search solved."""
+    found = best_table(model, TableSystem(problem), settings)
+    rounds = found.solution.iterations if isinstance(found, DebiasedTable) else 0
+    return None if isinstance(found, Infeasible) else found.rounded_loss, rounds
+
+
+def explained(model: Model, system: TableSystem, settings: Settings) -> Infeasible | None:
+    """Why no table meets the lines of a system; None where one does."""
+    lowered = to_program(system)
+    found = solved(lowered, settings)
+    return _conflict(model, system, lowered, found, settings) if isinstance(found, InfeasibleTable) else None
+
+
+def _conflict(
+    model: Model, system: TableSystem, lowered: Lowered, found: InfeasibleTable, settings: Settings
+) -> Infeasible:
+    """Lines that no table meets: the fewest where programs are linear, else all of them."""
+    if _curved(lowered):
+        spans = [requirement.span for requirement in model.requirements]
+        spans += [target.target.span for target in model.accuracy] + [one.relation.span for one in model.constraints]
+        return Infeasible("no table meets all of these lines", tuple(conflict_line(model, s) for s in spans), ())
+    from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
+
+    return explain_infeasible(model, system, lowered, found, settings, loss_of)
+
+
+def _linear(model: Model, system: TableSystem, settings: Settings) -> SolvedTable | Infeasible:
+    watch = Watch(settings.deadline)
+    lowered = to_program(system)
+    # of large tables it takes time to say what is to be solved
+    found = target_itself(system, lowered) or solved(lowered, replace(settings, deadline=watch.left))
+    if isinstance(found, InfeasibleTable):
+        return _conflict(model, system, lowered, found, settings)
+    if settings.exact:
+        found.exact  # noqa: B018 - an error is one of this decision
+    return LinearTable(model, system, settings, found, lowered)
+
+
+def _curved(lowered: Lowered) -> bool:
+    """Whether some measure is no single ratio: programs are convex, and not linear."""
+    return any(isinstance(block, CurveRatio) for block in lowered.program.privacy)
+
+
+def solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
+    """The least loss, or the constraints that conflict."""
+    if settings.solver == "cvxpy" or _curved(lowered):
+        from privspec.families.tables.reference import solve_with_cvxpy
+
+        return solve_with_cvxpy(lowered.program, settings.deadline, settings.progress, lowered.cost)
+    return solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
+
+
+def _debiased(model: Model, system: TableSystem, settings: Settings) -> SolvedTable | Infeasible:
+    debiased = Debiased.of(system.table)
+    if debiased is None:
+        raise SolverError("the conditions of this table make no estimates unbiased")
+    program = _program(model, system, debiased)
+    from privspec.families.tables.conflicts import explain_infeasible
+    from privspec.solvers.table_search import search_debiased
+
+    found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
+    if not isinstance(found, InfeasibleTable):
+        return DebiasedTable(model, system, settings, found, debiased, program)
+    lowered = to_program(system)
+    conflict = solve_table(lowered.program)
+    if not isinstance(conflict, InfeasibleTable):
+        raise SpecError.at(model.source, model.spec.span, "PS0502", "no scale above 0 meets these lines")
+    return explain_infeasible(model, system, lowered, conflict, settings, loss_of)
+
+
+def _program(model: Model, system: TableSystem, debiased: Debiased) -> DebiasedProgram:
+    from privspec.solvers.table_search_programs import DebiasedProgram  # few losses are of debiased estimates
+
+    assert system.prior is not None
+    moments, masses, lines = debiased.moments, debiased.masses, system.beside("condition", "law")
+    equal, less = (tuple(line for line in lines if line.equality is kind) for kind in (True, False))
+    for line in (*equal, *less):
+        if line.scalars:
+            place, hint = model.source.span(line.line), "give the scale a value under `parameters:`"
+            text = "solve cannot compute this line beside a scale that is chosen"
+            raise SpecError.at(model.source, place, "PS0501", text, help=hint)
+    return DebiasedProgram(
+        tuple(system.prior),
+        tuple(tuple(moment.g) for moment in moments),
+        tuple(tuple(moment.t) for moment in moments),
+        debiased.weights,
+        tuple(block for _, block in system.privacy),
+        (debiased.low, debiased.high),
+        tuple(tuple(moment.h.get(name, Fraction(0)) for name in masses) for moment in moments) if masses else None,
+        (Fraction(1), Fraction(-1 if debiased.weighted else 0)),
+        linear_rows(equal, system.shape[1], {}),
+        linear_rows(less, system.shape[1], {}),
+    )

@@ -1,31 +1,48 @@
-"""The finite family: any law of the outputs, as a table."""
+"""The finite family: any law of the outputs, as a table; and its plan, beside the mechanisms people use.
+
+Others stand beside it only where one requirement and one kind of loss say all there is: further lines, or a second
+observer, are nothing that these mechanisms know of.
+
+What binds, and what asking for a little less would bring, is told by solving again, or to first order from the dual
+point, in the logarithm of the loss: with multipliers z of f_a <= e^t f_b + slack, the derivative of the least loss by t
+is -sum z e^t f_b, that by delta minus the multiplier of the budget of each pair, which is its largest z.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from math import inf
+from typing import Any
 
-from privspec.core.diagnostics import Diagnostic, SpecError
-from privspec.core.spans import Span
-from privspec.families.decision import Decision, Infeasible, conflict_line
+import numpy as np
+
+from privspec.core.diagnostics import SolveError, SpecError
+from privspec.core.records import dataclass
+from privspec.core.rounding import log_up, readable
+from privspec.families.decision import STEP, Decided, Infeasible
+from privspec.families.document import decimal_up, guarantee_head
 from privspec.families.family import Settings, Work
-from privspec.families.tables.decision import DebiasedTable, LinearTable, TableDecision, Ways, target_itself
-from privspec.families.tables.raising import raise_table
-from privspec.families.tables.system import Debiased, Lowered, TableSystem, TooManyError, linear_rows, to_program
+from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
+from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work
+from privspec.families.tables.decision import LinearTable, SolvedTable, best_table, loss_of
+from privspec.families.tables.noise import Label, Neighbours, TableContext
+from privspec.families.tables.recognition import comparisons, recognise
+from privspec.families.tables.system import Requested, TableSystem, to_program
+from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.model.graph import Model
 from privspec.model.measures import Chosen
+from privspec.model.values import Value, as_float, show
 from privspec.problem.elaborate import elaborate
-from privspec.problem.form import Problem
-from privspec.solvers.programs import SolverError, Watch
-from privspec.solvers.table_divergences import CurveRatio
-from privspec.solvers.table_programs import InfeasibleTable, TableSolution
-from privspec.solvers.table_search_programs import DebiasedProgram
-from privspec.solvers.tables import solve_table
+from privspec.problem.table_forms import Choice
+from privspec.solvers import table_programs
+from privspec.solvers.programs import Array, OutOfTimeError
+from privspec.solvers.table_divergences import CurveDual, CurveRatio
+from privspec.solvers.table_rows import membership
 
-SEARCH_TOLERANCE = 1e-6
-"""Relative gap that the search for scale and background goes for."""
 BYTES, SECONDS = 1700, 6e-5
 """Of an entry of a table, as measured of counts of 127 to 511 people, the tables that are found most easily.
 
@@ -52,32 +69,21 @@ class Finite:
         Raises: SpecError, also for requirements that tables do not know.
         """
         if model.loss is None:
-            said = _diagnostic(model, model.spec.span, "there is no loss to minimise", "add a loss: section")
-            raise SpecError(replace(said, code="PS0504"))
+            said = "there is no loss to minimise"
+            raise SpecError.at(model.source, model.spec.span, "PS0504", said, help="add a loss: section")
         problem = elaborate(model)
         again = self.last is not None and self.last.problem.blocks == problem.blocks
         self.last = system = self.last.asked(problem) if again and self.last else TableSystem(problem)
-        for found in _refused(model, system):
-            raise SpecError(found)
+        _check_measures(model, system)
         return system
 
-    def decide(self, model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
+    def decide(self, model: Model, system: TableSystem, settings: Settings) -> Decided | Infeasible:
         """The table of least loss.
 
         Raises: SpecError PS05xx for lines that tables do not know, and the solvers' errors.
         """
-        try:
-            solve = _linear if system.table.estimates is None else _debiased
-            return solve(model, system, settings)
-        except TooManyError as error:
-            said = _diagnostic(model, error.line, "there are too many ballots that could be a lie")
-            raise SpecError(replace(said, code="PS0515")) from None
-
-    def priced(self, model: Model, settings: Settings) -> Decision | Infeasible:
-        """The least cost of an amount of privacy that a spec leaves open."""
-        from privspec.families.tables.priced import priced  # few specs ask for it
-
-        return priced(model, settings, WAYS)
+        found = best_table(model, system, settings)
+        return found if isinstance(found, Infeasible) else decided(found)
 
     def size(self, system: TableSystem) -> int:
         """Rows and columns."""
@@ -91,124 +97,429 @@ class Finite:
         return Work(what, BYTES * rows * columns, SECONDS * rows * columns, smaller)
 
 
-def _diagnostic(model: Model, place: int | Span, message: str, help_: str | None = None) -> Diagnostic:
-    """PS0501 at a line of the spec, or at a place of it."""
-    span = model.source.span(place) if isinstance(place, int) else place
-    return Diagnostic.at(model.source, span, "PS0501", message, help=help_)
+def _check_measures(model: Model, system: TableSystem) -> None:
+    """Check that tables know what lines ask for, beside a scale too.
 
-
-def _refused(model: Model, system: TableSystem) -> Iterator[Diagnostic]:
-    """Requirements that tables do not know, and lines beside a scale that the search does not take."""
+    Raises: SpecError PS0501.
+    """
     for requested in system.requested:
-        requirement = model.requirements[requested.index]
+        requirement, text = model.requirements[requested.index], ""
         if isinstance(requirement.measure, Chosen) and len(requested.neighbours.pairs):
-            yield _diagnostic(
-                model,
-                requirement.span,
-                f"solve cannot choose the amount of {requirement.measure.text} for tables",
-                "give it a value under `parameters:`; privspec sweep SPEC --over compares many",
-            )
-        if system.table.estimates is not None and isinstance(requested.block, CurveRatio):
-            yield _diagnostic(
-                model,
-                requirement.span,
-                f"solve cannot compute {requirement.measure.name} beside a scale that is chosen",
-                f"write {PURE.name} or {APPROXIMATE.name}, or give the scale a value",
-            )
+            text = f"solve cannot choose the amount of {requirement.measure.text} for tables"
+            hint = "give it a value under `parameters:`; privspec sweep SPEC --over compares many"
+        elif system.table.estimates is not None and isinstance(requested.block, CurveRatio):
+            text = f"solve cannot compute {requirement.measure.name} beside a scale that is chosen"
+            hint = f"write {PURE.name} or {APPROXIMATE.name}, or give the scale a value"
+        if text:
+            raise SpecError.at(model.source, requirement.span, "PS0501", text, help=hint)
 
 
-def explained(model: Model, system: TableSystem, settings: Settings) -> Infeasible | None:
-    """Why no table meets the lines of a system; None where one does."""
-    lowered = to_program(system)
-    found = solved(lowered, settings)
-    return _conflict(model, system, lowered, found, settings) if isinstance(found, InfeasibleTable) else None
+# --- the plan -------------------------------------------------------------------------------------
 
 
-def _conflict(
-    model: Model, system: TableSystem, lowered: Lowered, found: InfeasibleTable, settings: Settings
-) -> Infeasible:
-    """Lines that no table meets: the fewest where programs are linear, else all of them."""
-    if _curved(lowered):
-        spans = [requirement.span for requirement in model.requirements]
-        spans += [target.target.span for target in model.accuracy] + [one.relation.span for one in model.constraints]
-        return Infeasible("no table meets all of these lines", tuple(conflict_line(model, s) for s in spans), ())
-    from privspec.families.tables.conflicts import explain_infeasible  # solves again and again: many modules
-
-    return explain_infeasible(model, system, lowered, found, settings, _solved_again)
-
-
-def _linear(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
-    watch = Watch(settings.deadline)
-    lowered = to_program(system)
-    # of large tables it takes time to say what is to be solved
-    found = target_itself(system, lowered) or solved(lowered, replace(settings, deadline=watch.left))
-    if isinstance(found, InfeasibleTable):
-        return _conflict(model, system, lowered, found, settings)
-    if settings.exact:
-        found.exact  # noqa: B018 - an error is one of this decision
-    return LinearTable(model, system, settings, WAYS, found, lowered)
-
-
-def _curved(lowered: Lowered) -> bool:
-    """Whether some measure is no single ratio: programs are convex, and not linear."""
-    return any(isinstance(block, CurveRatio) for block in lowered.program.privacy)
-
-
-def solved(lowered: Lowered, settings: Settings) -> TableSolution | InfeasibleTable:
-    """The least loss, or the constraints that conflict."""
-    if settings.solver == "cvxpy" or _curved(lowered):
-        from privspec.families.tables.reference import solve_with_cvxpy
-
-        return solve_with_cvxpy(lowered.program, settings.deadline, settings.progress, lowered.cost)
-    return solve_table(lowered.program, deadline=settings.deadline, progress=settings.progress, cost=lowered.cost)
-
-
-def _debiased(model: Model, system: TableSystem, settings: Settings) -> TableDecision | Infeasible:
-    debiased = Debiased.of(system.table)
-    if debiased is None:
-        raise SolverError("the conditions of this table make no estimates unbiased")
-    program = _program(model, system, debiased)
-    from privspec.families.tables.conflicts import explain_infeasible
-    from privspec.solvers.table_search import search_debiased
-
-    found = search_debiased(program, SEARCH_TOLERANCE, settings.deadline, settings.progress)
-    if not isinstance(found, InfeasibleTable):
-        return DebiasedTable(model, system, settings, WAYS, found, debiased, program)
-    lowered = to_program(system)
-    conflict = solve_table(lowered.program)
-    if not isinstance(conflict, InfeasibleTable):
-        said = _diagnostic(model, model.spec.span, "no scale above 0 meets these lines")
-        raise SpecError(replace(said, code="PS0502"))
-    return explain_infeasible(model, system, lowered, conflict, settings, _solved_again)
-
-
-def _program(model: Model, system: TableSystem, debiased: Debiased) -> DebiasedProgram:
-    assert system.prior is not None
-    moments, masses, lines = debiased.moments, debiased.masses, system.beside("condition", "law")
-    equal, less = (tuple(line for line in lines if line.equality is kind) for kind in (True, False))
-    for line in (*equal, *less):
-        if line.scalars:
-            said = "solve cannot compute this line beside a scale that is chosen"
-            raise SpecError(_diagnostic(model, line.line, said, "give the scale a value under `parameters:`"))
-    return DebiasedProgram(
-        tuple(system.prior),
-        tuple(tuple(moment.g) for moment in moments),
-        tuple(tuple(moment.t) for moment in moments),
-        debiased.weights,
-        tuple(block for _, block in system.privacy),
-        (debiased.low, debiased.high),
-        tuple(tuple(moment.h.get(name, Fraction(0)) for name in masses) for moment in moments) if masses else None,
-        (Fraction(1), Fraction(-1 if debiased.weighted else 0)),
-        linear_rows(equal, system.shape[1], {}),
-        linear_rows(less, system.shape[1], {}),
+def decided(found: SolvedTable) -> Decided:
+    """A table as a decision."""
+    table, loss = found.system.table, found.system.loss
+    counted = " (its order is not looked at)" if table.counted else ""
+    return Decided(
+        found.model,
+        found.name,
+        found.loss,
+        partial(_stated, found),
+        lambda: found.proof[0],
+        f"all tables Pr({', '.join(table.outputs)} | {', '.join(table.of)}){counted}",
+        kind="worst" if loss.only_worst and table.estimates is None else "expected",
+        witnesses=found.witnesses,
     )
 
 
-def _solved_again(model: Model, problem: Problem, settings: Settings) -> tuple[float | None, int]:
-    """The loss of a changed problem, None if no table meets it, and how many programs a search solved."""
-    found = Finite().decide(model, TableSystem(problem), settings)
-    rounds = found.solution.iterations if isinstance(found, DebiasedTable) else 0
-    return found.rounded_loss if isinstance(found, TableDecision) else None, rounds
+def _stated(found: SolvedTable) -> dict[str, Any]:
+    """The table as it stands in the plan, beside the mechanisms that it was compared with."""
+    others, named = beside(found)
+    notes = list(found.solver()["notes"])
+    return {
+        "problem": found.problem,
+        "alternatives": others,
+        "mechanism": mechanism_of(found),
+        "guarantees": [guarantee_of(found, one) for one in found.system.requested],
+        "fairness": fairness_of(found),
+        "claims": found.proof[1],
+        "remarks": {
+            "recognised": named,
+            **_of_votes(found),
+            "binding": binding_prices(found, notes),
+            "solver": {**found.solver(), "notes": notes, "tolerance": found.settings.tolerance},
+        },
+    }
 
 
-WAYS = Ways(raise_table, _solved_again, solved, explained)
+def _of_votes(decision: SolvedTable) -> dict[str, Any]:
+    """What a table of votes keeps and does, where it is one."""
+    if not decision.model.parties:
+        return {}
+    from privspec.families.tables.votes import kept_properties, table_figures  # a vote may be many modules away
+
+    return {"properties": kept_properties(decision), **table_figures(decision)}
+
+
+# --- the mechanism --------------------------------------------------------------------------------
+
+
+def mechanism_of(decision: SolvedTable) -> dict[str, Any]:
+    """What is drawn, exactly."""
+    table, exact, prior = decision.system.table, decision.exact, decision.system.prior
+    out: dict[str, Any] = {
+        "family": "table",
+        "of": list(table.of),
+        "counted": list(table.counted),
+        "releases": list(table.outputs),
+        "inputs": list(table.rows),
+        "outputs": list(table.columns),
+        "prior": None if prior is None else [str(p) for p in prior],
+        "probabilities": [[str(Fraction(n, exact.denominator)) for n in row] for row in exact.numerators],
+    }
+    if table.rounds is not None:
+        count, budget = table.rounds.count, table.rounds.budget
+        out["rounds"] = {"count": count, "budget": show(budget), "each": str(budget / count), "fit": count}
+    values, laws = decision.scalars, {}
+    for law in table.laws:
+        masses = [values[f"{law.name}:{label}"] for label in law.labels]
+        total = sum(masses, Fraction(0))
+        even = Fraction(1, len(law.labels))
+        laws[law.name] = {
+            label: str(mass / total if total else even) for label, mass in zip(law.labels, masses, strict=True)
+        }
+    for one in table.choices:
+        _check_reached(decision.model, one, values[one.name])
+    return out | {"scalars": {one.name: str(values[one.name]) for one in table.choices}, "laws": laws}
+
+
+def _check_reached(model: Model, choice: Choice, value: Fraction) -> None:
+    """An end that a range leaves out is not picked.
+
+    Raises: SolveError PS0613 where the loss falls all the way to it.
+    """
+    left_out = (choice.low_open and value <= choice.low) or (choice.high_open and value >= choice.high)
+    if left_out:
+        end, node = show(choice.low if value <= choice.low else choice.high), model.nodes[choice.name]
+        said = f"the least loss is not reached: it falls as {choice.name} nears {end}, which its range leaves out"
+        hint = f"let its range end at a number that may be picked ({end} itself, or one near it)"
+        raise SolveError.at(model.source, node.span, "PS0613", said, help=hint)
+
+
+# --- guarantees -----------------------------------------------------------------------------------
+
+
+def guarantee_of(decision: SolvedTable, requested: Requested) -> dict[str, Any]:
+    """What the table reaches of a line."""
+    notes = ["tables"]
+    if any(unit.count > 1 for unit in requested.obligation.units):
+        notes.append("group-privacy")
+    if decision.system.table.rounds is not None:
+        notes.append("repeated-votes")
+    return guarantee_head(decision.model.requirements[requested.index], requested.index) | {
+        "achieved": achieved(decision.exact, requested),
+        "because": notes,
+    }
+
+
+def achieved(exact: table_programs.ExactTable, requested: Requested) -> dict[str, str]:
+    """What the table spends: the least epsilon (per unit of distance), or the requirement's with its true delta."""
+    pairs, distances, block = requested.neighbours.pairs, requested.neighbours.distances, requested.block
+    condition = requested.condition
+    stated = {name: show(amount) for name, amount in requested.amounts.items()}
+    if not isinstance(condition, HockeyStick) or isinstance(block, CurveRatio):
+        return stated
+    epsilon, delta = condition.epsilon, condition.delta
+    if block is None:
+        return {"epsilon": "0"} if epsilon else stated
+    if delta:
+        block = block if distances is not None else table_programs.PairRatio(pairs, (epsilon,), delta, requested.view)
+        assert isinstance(block, table_programs.PairRatio)
+        (*_, last) = stated  # a delta stands last
+        return stated | {last: decimal_up(table_programs.true_delta(exact, block))}
+    table = table_programs.merged(
+        table_programs.CompleteRatio(epsilon, requested.view), np.array(exact.numerators, dtype=object)
+    )
+    if distances is not None:
+        each = zip(pairs, distances, strict=True)
+        found = max(log_up(_ratio(table[a], table[b])) / distance for (a, b), distance in each if distance)
+    elif requested.neighbours.complete:
+        columns = zip(table.max(axis=0), table.min(axis=0), strict=True)
+        found = log_up(max(Fraction(int(high), int(low)) for high, low in columns if high))
+    else:
+        found = log_up(max(_ratio(table[a], table[b]) for a, b in pairs))
+    text = decimal_up(found)
+    # rounded up, but not above what the exact ratios were held to
+    return {"epsilon": text if Fraction(text) < epsilon else show(epsilon)}
+
+
+def _ratio(a: Any, b: Any) -> Fraction:
+    """The largest ratio of the entries of two rows."""
+    best = Fraction(1)
+    for top, bottom in zip(a, b, strict=True):
+        if top * best.denominator > best.numerator * bottom:
+            best = Fraction(int(top), int(bottom))
+    return best
+
+
+def fairness_of(decision: SolvedTable) -> list[dict[str, Any]]:
+    """What each fairness line asks for and what the table reaches, as the kernel evaluates it: the largest distance."""
+    task, found = decision.task, []
+    for line in task.fairness:
+        reached, asked, _ = line.largest(decision.executed, task.weights())
+        entry = {"line": line.line, "text": line.text, "tolerance": show(asked)}
+        found.append(entry | {"achieved": decimal_up(reached)})
+    return found
+
+
+# --- mechanisms beside the plan's -----------------------------------------------------------------
+
+
+SAME = 1e-6
+"""Probabilities closer than this everywhere make the same mechanism."""
+
+
+def context_of(decision: SolvedTable) -> TableContext | None:
+    """The system as the mechanisms see it; None where there is more to it."""
+    system, worlds = decision.system, decision.worlds
+    if (
+        not system.plain
+        or system.loss.variations
+        or any(worst.variations for worst in system.loss.worst)
+        or len(system.requested) != 1
+        or (system.expected is not None) == bool(system.worst)
+    ):
+        return None
+    (requested,) = system.requested
+    if requested.view is not None or len(system.worst) > 1 or requested.obligation.measure.of.each_output:
+        return None
+    condition = requested.condition
+    if not isinstance(condition, HockeyStick) or not condition.epsilon:
+        return None
+    if worlds.counted or not len(requested.neighbours.pairs):
+        return None
+    prior = None if system.prior is None else as_float(system.prior)
+    return TableContext(
+        tuple(_label(row) for row in worlds.rows),
+        tuple(_label(column) for column in worlds.columns),
+        condition.epsilon,
+        _neighbours(requested, len(worlds.rows)),
+        _cost(system, prior),
+        prior if not system.worst else None,
+        bool(system.worst),
+        condition.delta,
+    )
+
+
+def _label(values: tuple[Value, ...]) -> Label:
+    parts: list[Any] = []
+    for value in values:
+        parts += list(value.ravel()) if isinstance(value, np.ndarray) else [value]
+    return tuple(parts)
+
+
+def _neighbours(requested: Requested, rows: int) -> Neighbours:
+    found = requested.neighbours
+    if found.complete and found.distances is None:
+        return Neighbours.complete(rows)
+    if found.distances is None:
+        return Neighbours.adjacent(rows, found.pairs)
+    distances = np.full((rows, rows), np.inf)
+    np.fill_diagonal(distances, 0.0)
+    distances[found.pairs[:, 0], found.pairs[:, 1]] = [float(d) for d in found.distances]
+    return Neighbours.metric(distances)
+
+
+def _cost(system: TableSystem, prior: Array | None) -> Array:
+    """The loss of each pair without the prior."""
+    if system.worst:
+        weight, worst = system.worst[0]
+        return as_float(worst * weight)
+    assert prior is not None and system.expected is not None
+    weighted = as_float(system.expected)
+    return np.divide(weighted, prior[:, None], out=np.zeros_like(weighted), where=prior[:, None] > 0)
+
+
+def beside(decision: SolvedTable) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """The `alternatives` of the plan and what its mechanism is recognised as (None if nothing)."""
+    context = context_of(decision)
+    if context is None:
+        if not decision.settings.alternatives or not decision.model.parties:
+            return [], None
+        from privspec.families.tables.votes import rules_beside  # a vote may be many modules away
+
+        return rules_beside(decision), None
+    table = decision.exact.to_array()
+    found = recognise(context, table, SAME)
+    named = None if found is None else {"name": found.name, "text": found.text, "note": found.note}
+    if not decision.settings.alternatives:
+        return [], named
+    offset = float(decision.system.loss.constant)
+    least = -inf if decision.proof[0] is None else decision.proof[0]
+    others = [
+        # their tables are doubles: a rounding must not make them better than anything can be
+        {"name": c.name, "loss": max(c.loss + offset, least if c.admissible else -inf)}
+        | {"admissible": c.admissible, "reason": c.reason}
+        for c in comparisons(context)
+        if float(np.max(np.abs(c.table - table))) > SAME
+    ]
+    return others, named
+
+
+# --- what lines cost ------------------------------------------------------------------------------
+
+
+RESOLVED = 3 * A_SECOND
+"""Work up to which a solution is found again for each price; larger ones are priced to first order."""
+SLACK_SHARE = 1e-6
+"""Relative change of the loss below which a line does not bind."""
+_PRICED = ("epsilon", "rho", "mu", "delta", "bound", "tolerance")
+
+
+Dual = table_programs.CompleteDual | table_programs.PairDual | CurveDual
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Question:
+    """A line with a change of it: `change` in the words of plans; `figure` what grows, None if the line is left out."""
+
+    line: Line
+    change: str
+    figure: Figure | None = None
+
+
+def binding_prices(decision: SolvedTable, notes: list[str] | None = None) -> list[dict[str, Any]]:
+    """For each line that binds, the relative change of the loss for a tenth more of what it allows, or without it.
+
+    `notes` is told where the user's time limit ended this early.
+    """
+    if not decision.settings.alternatives or not decision.loss:
+        return []
+    lines = lines_of(decision.model, decision.system.problem)[::-1]
+    asked = [q for line in lines if _may_bind(decision, line) for q in _questions(decision, line)]
+    answers = _solved_again(decision, asked, notes) if _work(decision) <= RESOLVED else _first_order(decision, asked)
+    return [
+        {"line": question.line.number, "text": question.line.text, "change": question.change, "loss_change": change}
+        | how
+        for question, change, how in answers
+        if abs(change) > SLACK_SHARE
+    ]
+
+
+def _work(decision: SolvedTable) -> int:
+    """What solving it once more takes."""
+    return work(to_program(decision.system).program) * max(int(decision.solver()["iterations"]), 1)
+
+
+def _questions(decision: SolvedTable, line: Line) -> Iterator[_Question]:
+    if isinstance(line, ConditionLine):
+        yield _Question(line, "leaving it out")
+        return
+    for figure in line.changes(decision.system.problem):
+        if isinstance(figure, Figure) and figure.name in _PRICED and figure.now > 0:
+            more = figure.now * STEP
+            yield _Question(line, f"{figure.name} {readable(figure.now)} -> {readable(more)}", figure)
+
+
+def _may_bind(decision: SolvedTable, line: Line) -> bool:
+    """Whether some multiplier of the line is not zero, as far as the proof tells."""
+    if not isinstance(decision, LinearTable):
+        return True
+    if isinstance(line, PrivacyLine):
+        return any(bool(np.any(part.largest > 0)) for _, part in _blocks(decision, line))
+    return any(value for value in _multipliers(decision, line))
+
+
+def _blocks(decision: LinearTable, line: PrivacyLine) -> list[tuple[table_programs.Privacy, Dual]]:
+    """The blocks of a line, with their multipliers."""
+    lowered, obligations = decision.lowered, decision.system.problem.obligations
+    every = zip(lowered.blocks, lowered.program.privacy, decision.solution.dual.privacy, strict=True)
+    return [(block, part) for index, block, part in every if obligations[index].line == line.number]
+
+
+def _multipliers(decision: LinearTable, line: Line, *words: str) -> list[float]:
+    """Those of the rows of a line, of all or of those that come from some words."""
+    dual = decision.solution.dual
+    rows = zip(decision.lowered.lines, (*dual.equalities.tolist(), *dual.inequalities.tolist()), strict=True)
+    return [value for row, value in rows if row.line == line.number and (not words or row.key[0] in words)]
+
+
+# --- by solving again -----------------------------------------------------------------------------
+
+
+def _solved_again(
+    decision: SolvedTable, asked: list[_Question], notes: list[str] | None
+) -> Iterator[tuple[_Question, float, dict[str, Any]]]:
+    trials = Trials.of(decision.model, decision.settings, 3 * RESOLVED, loss_of)
+    for question in asked:
+        figure, problem = question.figure, decision.system.problem
+        if figure is None:
+            changed = question.line.without(problem)
+        else:
+            changed = figure.apply(problem, figure.value(figure.now * (STEP - 1)))
+        try:
+            loss = trials.loss(changed)
+        except EnoughError:
+            return
+        except OutOfTimeError:
+            if notes is not None:
+                notes.append("the time limit ended the search for prices: there may be more lines that bind")
+            return
+        if loss is not None:
+            yield question, (loss - decision.loss) / abs(decision.loss), {}
+
+
+# --- to first order -------------------------------------------------------------------------------
+
+
+def _first_order(decision: SolvedTable, asked: list[_Question]) -> Iterator[tuple[_Question, float, dict[str, Any]]]:
+    if not isinstance(decision, LinearTable):
+        return
+    for question in asked:
+        if question.figure is not None:
+            change = _slope(decision, question.line, question.figure)
+            if change is not None:
+                # in the logarithm of the loss, where it has one
+                share = change / abs(decision.loss)
+                yield question, math.expm1(share) if decision.loss > 0 else share, {"first_order": True}
+
+
+def _slope(decision: LinearTable, line: Line, figure: Figure) -> float | None:
+    """The change of the loss, to first order, for a tenth more."""
+    if not isinstance(line, PrivacyLine):
+        paid = sum(_multipliers(decision, line, "accuracy", "lie"))
+        return -float(figure.now * (STEP - 1)) * paid if figure.name == "bound" else None
+    blocks = _blocks(decision, line)
+    if figure.name != "delta":
+        return sum(_ratio_slope(decision, block, part) for block, part in blocks)
+    return sum(_delta_slope(block, part) for block, part in blocks)
+
+
+def _ratio_slope(decision: LinearTable, block: table_programs.Privacy, part: Dual) -> float:
+    table = decision.solution.table
+    if isinstance(block, CurveRatio):
+        assert isinstance(part, CurveDual)
+        return -sum(one.multiplier * block.growth(one.level, float(STEP - 1)) for one in part.supports)
+    shown = np.asarray(table @ membership(table_programs.classes(block, table.shape[1])).T)
+    if isinstance(block, table_programs.CompleteRatio):
+        assert isinstance(part, table_programs.CompleteDual)
+        return -_growth(block.log_ratio) * float(np.sum(part.above.sum(axis=0) * shown.min(axis=0)))
+    assert isinstance(part, table_programs.PairDual)
+    growth = np.array([_growth(table_programs.log_ratio_of(block, k)) for k in range(len(block.pairs))])
+    return -float(np.sum(part.values * growth[part.pairs] * shown[block.pairs[part.pairs, 1], part.columns]))
+
+
+def _growth(log_ratio: Fraction) -> float:
+    """By how much a ratio grows, to first order, when its logarithm grows by a tenth."""
+    return math.exp(log_ratio) * float(log_ratio * (STEP - 1))
+
+
+def _delta_slope(block: table_programs.Privacy, part: Dual) -> float:
+    if isinstance(block, table_programs.CompleteRatio | CurveRatio) or not isinstance(part, table_programs.PairDual):
+        return 0.0
+    if block.slack:
+        return -float(block.slack * (STEP - 1)) * float(part.values.sum())
+    largest = np.zeros(len(block.pairs))
+    np.maximum.at(largest, part.pairs, part.values)
+    return -float(block.delta * (STEP - 1)) * float(largest.sum())

@@ -17,12 +17,12 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
-from privspec.families.amounts import down
-from privspec.families.decision import Infeasible
+from privspec.families.amounts import bound_stated, down
+from privspec.families.decision import Decided, Infeasible
 from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Settings
-from privspec.families.tables.decision import LinearTable, Ways
-from privspec.families.tables.raising import fairness_of, guarantee_of, mechanism_of
+from privspec.families.tables.decision import LinearTable, explained, solved
+from privspec.families.tables.family import fairness_of, guarantee_of, mechanism_of
 from privspec.families.tables.system import TableSystem, to_program
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused, read
@@ -53,7 +53,6 @@ ROOM = 8
 class Search(amounts.Search):
     """A spec whose amount is picked, with the table that it is about at any amount."""
 
-    ways: Ways
     problem: Problem
     farthest: ClassVar[Fraction] = Fraction(40)
 
@@ -80,10 +79,10 @@ class Search(amounts.Search):
         """The table of least loss of a block at an amount; None where there is none."""
         model, system = self.at(value, block)
         lowered = to_program(system)
-        found = self.ways.solved(lowered, self.settings)
+        found = solved(lowered, self.settings)
         if isinstance(found, InfeasibleTable):
             return None
-        return LinearTable(model, system, self.settings, self.ways, found, lowered)
+        return LinearTable(model, system, self.settings, found, lowered)
 
 
 def exact_loss(table: LinearTable) -> Fraction:
@@ -93,13 +92,13 @@ def exact_loss(table: LinearTable) -> Fraction:
     return found
 
 
-def priced(model: Model, settings: Settings, ways: Ways) -> PricedTable | Infeasible:
+def priced(model: Model, settings: Settings) -> Decided | Infeasible:
     """The least amount at which a table meets all lines.
 
     Raises: SpecError PS0501 for losses that add errors to the amount, SolveError PS0610.
     """
     found = parsed(model)
-    search = Search(model, replace(settings, progress=None), found, perf_counter(), ways, elaborate(inner(model)))
+    search = Search(model, replace(settings, progress=None), found, perf_counter(), elaborate(inner(model)))
     if search.table.estimates is not None or (found.rest is None and not search.table.accuracy):
         said = f"solve cannot compute a price of {found.node.name} beside estimates or bounds on lies"
         hint = f"limit the errors under `accuracy:` and write `loss: {found.node.name}`, or compare with privspec sweep"
@@ -125,7 +124,7 @@ def priced(model: Model, settings: Settings, ways: Ways) -> PricedTable | Infeas
     return _decided(search, enough)
 
 
-def _weighed(search: Search) -> PricedTable | Infeasible:
+def _weighed(search: Search) -> Decided | Infeasible:
     """The amount at which it costs least together with the errors of the best table: the best of those tried."""
     known: dict[Fraction, LinearTable | None] = {}
 
@@ -148,7 +147,7 @@ def _weighed(search: Search) -> PricedTable | Infeasible:
     if found is None:
         return _out_of_range(search, search.end)
     samples = [(float(at), one.loss) for at, one in sorted(known.items()) if one is not None]
-    return PricedTable(search, value, found, tuple(samples))
+    return PricedTable(search, value, found, tuple(samples)).decided()
 
 
 def _meets(search: Search, value: Fraction) -> LinearTable | None:
@@ -162,13 +161,13 @@ def _meets(search: Search, value: Fraction) -> LinearTable | None:
     return found if found is not None and exact_loss(found) <= search.table.accuracy[0].limit else None
 
 
-def _decided(search: Search, value: Fraction) -> PricedTable:
+def _decided(search: Search, value: Fraction) -> Decided:
     step, at = Fraction(CLOSE), Fraction(decimal_up(value, DIGITS))
     for _ in range(ROOM):
         at = min(at, search.end)
         found = _meets(search, at)
         if found is not None:
-            return PricedTable(search, at, found)
+            return PricedTable(search, at, found).decided()
         at, step = Fraction(decimal_up(at * (1 + step), DIGITS)), 4 * step
     label = Label(search.found.node.span)
     said = f"no exact table was found at the least {search.found.node.name}"
@@ -179,7 +178,7 @@ def _out_of_range(search: Search, value: Fraction) -> Infeasible:
     """The lines that conflict at the end of the range."""
     search.check_end()
     model, system = search.at(value, search.table)
-    found = search.ways.explained(model, system, search.settings)
+    found = explained(model, system, search.settings)
     node = search.found.node
     if found is None:
         said = f"no table that meets the lines was found at {node.name} = {show(value)}"
@@ -215,51 +214,34 @@ class PricedTable:
     """Amounts, ascending, with the least errors at them, where the loss adds these."""
 
     @property
-    def name(self) -> str:
-        return self.table.name
-
-    @property
     def loss(self) -> float:
         """What the amount costs, and the errors where they are in the loss."""
-        return float(self._exact())
-
-    def _exact(self) -> Fraction:
         rest = Fraction(0) if self.search.found.rest is None else exact_loss(self.table)
-        return self.search.found.cost(self.value) + rest
+        return float(self.search.found.cost(self.value) + rest)
 
-    @property
-    def lower_bound(self) -> float | None:
-        """Shown when the plan is written."""
-        return None
+    def decided(self) -> Decided:
+        """As a decision."""
+        search, system = self.search, self.table.system
+        worst = search.found.rest is not None and system.loss.only_worst
+        kind = "worst" if worst else "expected"
+        return search.decided(self.value, self.table.name, self.loss, kind, self._stated)
 
-    def document(self) -> dict[str, Any]:
-        search, decision = self.search, self.table
-        loss, whole = float(self._exact()), problem_document(elaborate(search.model))
-        worst = search.found.rest is not None and decision.system.loss.only_worst
-        return search.plan(
-            self.value,
-            loss,
-            self._bound(whole, loss),
-            "worst" if worst else "expected",
-            {
-                "problem": whole,
-                "alternatives": [],
-                "mechanism": mechanism_of(decision),
-                "guarantees": [guarantee_of(decision, one) for one in decision.system.requested],
-                "accuracy": [],
-                "fairness": fairness_of(decision),
-                "claims": {},
-                "remarks": {
-                    "recognised": None,
-                    "binding": [],
-                    "solver": {
-                        **decision.solver(),
-                        "seconds": perf_counter() - search.started,
-                        "tolerance": search.settings.tolerance,
-                    },
-                },
+    def _stated(self) -> dict[str, Any]:
+        """The table as it stands in the plan, and the bound."""
+        search, table, whole = self.search, self.table, problem_document(elaborate(self.search.model))
+        seconds = perf_counter() - search.started
+        return {
+            "problem": whole,
+            "mechanism": mechanism_of(table),
+            "guarantees": [guarantee_of(table, one) for one in table.system.requested],
+            "fairness": fairness_of(table),
+            **bound_stated(self._bound(whole, self.loss)),
+            "remarks": {
+                "recognised": None,
+                "binding": [],
+                "solver": {**table.solver(), "seconds": seconds, "tolerance": search.settings.tolerance},
             },
-        )
+        }
 
     def _bound(self, whole: dict[str, Any], loss: float) -> tuple[dict[str, Any], float, str] | None:
         """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
@@ -314,7 +296,7 @@ class PricedTable:
             if found is not None:
                 known[float(end)] = found.loss
                 cells.append({"upto": show(end), "proof": len(proofs), "mu": []})
-                proofs.append(next(iter(found.witnesses)))
+                proofs.append(next(iter(found.witnesses())))
         if cells and Fraction(cells[-1]["upto"]) == self.search.found.high:
             cells[-1]["upto"] = None
             return {"proofs": proofs, "cells": cells}
@@ -343,7 +325,7 @@ class PricedTable:
         found = self.search.least(value, line)
         if found is None:
             return None
-        first = next(iter(found.witnesses))
+        first = next(iter(found.witnesses()))
         tangent, nothing = first.pop("loss"), dict[str, Any](worst=[], shares=[])
         others = [one | {"line": one["line"] + (one["line"] >= line)} for one in first["accuracy"]]
         return first | {"loss": nothing, "accuracy": [*others, {"line": line, "multiplier": 1.0, "tangent": tangent}]}

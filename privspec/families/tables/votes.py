@@ -25,12 +25,12 @@ from privspec.problem.vote_forms import beside
 from privspec.problem.votes import voting
 
 if TYPE_CHECKING:
-    from privspec.families.tables.decision import TableDecision
+    from privspec.families.tables.decision import SolvedTable
 
 
-def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
+def rules_beside(decision: SolvedTable) -> list[dict[str, Any]]:
     """The rules of private voting, the least loss first; none where the spec is no vote that they know."""
-    model, least = decision.model, Fraction(decision.lower_bound or 0)
+    model, least = decision.model, Fraction(decision.proof[0] or 0)
     if voting(model) is None or model.constraints or model.fairness:
         return []
     limits = [target for target in model.accuracy if is_manipulation(target.target.left)]
@@ -58,7 +58,7 @@ def rules_beside(decision: TableDecision) -> list[dict[str, Any]]:
     return found
 
 
-def _misses(decision: TableDecision, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
+def _misses(decision: SolvedTable, target: AccuracyTarget, lottery: Lottery, points: Points) -> str:
     """Why a rule does not meet a bound on lies; empty if it does."""
     (votes,) = [one for one in decision.system.table.manipulation if one.line == target.line]
     space = decision.worlds.spaces[0]
@@ -100,7 +100,7 @@ class CountedVotes(Lottery):
         return tuple(Fraction(n, self.denominator) for n in self.rows[tuple(map(int, scores))])
 
 
-def counted_votes(decision: TableDecision) -> CountedVotes | None:
+def counted_votes(decision: SolvedTable) -> CountedVotes | None:
     """The table as a lottery of first choices; None where its rows or columns are anything else."""
     worlds = decision.worlds
     if worlds.computed or len(worlds.spaces) != 1 or len(decision.model.outputs) != 1:
@@ -118,7 +118,7 @@ def counted_votes(decision: TableDecision) -> CountedVotes | None:
     return CountedVotes(domain.items, space.records, rows, exact.denominator)
 
 
-def table_figures(decision: TableDecision) -> dict[str, Any]:
+def table_figures(decision: SolvedTable) -> dict[str, Any]:
     """Distortion and welfare of the table, and the lottery without noise that it is compared with.
 
     Returns: nothing where its rows are no counts of first choices, or its spec is no vote that the rules know.
@@ -147,7 +147,7 @@ def table_figures(decision: TableDecision) -> dict[str, Any]:
     return {"compared": system.votes.compared_name, "figures": figures}
 
 
-def kept_properties(decision: TableDecision) -> list[dict[str, Any]]:
+def kept_properties(decision: SolvedTable) -> list[dict[str, Any]]:
     """What the table keeps, decided row by row; nothing where its rows are no counts of first choices."""
     table = counted_votes(decision)
     if table is None:
