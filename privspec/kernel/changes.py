@@ -57,6 +57,17 @@ def freely(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
     return tuple(replace(p, amount=p.amount + more.get(p.at[0], 0)) if p.shape == "box" else p for p in rest)
 
 
+def boxed(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """A unit of one shape as it is; of numbers beside vectors, or of vectors of several norms, a box that holds it."""
+    shapes = {piece.shape for piece in unit}
+    if len(shapes) == 1 or not shapes <= {"box", "l1", "l2"}:
+        return unit
+    single = (
+        [piece] if piece.shape == "box" else [replace(piece, at=(i,), shape="box") for i in piece.at] for piece in unit
+    )
+    return tuple(piece for some in single for piece in some)
+
+
 Unit = tuple[tuple[Piece, ...], int]
 """What a unit moves, and how many units move the same."""
 

@@ -22,7 +22,7 @@ from privspec.families.linear.problem import Problem
 from privspec.families.linear.program import site_maps
 from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits
 from privspec.families.linear.witness import Scene, Seen, witness
-from privspec.kernel.changes import Piece
+from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import bounds
 from privspec.kernel.core.numbers import sqrt_up
@@ -90,7 +90,7 @@ def box_scalings(strategy: Array, difference: Difference, places: Places) -> lis
     """A number for each piece of each unit, where some unit is a box of many numbers, or of vectors that meet."""
     if crowded(difference, places):
         return None
-    listed = [unit for unit, _ in pieces(difference, places)[0]]
+    listed = [boxed(unit) for unit, _ in pieces(difference, places)[0]]
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]
     boxes = [len(unit) > VERTICES if box else _meet(strategy, unit) for box, unit in zip(boxes, listed, strict=True)]
     if not any(boxes):

@@ -14,7 +14,7 @@ from math import gcd
 from flint import fmpq
 
 from privspec.kernel import lengths, shares
-from privspec.kernel.changes import Units
+from privspec.kernel.changes import Units, boxed
 from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Release, read_linear, read_matrix, read_release
 from privspec.kernel.core.numbers import rational, sqrt_up
 from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, View, read_guarantees
@@ -33,7 +33,7 @@ def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> F
     listed, count = moves
     each = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
     given = [
-        None if own.absent else [c.exact(0) for c in own.items(len(unit))]
+        None if own.absent else [c.exact(0) for c in own.items(len(boxed(unit)))]
         for (unit, _), own in zip(listed, each, strict=True)
     ]
     return dense.largest_square(strategy, Units(tuple(listed), count), given)

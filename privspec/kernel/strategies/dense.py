@@ -15,7 +15,7 @@ from math import ceil, isqrt
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
-from privspec.kernel.changes import Piece, Units, freely
+from privspec.kernel.changes import Piece, Units, boxed, freely
 from privspec.kernel.core.numbers import end, rational, sqrt_up
 from privspec.kernel.participation import PERSON, Room
 from privspec.kernel.rows import chosen_rows, products
@@ -148,6 +148,7 @@ def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piec
     the largest eigenvalue lambda of c B'B c. Boxes of few numbers are enumerated; the pieces of other units with
     vertices are bounded one by one; what moves as one moves no farther than if each number did by itself.
     """
+    unit = boxed(unit)
     given = [piece.amount for piece in unit] if scaling is None else scaling
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
     shapes = {piece.shape for piece, _ in kept}
