@@ -656,7 +656,7 @@ MEETING = 1e-7
 
 
 def farthest(sizes: Array, count: int, apart: int) -> float:
-    """The bound of `kernel.lengths.farthest` for sizes |G_ij| (n, n)."""
+    """The bound of `kernel.strategies.dense.farthest` for sizes |G_ij| (n, n)."""
     return max(float(ends.max()) for ends, _ in rows_of_places(sizes, count, apart))
 
 

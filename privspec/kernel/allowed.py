@@ -6,13 +6,12 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from privspec.kernel.changes import Piece
+from privspec.kernel.changes import Piece, Units
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
 from privspec.kernel.core.numbers import NONE, ball, end, fraction, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import in_a_row
-from privspec.kernel.moves import Moves, pieces, units_of
+from privspec.kernel.moves import units_of
 from privspec.kernel.participation import PERSON, Room, of_kept
 from privspec.kernel.rows import chosen_rows
 from privspec.kernel.shares import Owner, check_one, owners
@@ -58,25 +57,25 @@ def among(scope: str, frame: Frame, words: tuple[str, ...], pure: bool) -> tuple
     return (f"shares of {words[-1 if pure else 0]}",) if frame.trust.means.shared else words
 
 
-def hulls(differences: tuple[Difference, ...], places: Places) -> list[Moves]:
+def hulls(differences: tuple[Difference, ...], places: Places) -> list[Units]:
     """Sets of differences with the hull of each: units, or every choice of units that are held apart by itself."""
     plain = [units_of(one, places) for one in differences if one.apart is None]
-    apart = [pieces(one, places)[0] for one in differences if one.apart is not None]
-    return plain + [([unit], 1) for units in apart for unit in units]
+    apart = [units_of(one, places).grouped() for one in differences if one.apart is not None]
+    return plain + [Units((unit,), 1) for some in apart for unit in some.units]
 
 
-def owners_of(moves: Moves) -> dict[int, tuple[int, Piece]]:
+def owners_of(moves: Units) -> dict[int, tuple[int, Piece]]:
     """The unit and the piece that move each coordinate; of several units the last."""
-    return {i: (u, one) for u, (unit, _) in enumerate(moves[0]) for one in unit if one.along is None for i in one.at}
+    return {i: (u, one) for u, (unit, _) in enumerate(moves.units) for one in unit if one.along is None for i in one.at}
 
 
-def gauge(moves: Moves, owners: dict[int, tuple[int, Piece]], column: dict[int, fmpq]) -> Fraction | None:
+def gauge(moves: Units, owners: dict[int, tuple[int, Piece]], column: dict[int, fmpq]) -> Fraction | None:
     """The least factor by which the convex hull of the differences contains a column, rounded up; None if none does.
 
     Units of a class stand for each other: the hull has each of them at most as often as there are. `owners`: as
     `owners_of` has them; where several units have a coordinate, the last gives a factor that is large enough.
     """
-    units, count = moves
+    units, count = moves.units, moves.count
     moved: dict[tuple[int, int], tuple[Piece, dict[int, Fraction]]] = {}
     for i, a in column.items():
         if i not in owners:
@@ -151,7 +150,7 @@ def mass(
     if spaced is not None:
         return spaced
     found, rows, total = hulls(some, block.places), columns.tolist(), NONE
-    swaps = [piece for units, _ in found for own, _ in units for piece in own if piece.shape == "swap"]
+    swaps = [piece for change in found for own, _ in change.units for piece in own if piece.shape == "swap"]
     if len(found) == len(swaps) == 1 and any(sum(map(bool, row)) > 2 for row in rows):
         cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
         outside = any(any(row[: cells[0]]) or any(row[cells[-1] + 1 :]) or sum(row) for row in rows)
@@ -212,3 +211,50 @@ def sent(scope: str, frame: Frame, block: Linear, columns: Matrix, found: Matrix
     if found is not None and scope == MESSAGES and _whose(frame, block, found.transpose()) != whose:
         raise Refused("bounds noise of single parties by vectors in what others hold")
     return [Fraction(n) for _, n in whose]
+
+
+# --- units of one input that lie apart: columns stand in a row for the vectors of units (noise/notes/streams.md) ---
+
+
+def charged(rows: list[dict[int, Fraction]], moved: Difference, amount: Fraction, dimension: int) -> Fraction | None:
+    """The sum of squared gauges of differences that columns, `rows` of numbers by place, make up; None if they do not.
+
+    Up to `dimension` columns in turn are one difference, in which a unit moves by the vector of its numbers: as many
+    as fit into one choice of units that change at once.
+    """
+    total, sizes, taken = Fraction(0), dict[int, Fraction](), 0
+    for row in rows:
+        if taken == dimension or not together({*sizes, *row}, moved):
+            total, sizes, taken = total + max(sizes.values(), default=Fraction(0)), {}, 0
+        if not amount or not together(set(row), moved):
+            return None
+        sizes, taken = sizes | {i: sizes.get(i, Fraction(0)) + v * v for i, v in row.items()}, taken + 1
+    return (total + max(sizes.values(), default=Fraction(0))) / amount**2 if rows else total
+
+
+def together(places: set[int], moved: Difference) -> bool:
+    """Whether units at these places may change at once."""
+    row, count, apart = sorted(places), moved.count, moved.apart or 1
+    steps = [row[i + 1] - row[i] for i in range(len(row) - 1)]
+    if moved.exactly:
+        return not any(step % apart for step in steps) and sum(steps) < count * apart
+    return len(row) <= count and min(steps, default=apart) >= apart
+
+
+def in_a_row(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: Item) -> Fraction | None:
+    """The sum of squared gauges of columns, the rows of a matrix, for a line about units that lie apart in one input.
+
+    None for other lines, and where units have several numbers or count alike.
+    """
+    if len(some) != 1 or len(some[0].parts) > 1 or some[0].apart is None:
+        return None
+    (one,), (part,) = some, some[0].parts
+    at, alike = block.places[part.start]
+    if part.length > 1 or alike.counts != (1,):
+        return None
+    rows = [{i: fraction(v) for i, v in enumerate(row) if v} for row in columns.tolist()]
+    inside = all(min(row, default=at) >= at and max(row, default=at) < at + alike.length for row in rows)
+    found = charged(list(filter(None, rows)), one, part.amount, block.vectors or 1)
+    if found is None or not inside:
+        raise given.wrong("is no difference of neighbours")
+    return found

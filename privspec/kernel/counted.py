@@ -15,7 +15,7 @@ from privspec.kernel.core.reading import Refused
 from privspec.kernel.lemmas.votes import Executed as Winner
 from privspec.kernel.lemmas.votes_rules import MIXTURES
 from privspec.kernel.losses import LOOKED_AT, NONE, ROWS, PrivacyLoss, kept, response
-from privspec.kernel.moves import pieces
+from privspec.kernel.moves import units_of
 from privspec.kernel.quality.tables import Executed as Drawn
 from privspec.kernel.rows import laid_out
 from privspec.kernel.strategies.dense import image
@@ -51,7 +51,7 @@ def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Frac
         return None
     columns = executed.strategy.transpose().tolist()
     try:
-        units = [unit for one in block.surely(number) for unit, _ in pieces(one, block.places)[0]]
+        units = [unit for one in block.surely(number) for unit, _ in units_of(one, block.places).grouped().units]
     except Refused:
         return None
     square = max((_moved(columns, unit) for unit in units), default=NONE) / noise.scales[0] ** 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from privspec.kernel.core.problem import Rules
 
 HOMES = {
-    "linear": ("personal", "PartyRules"),
+    "linear": ("placed", "PlacedRules"),
     "statistics": ("lemmas.statistics", "Statistics"),
     "table": ("quality.tables", "Tables"),
     "votes": ("lemmas.votes", "VoteRules"),

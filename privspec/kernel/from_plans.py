@@ -9,55 +9,38 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from flint import fmpq_mat
-
-from privspec.kernel import shares
 from privspec.kernel.cells import NOTE as CELL_NOTE
 from privspec.kernel.cells import read_cells
 from privspec.kernel.changes import Anything, ByDistance, Change, InARow, Rows, Units
-from privspec.kernel.core.linear import COUNTED, Difference, Release, read_linear, read_matrix, read_release
-from privspec.kernel.core.numbers import sqrt_down, sqrt_up
+from privspec.kernel.core.linear_privacy import promised
+from privspec.kernel.core.numbers import sqrt_down
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.core.tables import Compared, read_law, triples
 from privspec.kernel.designs import Design, case_of
-from privspec.kernel.divergences import Composed, Renyi
+from privspec.kernel.divergences import Renyi
 from privspec.kernel.frequencies import read_frequencies
 from privspec.kernel.judging import DEFECTS
-from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
-from privspec.kernel.laws.knorm import KNorm, NoisyPoint
-from privspec.kernel.laws.laplace import Laplace, LaplaceShares
-from privspec.kernel.laws.law import Choice, Law
-from privspec.kernel.laws.staircase import Staircase
+from privspec.kernel.laws.knorm import NoisyPoint
+from privspec.kernel.laws.law import Choice
 from privspec.kernel.laws.subsets import SetOfValues
-from privspec.kernel.lengths import shared_among
-from privspec.kernel.losses import NONE, Loss
 from privspec.kernel.measures import (
-    APPROXIMATE,
     BY_DISTANCE,
-    GAUSSIAN,
-    PURE,
     PURE_MEASURES,
-    RENYI,
-    ZERO_CONCENTRATED,
-    Measure,
 )
-from privspec.kernel.moves import units_of
 from privspec.kernel.participation import notes_of
-from privspec.kernel.personal import judge_asserted, units_by_measure
 from privspec.kernel.points import NORM_OF, guarantees_of, judge_view, read_points
 from privspec.kernel.priced import PricedRules, at
+from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.quality.tables import chosen_numbers, judge_rounds
 from privspec.kernel.quality.tables_forms import Task
-from privspec.kernel.rules import NOTHING as NO_HINT
-from privspec.kernel.rules import Hint, Theorem, derive
+from privspec.kernel.rules import Hint
 from privspec.kernel.selection import Drawn, changed, read_drawn
 from privspec.kernel.strategies.banded import Banded
-from privspec.kernel.strategies.dense import Dense
 from privspec.kernel.streams import NOTES as STREAM_NOTES
 from privspec.kernel.streams import pattern_of, read_banded
 from privspec.kernel.systems import (
@@ -68,48 +51,9 @@ from privspec.kernel.systems import (
     read_system,
     units_within,
 )
-from privspec.kernel.terms import Independent, Lattice, Noise, Pick, Reports, Shares, Structured, Table, Term, Times
+from privspec.kernel.terms import Independent, Pick, Structured, Table, Term, Times
 
 BITS = 256
-Amounts = dict[str, Fraction]
-STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED, RENYI)}
-"""What figures alone say, by which of them there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a line of a plan holds: its number in the spec, and what is let through, in figures."""
-
-    holds: bool
-    line: int
-    figure: str
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One change of a line: what it has to satisfy (`asked`), what the plan states of it, and what helps to show it.
-
-    `single`: the largest excess of a single value, at most, where a line bounds that too.
-    """
-
-    change: Change
-    asked: Amounts
-    stated: Amounts
-    hint: Hint = NO_HINT
-    single: tuple[Fraction, Fraction] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What a line promises of whoever sees some outputs, by every change of its neighbours."""
-
-    number: int
-    seen: frozenset[str]
-    measure: Measure
-    questions: tuple[Question, ...]
-    fits: bool = True
-    by_loss: bool = False
-    """Whether what is let through has to prove what is asked, and what is stated need not."""
 
 
 Read = tuple[Term, list[Line]]
@@ -120,9 +64,9 @@ def judge_privacy(plan: str | Item) -> list[Verdict]:
     try:
         return _verdicts(_read(parse(plan) if isinstance(plan, str) else plan))
     except Refused as reason:
-        return [Verdict(False, 0, f"refused: {reason}")]
+        return [Verdict(False, 0, (), f"refused: {reason}")]
     except DEFECTS as error:
-        return [Verdict(False, 0, f"cannot be judged ({type(error).__name__}: {str(error)[:80]})")]
+        return [Verdict(False, 0, (), f"cannot be judged ({type(error).__name__}: {str(error)[:80]})")]
 
 
 def _read(plan: Item) -> Read:
@@ -153,55 +97,7 @@ def _of_form(case: Case) -> Read:
 
 def _verdicts(found: Read) -> list[Verdict]:
     term, lines = found
-    return [_verdict(term, line) for line in lines]
-
-
-def _verdict(term: Term, line: Line) -> Verdict:
-    """A line holds if for every change some theorem is strong enough for what is asked and what is stated."""
-    said = line.by_loss or any(_proves(one, line.measure) for one in line.questions)
-    holds, figures = line.fits and said and bool(line.questions), list[str]()
-    for question in line.questions:
-        theorem = derive(term, line.seen, question.change, question.hint)
-        holds = holds and _within(theorem.loss, line.measure, question)
-        figures.append(_figure(theorem, question))
-    return Verdict(holds, line.number, "; ".join(dict.fromkeys(figures)))
-
-
-def _within(loss: Loss, measure: Measure, question: Question) -> bool:
-    """What is let through is no more than what is stated, and within what is asked."""
-    stated = STATED.get(frozenset(question.stated))
-    if stated is None or not loss.satisfies(stated.condition(question.stated)):
-        return False
-    return loss.satisfies(measure.condition(question.asked)) and _single(loss, question)
-
-
-def _proves(question: Question, measure: Measure) -> bool:
-    """Whether what the plan states proves what is asked, of one of the changes at least."""
-    stated, asked = question.stated, question.asked
-    if set(stated) == set(asked):
-        return all(stated[key] <= asked[key] for key in asked) and stated.get("order") == asked.get("order")
-    return "order" not in stated and measure.condition(asked).satisfied_by(Composed.of(stated))
-
-
-def _single(loss: Loss, question: Question) -> bool:
-    if question.single is None:
-        return True
-    (factor,) = loss.factors
-    excess = getattr(factor, "largest_excess", None)
-    return excess is not None and excess(question.single[0]) <= question.single[1]
-
-
-def _figure(theorem: Theorem, question: Question) -> str:
-    """What is let through, in the figures that the plan states."""
-    loss, words = theorem.loss, list[str]()
-    if "mu" in question.stated:
-        words.append(f"mu {float(sqrt_up(loss.mu_squared, 100)):.17g}")
-    elif "delta" in question.stated:
-        words.append(f"delta {float(loss.delta_up(question.stated['epsilon'])):.17g}")
-    else:
-        known = loss.epsilons()
-        words.append("no limit" if known is None else f"epsilon {float(sum(known, NONE)):.17g}")
-    return ", ".join(words)
+    return [verdict(term, line) for line in lines]
 
 
 # --- additive noise ----------------------------------------------------------------------------------------------
@@ -209,103 +105,8 @@ def _figure(theorem: Theorem, question: Question) -> str:
 
 def _linear(case: Case) -> Read:
     """Noisy linear answers, drawn by a curator, in messages, or in shares of a secure sum."""
-    family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
-    views, _ = case.claims.fields("views", "bound")
-    release = read_release(family, run, read_linear(case.block, case.frame), case.frame)
-    if any(data.asserted is not None for data in case.frame.data):
-        judge_asserted(case, release)
-    term, frame = _noise(case, release), case.frame
-    guarantees, lines = read_guarantees(case.guarantees, frame), list[Line]()
-    for guarantee, view in zip(guarantees, views.items(len(guarantees)), strict=True):
-        asked = guarantee.obligation
-        because = (*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in asked.units]))
-        keys = set(release.noise.figures(NONE))
-        fits = guarantee.because == because and set(guarantee.achieved) == keys
-        each = asked.measure.each
-        questions = _personal(release, guarantee) if each else _of_noise(release, guarantee, view)
-        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits))
-    return term, lines
-
-
-def _noise(case: Case, release: Release) -> Term:
-    """The term that is executed, under the trust of its problem."""
-    block, frame, noise = release.problem, case.frame, release.noise
-    points = list[tuple[Fraction, ...]]()
-    for held, step in zip(block.held, release.steps, strict=True):
-        _, one = block.places[held.start]
-        own = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
-        points += [tuple(own)] * len(one.numbers)
-    lattice = Lattice(release.grid, tuple(points), shared_among(block, release.steps))
-    rows = release.reconstruction.tolist()
-    shown = [None if release.of_inputs else fmpq_mat(rows[one.start : one.stop]) for one in block.released]
-    shows = tuple(zip((one.name for one in block.released), shown, strict=True))
-    stepped = [Staircase(own) for own in (noise.law,) if own is not None]
-    laws: dict[str, Callable[[], Law]] = {
-        "gaussian": lambda: Gaussian(noise.scales[0]),
-        "laplace": lambda: Laplace(noise.scales, "geometric" in block.families and "laplace" not in block.families),
-        "knorm-l2": lambda: KNorm(noise.scales[0]),
-        "stepped": lambda: stepped[0],
-        "gaussian-shares": lambda: GaussianShares(noise.scales[0], noise.honest),
-        "laplace-shares": lambda: LaplaceShares(noise.scales, noise.honest),
-    }
-    law = laws[noise.shape]()
-    if noise.notes[:-1] != law.notes:
-        raise case.mechanism.wrong("rests on notes that do not fit its law")
-    term = Noise(Dense(release.strategy), law, lattice, shows, mixed=release.round_outputs)
-    held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
-    if frame.trust.means.shared:
-        return Shares(noise.parties, frame.trust.colluding, term)
-    if frame.trust.means.alone:
-        return Reports(tuple(name for name, _ in shares.owners(frame, held_by)), term)
-    return term
-
-
-def _change(release: Release, difference: Difference) -> Units:
-    """What one unit changes in the coordinates of the answers."""
-    block = release.problem
-    units, count = units_of(difference, block.places)
-    if max(release.senders) > 1:
-        shares.check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
-    if difference.apart is not None and len(difference.parts) > 1:
-        raise Refused("has units in several inputs that change at distances from each other")
-    multiples = list[tuple[Fraction, ...]]()
-    for held, step in zip(block.held, release.steps, strict=True):
-        own = [part for part in difference.parts if held.start <= part.start < held.stop]
-        moved = {step * held.width} | {p.amount + abs(p.middle or NONE) for p in own if p.shape not in COUNTED}
-        multiples += [tuple(moved)] * len(block.places[held.start][1].numbers)
-    return Units(tuple(units), count, difference.apart, bool(difference.exactly), tuple(multiples))
-
-
-def _of_noise(release: Release, guarantee: Guarantee, view: Item) -> list[Question]:
-    """Every difference of a line, with the witnesses that the plan gives for it."""
-    differences = release.problem.differences[guarantee.number]
-    inverse, scaling = view.fields("inverse", "scaling")
-    size = len(release.problem.rows_of(guarantee.obligation.seen))
-    mixture = None if inverse.absent else read_matrix(inverse, size, size)
-    listed = [scaling] * len(differences) if scaling.absent else scaling.items(len(differences))
-    found = list[Question]()
-    for difference, own in zip(differences, listed, strict=True):
-        change = _change(release, difference)
-        given = None if own.absent else [_scaling(one) for one in own.items()]
-        found.append(Question(change, guarantee.asked, guarantee.achieved, Hint(mixture, given)))
-    return found
-
-
-def _scaling(item: Item) -> list[Fraction] | None:
-    return None if item.absent else [one.exact(0) for one in item.items()]
-
-
-def _personal(release: Release, guarantee: Guarantee) -> list[Question]:
-    """For every kind of measure the units of those who have it; the plan states the largest figure of all."""
-    measures, found = guarantee.obligation.measure.each, list[Question]()
-    amounts = {f"{one.name} {one.amounts}": one.figures({}) for one in measures}
-    for difference in release.problem.differences[guarantee.number]:
-        whole = _change(release, difference)
-        _, by_kind = units_by_measure(release, difference, measures)
-        for kind, units in by_kind.items():
-            change = replace(whole, units=tuple(units), count=1)
-            found.append(Question(change, amounts[kind], guarantee.achieved))
-    return found
+    _, term, promises = promised(case)
+    return term, [line for _, line in promises]
 
 
 # --- tables ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from math import ceil, expm1, floor, inf, log, prod
 from flint import arb, ctx
 
 from privspec.kernel.core.numbers import BITS as RATIO_BITS
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, gaussian_delta_up
+from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, gaussian_delta_up, sqrt_up
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.divergences import PURE_PARTS, Composed, Condition, Curved, HockeyStick, delta_up
 
@@ -222,6 +222,18 @@ class Loss:
         known = [factor.epsilon for factor in self.factors]
         return [one for one in known if one is not None] if None not in known else None
 
+    def figure(self, name: str) -> Fraction:
+        """At least what is let through in one figure: mu of Gaussian noise, epsilon of all factors, or the delta."""
+        if name == "mu":
+            return sqrt_up(self.mu_squared, 100)
+        return self.delta if name == "delta" else sum(self._epsilons(), NONE)
+
+    def _epsilons(self) -> list[Fraction]:
+        pure = self.epsilons()
+        if pure is None:
+            raise Refused("a ratio without limit")
+        return pure
+
     def delta_up(self, epsilon: Fraction) -> Fraction:
         """At least delta at an epsilon: by the laws of all factors where these are few, else by their epsilons."""
         pure = self.epsilons()
@@ -257,7 +269,9 @@ class Loss:
         pure = self.epsilons()
         if isinstance(condition, HockeyStick):
             within = pure is not None and not self.mu_squared and sum(pure) <= condition.epsilon
-            return (self.delta if within else self.delta_up(condition.epsilon)) <= condition.delta
+            if within or not condition.delta:
+                return within and self.delta <= condition.delta
+            return self.delta_up(condition.epsilon) <= condition.delta
         return pure is not None and condition.satisfied_by(Composed(self.mu_squared, tuple(pure), self.delta, NONE))
 
 

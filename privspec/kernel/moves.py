@@ -1,26 +1,29 @@
-"""What units that change do to the coordinates of a problem: pieces that move by themselves, and groups of units.
+"""What units that change do to the coordinates of a problem: pieces that move by themselves.
 
 Units of a class move alike, and stand for each other; a list of pieces is as large a set as the difference says.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from math import comb
 
-from privspec.kernel.changes import GROUPS, Piece
-from privspec.kernel.core.linear import Difference, Part, Places
+from privspec.kernel.changes import Piece, Unit, Units
+from privspec.kernel.core.linear import Difference, Held, Part, Places, Release
+from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.participation import Alike, groups, spaced
-
-Unit = tuple[tuple[Piece, ...], int]
-"""What a unit moves, and how many units move the same."""
-Moves = tuple[list[Unit], int]
-"""Every unit in the sums of units that count alike, and how many units change at once."""
+from privspec.kernel.participation import Alike
+from privspec.kernel.trust import NORMS, Asserted
 
 
-def units_of(difference: Difference, places: Places | None = None) -> Moves:
-    """What a difference moves; refused where units that change together do not count alike together."""
+def units_of(difference: Difference, places: Places | None = None) -> Units:
+    """What a difference moves: every unit in the sums of units that count alike.
+
+    Raises: Refused where units that change together do not count alike together, or lie apart in several inputs.
+    """
+    if difference.apart is not None and len(difference.parts) > 1:
+        raise Refused("has units in several inputs that change at distances from each other")
     parts, found = difference.parts, dict[tuple[Piece, ...], int]()
     runs = [_runs(part, (places or {}).get(part.start), alone=len(parts) == 1) for part in parts]
     while any(runs):
@@ -32,7 +35,8 @@ def units_of(difference: Difference, places: Places | None = None) -> Moves:
                 run.append((moved, count - step))
         unit = _as_one(unit)
         found[unit] = found.get(unit, 0) + step
-    return list(found.items()), min(difference.count, sum(found.values()))
+    count = min(difference.count, sum(found.values()))
+    return Units(tuple(found.items()), count, difference.apart, bool(difference.exactly))
 
 
 def _as_one(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
@@ -69,17 +73,93 @@ def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[U
     return [(moved(at + kind * one.length, one.length), count) for count, kind in runs]
 
 
-def pieces(difference: Difference, places: Places | None = None) -> Moves:
-    """The same; groups of units stand for units where there are few of them, and all their pieces are numbers."""
-    found, count = units_of(difference, places)
-    if difference.apart is not None:
-        some = spaced(len(found), count, difference.apart, exactly=bool(difference.exactly), most=GROUPS)
-        if some is None or len(difference.parts) > 1 or any(copies > 1 for _, copies in found):
-            raise Refused("has units that change at distances from each other in too many ways, or are not laid out")
-        return [(tuple(piece for k in group for piece in found[k][0]), 1) for group in some], 1
-    listed = count > 1 and all(part.shape == "box" for part in difference.parts)
-    if not listed or comb(len(found) + count * any(copies > 1 for _, copies in found), count) > GROUPS:
-        return found, count
-    chosen = groups([copies for _, copies in found], count)
-    units = ([(piece, n) for k, n in some for piece in found[k][0]] for some in chosen)
-    return [(tuple(piece.times(n) for piece, n in unit), 1) for unit in units], 1
+# --- units of parties with figures of their own --------------------------------------------------------------------
+
+
+def units_by_measure(change: Units, place: tuple[int, Alike], kinds: list[str]) -> dict[str, Units]:
+    """For each kind of measure the units of those parties who have it; `kinds`: that of each party.
+
+    Args: place, the first coordinate of the input, and which of its units are added up.
+
+    Raises: Refused where units are not those of the parties in turn, each laid out or in a class of one figure.
+    """
+    units, found = list(change.units), dict[str, list[Unit]]()
+    at, alike = place
+    if change.count != 1:
+        raise Refused(TOGETHER)
+    if alike.counts != (1,):
+        of_class = _kinds_of_classes(alike, kinds)
+        each = [of_class[(unit[0].at[0] - at) // alike.length] for unit, _ in units]
+    else:
+        (first, *more), _ = units[0]
+        if first.shape == "cell" and not more and len(units) == 1:
+            # a record of one party comes or goes in a cell of that party's table
+            step = len(first.at) // len(kinds)
+            units = [((replace(first, at=first.at[i : i + step]),), 1) for i in range(0, len(first.at), step or 1)]
+        if len(units) % len(kinds) or any(copies > 1 for _, copies in units):
+            raise Refused(TOGETHER)
+        own = len(units) // len(kinds)
+        each = [kinds[number // own] for number in range(len(units))]
+    for kind, unit in zip(each, units, strict=True):
+        found.setdefault(kind, []).append(unit)
+    return {kind: replace(change, units=tuple(some)) for kind, some in found.items()}
+
+
+TOGETHER = "has a line with figures for parties whose units are not told apart, one at a time"
+
+
+def _kinds_of_classes(alike: Alike, kinds: list[str]) -> dict[int, str]:
+    """The kind of measure that the parties of each class share."""
+    if sum(alike.counts) != len(kinds):
+        raise Refused(TOGETHER)
+    found, number = dict[int, str](), 0
+    for size, own in zip(alike.counts, alike.classes, strict=True):
+        if {*kinds[number : number + size], found.setdefault(own, kinds[number])} != {found[own]}:
+            raise Refused("has a line with figures that parties of one class do not share")
+        number += size
+    return found
+
+
+# --- functions that nobody here sees into ------------------------------------------------------------------------
+
+
+def judge_asserted(case: Case, release: Release) -> None:
+    """Of an input that is read through a function, every line moves what the author says, with room for rounding.
+
+    Values are rounded to the nearest point of a grid, so that a difference grows by a step in each at most.
+    Raises: Refused where a unit, a norm or an amount is another than what is said.
+    """
+    block, frame = release.problem, case.frame
+    for held, step, data in zip(block.held, release.steps, frame.data, strict=True):
+        size, known = held.stop - held.start, {one.neighbours: one for one in data.asserted or ()}
+        if data.asserted is None:
+            continue
+        named = [one.wrt for one in frame.obligations] + [one.wrt for one in frame.views]
+        same = len({one.function for one in data.asserted}) == len({one.norm for one in data.asserted}) == 1
+        joined = any(data.name in wrt and wrt != (data.name,) for wrt in named)
+        if held.cells or held.ball or data.party or not same or joined:
+            raise case.problem.wrong(f"reads {data.name} through a function in a way that nobody asserts")
+        for asked, some in zip(frame.obligations, block.differences, strict=True):
+            if data.name in asked.wrt:
+                _moves_as_said(case, known.get(asked.neighbours), held, step * held.width, size, some)
+        for view in frame.views:
+            if data.name in view.wrt and not view.difference.absent:
+                some = block.moved(view.difference, frame, view)
+                _moves_as_said(case, known.get(view.neighbours), held, step * held.width, size, some)
+        for one in data.asserted:
+            text = f"that {one.neighbours} of {data.name} moves {one.function} by at most {one.amount}"
+            text += f" ({NORMS[one.norm]}) is what the author says, line {one.line}, and nothing here proves it"
+            case.says("asserted", True, text)
+
+
+def _moves_as_said(
+    case: Case, said: Asserted | None, held: Held, step: Fraction, size: int, some: tuple[Difference, ...]
+) -> None:
+    parts = [part for one in some for part in one.parts]
+    if said is None or len(parts) != 1 or some[0].count != 1:
+        raise case.problem.wrong(f"moves {held.name} by a unit that nothing is asserted of")
+    (part,), shape = parts, {"linf": "box"}.get(said.norm, said.norm)
+    more = step * {"l1": Fraction(size), "l2": sqrt_up(Fraction(size))}.get(said.norm, Fraction(1))
+    whole = (part.start, part.stop, part.length, part.shape) == (held.start, held.stop, size, shape)
+    if not whole or part.dimension != (1 if shape == "box" else size) or part.amount < said.amount + more:
+        raise case.problem.wrong(f"moves {said.function} by less than what is asserted, or in another norm")

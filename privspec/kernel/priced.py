@@ -12,7 +12,7 @@ from fractions import Fraction
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Bound, Case, Frame, Guarantee, Rules, Share, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
-from privspec.kernel.personal import PartyRules
+from privspec.kernel.placed import PlacedRules
 from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.quality.tables import Executed, Tables, among, contrasts, lower_bound
@@ -110,7 +110,7 @@ class Priceable:
 class PriceableLinear(Priceable):
     """Linear answers."""
 
-    rules = PartyRules()
+    rules = PlacedRules()
     claims = ("views", "bound")
 
     def free(self, executed: object) -> bool:

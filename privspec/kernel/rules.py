@@ -77,9 +77,7 @@ def noise(term: Noise, seen: Seen, change: Units, hint: Hint = NOTHING) -> Theor
     """Noise of a curator: by its law, of the answers that whoever sees some outputs can learn of (post-processing)."""
     if term.law.honest is not None:
         raise Refused("has shares of a noise that nobody adds")
-    view = _view(term, _used(term, seen), change)
-    if hint.inverse is not None:
-        view = _mixture(term, seen, view, hint.inverse)
+    view = view_of(term, seen, hint.inverse)
     return Theorem(_RULE, term, seen, change, term.law.let_through(view, change, hint.scaling))
 
 
@@ -190,37 +188,16 @@ def weaken(one: Theorem) -> Theorem:
 # --- views of noise ----------------------------------------------------------------------------------------------
 
 
-def _used(term: Noise, seen: Seen) -> list[int]:
-    """The answers that outputs are made of: whoever sees the outputs sees no more than these."""
-    shown = [matrix for name, matrix in term.shows if name in seen]
-    if any(matrix is None for matrix in shown):
-        return list(range(term.strategy.answers))
-    used = {r for matrix in shown if matrix is not None for row in matrix.tolist() for r, v in enumerate(row) if v}
-    return sorted(used)
+def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
+    """What whoever sees some outputs sees of a curator's noisy answers.
 
-
-def _view(term: Noise, rows: list[int], change: Units) -> NoisyView:
-    chosen, rounding = term.strategy.chosen(rows), tuple(term.lattice.rounding(term.strategy, rows))
-    together = 1 if any(rounding) else term.lattice.together(term.strategy, change)
-    return NoisyView(
-        term.strategy, tuple(rows), chosen, Fraction(1), term.lattice.grid, rounding, together, term.lattice.shared
-    )
-
-
-def _all_of(term: Noise, change: Units, hint: Hint) -> Loss:
-    """What all answers let through, whoever sees them."""
-    if hint.inverse is not None:
-        raise Refused("a mixture of what everybody sees")
-    rows = list(range(term.strategy.answers))
-    return term.law.let_through(_view(term, rows, change), change, hint.scaling)
-
-
-def _mixture(term: Noise, seen: Seen, view: NoisyView, inverse: fmpq_mat) -> NoisyView:
-    """Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse.
-
-    That noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then
-    K has an inverse on what L shows.
+    Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse. That
+    noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then K
+    has an inverse on what L shows.
     """
+    strategy, rows = term.strategy, term.used(seen)
+    if inverse is None:
+        return NoisyView(strategy, tuple(rows), strategy.chosen(rows), term.lattice)
     shown = [matrix for name, matrix in term.shows if name in seen]
     left = fmpq_mat([row for matrix in shown if matrix is not None for row in matrix.tolist()])
     if not term.mixed or not term.law.spherical or None in shown or seen >= term.outputs:
@@ -233,10 +210,15 @@ def _mixture(term: Noise, seen: Seen, view: NoisyView, inverse: fmpq_mat) -> Noi
     defect = sqrt_up(dot(off, off))
     if defect >= 1:
         raise Refused("is not near an inverse of what is seen")
-    moved = Dense(mixed * term.strategy.matrix)
-    return NoisyView(
-        view.strategy, view.rows, moved, 1 / (1 - defect), view.grid, view.rounding, view.together, view.shared
-    )
+    return NoisyView(strategy, tuple(rows), Dense(mixed * strategy.matrix), term.lattice, 1 / (1 - defect))
+
+
+def _all_of(term: Noise, change: Units, hint: Hint) -> Loss:
+    """What all answers let through, whoever sees them."""
+    if hint.inverse is not None:
+        raise Refused("a mixture of what everybody sees")
+    rows = tuple(range(term.strategy.answers))
+    return term.law.let_through(NoisyView(term.strategy, rows, term.strategy, term.lattice), change, hint.scaling)
 
 
 # --- the tactic --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
-from privspec.kernel.moves import pieces
+from privspec.kernel.moves import units_of
 from privspec.kernel.participation import PERSON
 from privspec.kernel.rows import laid_out
 from privspec.kernel.shares import Owner, owners
@@ -70,8 +70,8 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
         raise Refused("is about more than one number, or a measure without a bound of shifts")
     found = list[tuple[Fraction, Fraction | None]]()
     for difference in block.surely(line):
-        units, left = pieces(difference, block.places)
-        each = [(_furthest(block, unit), copies, unit) for unit, copies in units]
+        change = units_of(difference, block.places).grouped()
+        left, each = change.count, [(_furthest(block, unit), copies, unit) for unit, copies in change.units]
         furthest, used = NONE, tuple[Piece, ...]()
         for size, copies, unit in sorted(each, key=lambda one: one[:2], reverse=True):
             if size and left:
@@ -95,7 +95,7 @@ def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, 
     held = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
     asked, owner, best = frame.obligations[line], owners(frame, held), dict[Owner, tuple[Fraction, Fraction | None]]()
     for difference in block.surely(line):
-        for unit, _ in pieces(difference, block.places)[0]:
+        for unit, _ in units_of(difference, block.places).grouped().units:
             for who in {owner[piece.at[0]] for piece in unit}:
                 own = tuple(piece for piece in unit if owner[piece.at[0]] == who)
                 found = _furthest(block, own), _step(frame, block, asked, difference, own)

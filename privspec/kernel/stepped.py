@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 
-from privspec.kernel.core.numbers import BITS, exp_down, sqrt_up
+from privspec.kernel.core.numbers import BITS, exp_down
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.participation import wholes
 
@@ -137,10 +137,15 @@ class Noise:
         """The variance of noise in squared scales, where it is no other law's; the scale of steps is a step."""
         return self.law.square if self.law else Fraction(1)
 
-    def figures(self, found: Fraction) -> dict[str, Fraction]:
-        """What is proved, where mu^2 of Gaussian noise, delta of a law of steps, or epsilon of others is `found`."""
-        name, amount = ("mu", sqrt_up(found, 100)) if self.gaussian else ("delta" if self.law else "epsilon", found)
-        return ({"epsilon": self.law.epsilon} if self.law else {}) | {name: amount}
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The figures that say what it lets through."""
+        return ("mu",) if self.gaussian else ("epsilon", "delta") if self.law else ("epsilon",)
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """The same of what no line is about."""
+        return ("mu",) if self.gaussian else ("epsilon", "delta")
 
 
 def read_law(item: Item, rows: int) -> Stepped:

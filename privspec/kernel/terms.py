@@ -10,49 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq_mat
 
-from privspec.kernel.changes import Units
-from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.law import Choice, Law
 from privspec.kernel.strategies.banded import Banded
-from privspec.kernel.strategies.dense import Dense, Shared
+from privspec.kernel.strategies.dense import Dense, Lattice
 
 NONE = Fraction(0)
 Strategy = Banded
 """Strategies whose matrices are never written out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lattice:
-    """The noisy answers are rounded to whole multiples of `grid`.
-
-    `points`: what the number of each coordinate is a sum of whole multiples of; `shared`: cells of a table of which a
-    record may lie in several, by its share of each.
-    """
-
-    grid: Fraction
-    points: tuple[tuple[Fraction, ...], ...]
-    shared: Shared
-
-    def rounding(self, strategy: Dense, rows: list[int]) -> list[Fraction]:
-        """The step of the lattice for each of these answers that may lie between its points, else 0."""
-        scaled = (strategy.chosen(rows).matrix * rational(1 / self.grid)).tolist()
-        each = [[rational(point) for point in points] for points in self.points]
-        off = (any((v * p).q != 1 for v, own in zip(row, each, strict=True) if v for p in own) for row in scaled)
-        return [self.grid if one else NONE for one in off]
-
-    def together(self, strategy: Dense, change: Units) -> int:
-        """Answers that are points of the lattice move by whole multiples of so many of its steps."""
-        if not change.multiples:
-            return 1
-        each = [[rational(amount) for amount in own] for own in change.multiples]
-        rows = (strategy.matrix * rational(1 / self.grid)).tolist()
-        moved: list[fmpq] = [v * a for row in rows for v, own in zip(row, each, strict=True) if v for a in own]
-        return 1 if any(one.q != 1 for one in moved) else gcd(*(int(one.p) for one in moved))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +49,14 @@ class Noise:
     @property
     def outputs(self) -> frozenset[str]:
         return frozenset(name for name, _ in self.shows)
+
+    def used(self, seen: frozenset[str]) -> list[int]:
+        """The answers that outputs are made of: whoever sees the outputs sees no more than these."""
+        shown = [matrix for name, matrix in self.shows if name in seen]
+        if any(matrix is None for matrix in shown):
+            return list(range(self.strategy.answers))
+        used = {r for matrix in shown if matrix is not None for row in matrix.tolist() for r, v in enumerate(row) if v}
+        return sorted(used)
 
 
 @dataclass(frozen=True, slots=True)

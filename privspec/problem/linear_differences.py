@@ -22,8 +22,7 @@ from privspec.core.sparse import SparseMatrix
 from privspec.kernel.changes import GROUPS, Piece
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lengths import crowded
-from privspec.kernel.moves import pieces
+from privspec.kernel.moves import units_of
 from privspec.kernel.participation import PERSON, Room
 from privspec.kernel.strategies.dense import moves_of
 from privspec.model.graph import Model
@@ -150,7 +149,7 @@ def sets_of(moved: Iterable[Difference], layout: Layout, target: Array) -> Itera
         if part.shape in PERSON:
             yield _of_person(difference, layout, target)
             continue
-        together = layout.dimension > 1 or crowded(difference, layout.kernel_places)
+        together = layout.dimension > 1 or units_of(difference, layout.kernel_places).crowded
         if together and difference.apart is not None:
             yield (
                 StreamDifferences(
@@ -213,7 +212,8 @@ def _of_units(difference: Difference, layout: Layout) -> Iterator[tuple[Differen
 
     That is what they can do if there are as many alike.
     """
-    listed, count = pieces(difference, layout.kernel_places)
+    change = units_of(difference, layout.kernel_places).grouped()
+    listed, count = change.units, change.count
     spare = max(Fraction(count, min(count, copies)) for _, copies in listed)
     units = [unit for unit, _ in listed]
     shapes = {piece.shape for unit in units for piece in unit}

@@ -16,11 +16,11 @@ from flint import fmpq_mat
 from privspec.kernel import judge
 from privspec.kernel.allowed import gauge
 from privspec.kernel.core.linear import Difference, Matrix, Part, Places
-from privspec.kernel.core.linear_privacy import largest_cost, largest_square
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.moves import pieces, units_of
+from privspec.kernel.moves import units_of
 from privspec.kernel.participation import Alike
+from privspec.kernel.strategies.dense import Dense
 from privspec.plan import Plan
 from tests import plans
 from tests.families.specs import spec
@@ -79,10 +79,13 @@ def test_classes_move_as_far_as_their_units(name: str, seed: int) -> None:
     places, difference = LAYOUTS[name]
     added, plain = both(places, seed)
     scales, steps = [F(1), F(2), F(3, 7)], [F(0)] * 3
-    moves, laid_out = pieces(difference, places), pieces(difference)
+    moves, laid_out = units_of(difference, places), units_of(difference)
     pairs = [
-        (largest_square(added, moves), largest_square(plain, laid_out)),
-        (largest_cost(added, scales, steps, moves), largest_cost(plain, scales, steps, laid_out)),
+        (Dense(added).quadratic_sensitivity(moves), Dense(plain).quadratic_sensitivity(laid_out)),
+        (
+            Dense(added).absolute_sensitivity(scales, steps, moves, {}),
+            Dense(plain).absolute_sensitivity(scales, steps, laid_out, {}),
+        ),
     ]
     for found, expected in pairs:
         assert found <= expected * (1 + F(1, 10**15))
@@ -105,7 +108,7 @@ def test_gauges_are_those_of_equal_shares(name: str, seed: int) -> None:
                     at += 1
     sizes = []
     for moves, asked in ((units_of(difference, places), column), (units_of(difference), wide)):
-        owners = {i: (unit, piece) for unit, (own, _) in enumerate(moves[0]) for piece in own for i in piece.at}
+        owners = {i: (unit, piece) for unit, (own, _) in enumerate(moves.units) for piece in own for i in piece.at}
         sizes.append(gauge(moves, owners, {i: rational(v) for i, v in asked.items() if v}))
     assert sizes[0] == sizes[1] is not None
 
@@ -124,9 +127,8 @@ def test_units_that_do_not_lie_in_classes_are_refused(places: Places, difference
 
 
 def test_cells_move_to_their_coordinates() -> None:
-    (((piece,), copies),), count = units_of(
-        Difference((Part(6, 12, 6, "swap", 6, F(2)),), 1), {0: (0, TWO), 6: (2, ONE)}
-    )
+    moved = units_of(Difference((Part(6, 12, 6, "swap", 6, F(2)),), 1), {0: (0, TWO), 6: (2, ONE)})
+    ((((piece,), copies),), count) = moved.units, moved.count
     assert (piece.at, piece.shape, piece.amount, copies, count) == (range(2, 8), "swap", 2, 1, 1)
 
 
@@ -350,6 +352,6 @@ def test_the_kernel_counts_how_many_of_a_class_move_at_once(key: str) -> None:
     places: Places = {0: (0, Alike(1, (4, 8), (0, 1)))}
     rows, step = strategy["shape"][0], F(2) ** int(strategy["unit"][2:])
     whole = [strategy["rows"][2 * i : 2 * i + 2] for i in range(rows)]
-    moves = pieces(Difference((box(0, 12),), 3), places)
-    largest = max(float(largest_square(fmpq_mat([row]) * rational(step), moves)) for row in whole) ** 0.5
+    moves = units_of(Difference((box(0, 12),), 3), places)
+    largest = max(float(Dense(fmpq_mat([row]) * rational(step)).quadratic_sensitivity(moves)) for row in whole) ** 0.5
     assert largest == pytest.approx(3 * max(abs(v) * float(step) for row in whole for v in row))

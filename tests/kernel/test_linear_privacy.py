@@ -30,10 +30,14 @@ from privspec.kernel.core.linear import (
     Released,
     read_matrix,
 )
-from privspec.kernel.core.linear_privacy import Seen, largest_cost, largest_square, reached, seen_by
+from privspec.kernel.core.linear_privacy import losses, term_of
+from privspec.kernel.core.problem import Data, Frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.moves import pieces
+from privspec.kernel.moves import units_of
 from privspec.kernel.rows import doubles
+from privspec.kernel.strategies.dense import Dense
+from privspec.kernel.terms import Noise as NoisyAnswers
+from privspec.kernel.trust import Trust
 from tests import plans
 from tests.families.specs import spec
 
@@ -114,10 +118,10 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
     rows, scales = [[int(3 * v) for v in row] for row in answers.tolist()], [F(1), F(2), F(1, 2), F(3, 7)]
     shifts = [[sum(row[i] * v for i, v in move.items()) for row in rows] for move in moves(difference)]
     square = max(sum(v * v for v in shift) for shift in shifts) / F(9)
-    found = largest_square(answers, pieces(difference))
+    found = Dense(answers).quadratic_sensitivity(units_of(difference))
     assert found >= square
     cost = max(sum((abs(v) / F(3) / b for v, b in zip(s, scales, strict=True)), F(0)) for s in shifts)
-    stated = largest_cost(answers, scales, [F(0)] * 4, pieces(difference))
+    stated = Dense(answers).absolute_sensitivity(scales, [F(0)] * 4, units_of(difference), {})
     assert stated >= cost
     if name in EXACT:
         assert found == square
@@ -129,19 +133,22 @@ def test_squares_and_costs_cover_all_moves(name: str, seed: int) -> None:
 def test_euclidean_balls(seed: int) -> None:
     answers = strategy(seed)
     values = np.array(doubles(answers))
-    found = largest_square(answers, pieces(Difference((ball(0, 6, 3, 2, 2),), 1)))
+    found = Dense(answers).quadratic_sensitivity(units_of(Difference((ball(0, 6, 3, 2, 2),), 1)))
     true = max(np.linalg.norm(values[:, :3], 2), np.linalg.norm(values[:, 3:], 2)) ** 2 * 4
     assert true * (1 - 1e-12) <= float(found) <= true * (1 + 1e-9)
     # two at once, and two in one unit, are covered
-    both = float(largest_square(answers, pieces(Difference((ball(0, 6, 3, 2, 2),), 2))))
+    both = float(Dense(answers).quadratic_sensitivity(units_of(Difference((ball(0, 6, 3, 2, 2),), 2))))
     assert both >= np.linalg.norm(values, 2) ** 2 * 4
-    assert float(largest_square(answers, pieces(Difference((ball(0, 6, 3, 2, 2, length=6),), 1)))) >= both / 2
+    assert (
+        float(Dense(answers).quadratic_sensitivity(units_of(Difference((ball(0, 6, 3, 2, 2, length=6),), 1))))
+        >= both / 2
+    )
 
 
 def test_balls_of_two_norms_in_one_unit() -> None:
     """(1, 1) of length sqrt(2) moves by sqrt(2) in a Euclidean ball, whatever moves beside it."""
     ones, unit = fmpq_mat([[1, 1, 1, 1]]), Difference((ball(0, 2, 2, 1), ball(2, 4, 2, 2)), 1)
-    assert float(largest_square(ones, pieces(unit))) >= (1 + 2**0.5) ** 2
+    assert float(Dense(ones).quadratic_sensitivity(units_of(unit))) >= (1 + 2**0.5) ** 2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -151,11 +158,14 @@ def test_large_boxes_are_bounded_whatever_scaling_helps(seed: int) -> None:
     answers, difference = fmpq_mat(whole.tolist()), Difference((box(0, 18, 18),), 1)
     signs = np.array([[1, -1][int(b)] for b in dice.integers(0, 2, 18 * 4000)]).reshape(18, -1)
     reached_ = float(((whole @ signs) ** 2).sum(axis=0).max())
-    for scaling in (None, [[int(v) for v in dice.integers(1, 9, 18)]]):
-        assert float(largest_square(answers, pieces(difference), Item(scaling, "scaling"))) >= reached_
-    for other, why in (([[-1] * 18], "less than 0"), ([[0] * 18], "not positive"), ([[1] * 17], "in place of")):
-        with pytest.raises((Refused, ValueError), match=why):
-            largest_square(answers, pieces(difference), Item(other, "scaling"))
+    for scaling in (None, [[F(int(v)) for v in dice.integers(1, 9, 18)]]):
+        assert float(Dense(answers).quadratic_sensitivity(units_of(difference), scaling)) >= reached_
+    for other, why in ((F(-1), "not positive"), (F(0), "not positive")):
+        with pytest.raises(ValueError, match=why):
+            Dense(answers).quadratic_sensitivity(units_of(difference), [[other] * 18])
+    for wrong in ([[F(1)] * 17], []):
+        with pytest.raises(ValueError, match="shorter"):
+            Dense(answers).quadratic_sensitivity(units_of(difference), wrong)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -168,7 +178,7 @@ def test_rounded_answers_of_mixtures(seed: int) -> None:
     rounded = [np.floor((answers + np.array(s)) / 4 + 0.5) for s in product(range(4), repeat=rows)]
     worst = max(int(np.abs(r[:, None, :] - r[None, :, :]).sum(axis=2).max()) for r in rounded)
     ones, difference = [F(1)] * rows, Difference((ball(0, 3, 3, 1, 2),), 1)
-    assert worst <= largest_cost(fmpq_mat(whole.tolist()), ones, ones, pieces(difference))
+    assert worst <= Dense(fmpq_mat(whole.tolist())).absolute_sensitivity(ones, ones, units_of(difference), {})
 
 
 @pytest.mark.parametrize(
@@ -197,7 +207,7 @@ privacy: O is 1-GDP wrt (x, y), replacing one voter
     model = load_model(Source("s", text))
     (difference,) = differences_of(model, model.requirements[0])
     ones = fmpq_mat(1, model.size, [1] * model.size)
-    found = float(largest_square(ones, pieces(difference)))
+    found = float(Dense(ones).quadratic_sensitivity(units_of(difference)))
     assert reach * (1 - 1e-12) <= found <= 36 * (1 + 1e-9)
     if domains[1] != "[0, 1]^2":
         assert found == pytest.approx(reach)
@@ -224,34 +234,53 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
     return Release(problem, **(plain | changed))
 
 
-NOTHING = Item(None, "inverse")
 ENTRY = Difference((box(0, 2),), 1)
+
+
+def frame(trust: str) -> Frame:
+    """What the rules have to know of a problem: whose word is taken, and who holds what."""
+    data = (Data("x", "", "clip", None, 1),)
+    return Frame("", "", "", Trust(trust, 0), data, (), (), (), (Item({}, "block"),))
+
+
+def reached(
+    one: Release, difference: Difference, *seen: str, trust: str = "curator", inverse: object = None
+) -> Fraction:
+    """At least mu^2 of Gaussian noise, epsilon of others, for whoever sees some outputs, or all of them."""
+    names = seen or tuple(output.name for output in one.problem.released)
+    witness = Item({"inverse": inverse, "scaling": None}, "witness")
+    (loss,) = losses(one, frame(trust), names, (difference,), witness)
+    return loss.mu_squared if one.noise.shape == "gaussian" else loss.figure("epsilon")
+
+
+def noise_of(one: Release) -> NoisyAnswers:
+    term = term_of(one, frame("curator"))
+    assert isinstance(term, NoisyAnswers)
+    return term
 
 
 def test_an_observer_is_charged_for_the_answers_of_its_outputs() -> None:
     pair = release([[1, 0], [1, 0]], Noise("laplace", (F(1), F(1, 2))))
     for names, answers, figure in ((("O0",), [0], 1), (("O1",), [1], 2), (("O0", "O1"), [0, 1], 3)):
-        view = seen_by(pair, names, public=False, inverse=NOTHING)
-        assert view.used == answers
-        assert reached(pair, view, ENTRY) == figure
+        assert noise_of(pair).used(frozenset(names)) == answers
+        assert reached(pair, ENTRY, *names) == figure
     # where nobody is trusted, each sees every message
-    assert reached(pair, seen_by(pair, ("O0",), public=True, inverse=NOTHING), ENTRY) == 3
+    assert reached(pair, ENTRY, "O0", trust="nobody") == 3
 
 
 def test_estimates_of_the_inputs_are_all_answers() -> None:
     whole = release([[1, 0], [0, 1]], Noise("gaussian", (F(1),)), of_inputs=True)
-    assert seen_by(whole, ("O0",), public=False, inverse=NOTHING).used == [0, 1]
+    assert noise_of(whole).used(frozenset({"O0"})) == [0, 1]
 
 
 def test_numbers_stand_between_the_points_of_a_lattice() -> None:
     """Values on quarters times whole numbers are points of it; on thirds they are rounded, a step each."""
     noise = Noise("laplace", (F(1), F(1)))
-    everything = Seen([0, 1])
-    assert reached(release([[1, 0], [2, 0]], noise), everything, ENTRY) == 3
+    assert reached(release([[1, 0], [2, 0]], noise), ENTRY) == 3
     off = release([[1, 0], [2, 0]], noise, steps=(F(1, 3),))
-    assert reached(off, everything, ENTRY) == F(7, 2)
+    assert reached(off, ENTRY) == F(7, 2)
     vector = release([[1, 0], [2, 0]], Noise("knorm-l2", (F(1),)), steps=(F(1, 3),))
-    assert float(reached(vector, everything, ENTRY)) == pytest.approx(5**0.5)  # rounded after the noise
+    assert float(reached(vector, ENTRY)) == pytest.approx(5**0.5)  # rounded after the noise
 
 
 def test_balls_stand_on_shares_of_their_radius() -> None:
@@ -262,7 +291,7 @@ def test_balls_stand_on_shares_of_their_radius() -> None:
     noise = Noise("laplace", (F(1), F(1)))
     for grid, figure in ((F(1), 3), (F(1, 2), 1)):
         one = release(rows, noise, held=held, steps=(F(1, 2),), grid=grid)
-        assert reached(one, Seen([0, 1]), record) == figure
+        assert reached(one, record) == figure
 
 
 def test_a_record_that_lies_in_several_cells_moves_all_that_these_are_in() -> None:
@@ -272,9 +301,9 @@ def test_a_record_that_lies_in_several_cells_moves_all_that_these_are_in() -> No
     for shape, figure in (("cell", 3), ("swap", 4), ("kept", 3), ("replaced", 6)):
         record = Difference((Part(0, 4, 4, shape, 4, F(1)),), 1)
         counts = release(np.eye(4, dtype=int).tolist(), Noise("laplace", (F(1),) * 4), held=held, grid=F(1, 2))
-        assert reached(counts, Seen([0, 1, 2, 3]), record) == figure
+        assert reached(counts, record) == figure
         whole = replace(counts, steps=(F(1),))
-        assert reached(whole, Seen([0, 1, 2, 3]), record) == (1 if shape in ("cell", "kept") else 2)
+        assert reached(whole, record) == (1 if shape in ("cell", "kept") else 2)
 
 
 @pytest.mark.parametrize("unit", ["adding or removing one record", "replacing one record"])
@@ -298,8 +327,8 @@ options:
 def test_all_that_a_voter_holds_moves_together() -> None:
     """A sum over two inputs of a voter moves by 2, where each input by itself moves it by 1."""
     total = release([[1] * 6], Noise("gaussian", (F(1),)))
-    assert reached(total, Seen([0]), Difference((box(0, 3), box(3, 6)), 1)) == 4
-    assert reached(total, Seen([0]), Difference((box(0, 3),), 1)) == 1
+    assert reached(total, Difference((box(0, 3), box(3, 6)), 1)) == 4
+    assert reached(total, Difference((box(0, 3),), 1)) == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -310,17 +339,14 @@ def test_mixed_answers(seed: int) -> None:
     one = release(rows.tolist(), Noise("gaussian", (F(2),)), of.tolist(), round_outputs=True)
     inverse, _ = inverse_root(of[:2] * 1.0)
     assert inverse is not None
-    view = seen_by(one, ("O0", "O1"), public=False, inverse=Item(inverse, "inverse"))
     seen = of[:2] @ rows
     true = max(float(d @ np.linalg.solve(of[:2] @ of[:2].T, d)) for d in seen.T.astype(float)) / 4
     entry = Difference((box(0, 4),), 1)
-    assert true * (1 - 1e-9) <= float(reached(one, view, entry)) <= true * (1 + 1e-9)
+    assert true * (1 - 1e-9) <= float(reached(one, entry, "O0", "O1", inverse=inverse)) <= true * (1 + 1e-9)
     # without the inverse it is charged for all that it may see; a wrong one is refused
-    assert reached(one, seen_by(one, ("O0", "O1"), public=False, inverse=NOTHING), entry) >= true
+    assert reached(one, entry, "O0", "O1") >= true
     with pytest.raises(Exception, match="not near an inverse"):
-        seen_by(
-            one, ("O0", "O1"), public=False, inverse=Item({**inverse, "unit": str(2 * F(inverse["unit"]))}, "inverse")
-        )
+        reached(one, entry, "O0", "O1", inverse={**inverse, "unit": str(2 * F(inverse["unit"]))})
 
 
 def test_matrices_are_of_their_shape_and_no_finer_than_fits() -> None:

@@ -13,9 +13,9 @@ from scipy.optimize import linprog
 
 from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.core.linear import Difference, Part
-from privspec.kernel.core.linear_privacy import largest_cost, largest_square
-from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.moves import pieces, units_of
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.moves import units_of
+from privspec.kernel.strategies.dense import Dense
 
 F = Fraction
 Ends = tuple[Fraction, Fraction]
@@ -65,13 +65,13 @@ def changes(name: str) -> Iterator[list[Fraction]]:
 @pytest.mark.parametrize("name", UNITS)
 def test_who_comes_or_goes_moves_all_numbers_one_way(name: str) -> None:
     """The largest length is that of all changes, exactly; the largest sum of sizes is not below it."""
-    moved, moves = list(changes(name)), pieces(difference(name))
+    moved, moves = list(changes(name)), units_of(difference(name))
     for seed in range(4):
         whole = np.random.default_rng(seed).integers(-4, 5, (2, len(moved[0]))).tolist()
         rows = [[sum(a * b for a, b in zip(row, move, strict=True)) for row in whole] for move in moved]
-        assert largest_square(fmpq_mat(whole), moves) == max(sum(v * v for v in row) for row in rows)
+        assert Dense(fmpq_mat(whole)).quadratic_sensitivity(moves) == max(sum(v * v for v in row) for row in rows)
         cost = max(sum((abs(v) / b for v, b in zip(row, (F(1), F(3, 7)), strict=True)), F(0)) for row in rows)
-        assert largest_cost(fmpq_mat(whole), [F(1), F(3, 7)], [F(0)] * 2, moves) >= cost
+        assert Dense(fmpq_mat(whole)).absolute_sensitivity([F(1), F(3, 7)], [F(0)] * 2, moves, {}) >= cost
 
 
 @pytest.mark.parametrize("name", UNITS)
@@ -92,10 +92,10 @@ def test_many_numbers_are_bounded() -> None:
     """Beyond the size at which corners are listed: by no more than numbers that move freely."""
     unit = Difference((Part(0, 40, 40, "box", 1, F(1, 2), middle=F(1, 2)),), 1)
     whole = np.eye(40, dtype=int)
-    assert largest_square(fmpq_mat(whole.tolist()), pieces(unit)) == pytest.approx(40, rel=1e-6)
+    assert Dense(fmpq_mat(whole.tolist())).quadratic_sensitivity(units_of(unit)) == pytest.approx(40, rel=1e-6)
     # of what all have in common nothing is seen: half of them come, and not all
-    seen, scaling = fmpq_mat((40 * whole - 1).tolist()) / 40, [*["1/2"] * 40, "100"]
-    found = largest_square(seen, pieces(unit)), largest_square(seen, pieces(unit), Item([scaling], "scaling"))
+    seen, scaling = Dense(fmpq_mat((40 * whole - 1).tolist()) / 40), [[*[F(1, 2)] * 40, F(100)]]
+    found = seen.quadratic_sensitivity(units_of(unit)), seen.quadratic_sensitivity(units_of(unit), scaling)
     assert 10 <= found[1] < 10.001 < found[0] < 10.2501
 
 

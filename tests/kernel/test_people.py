@@ -21,10 +21,10 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
 from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.core.linear import Difference, Part
-from privspec.kernel.core.linear_privacy import largest_cost, largest_square
-from privspec.kernel.moves import pieces, units_of
+from privspec.kernel.moves import units_of
 from privspec.kernel.participation import PERSON, Kept, of_person
 from privspec.kernel.strategies import dense
+from privspec.kernel.strategies.dense import Dense
 from privspec.plan import Plan
 from tests.plans import Document, resign, solved_text
 
@@ -95,11 +95,11 @@ def test_lengths_cover_all_that_a_person_changes(
         rows = [[sum(a * b for a, b in zip(row, move, strict=True)) for row in whole] for move in moved]
         square = max(sum(v * v for v in row) for row in rows)
         cost = max(sum((abs(v) / b for v, b in zip(row, scales, strict=True)), F(0)) for row in rows)
-        found = [pieces(one) for one in differences(name, adding=adding)]
+        found = [units_of(one) for one in differences(name, adding=adding)]
         answers = fmpq_mat(whole)
-        stated = max(largest_square(answers, one) for one in found)
+        stated = max(Dense(answers).quadratic_sensitivity(one) for one in found)
         assert stated >= square
-        assert max(largest_cost(answers, scales, [F(0)] * 3, one) for one in found) >= cost
+        assert max(Dense(answers).absolute_sensitivity(scales, [F(0)] * 3, one, {}) for one in found) >= cost
         if limit > 1:
             assert stated == square
 
@@ -108,7 +108,7 @@ def test_a_histogram_with_equal_noise_is_exact_however_large() -> None:
     """Twenty records, one in a cell: a length of the root of twenty, not of twenty."""
     (one,) = of_person([(0, 300, Kept("person", 20, 1), tuple(range(300)))], adding=True)
     answers = fmpq_mat(np.eye(300, dtype=int).tolist())
-    found = largest_square(answers, pieces(Difference((Part(*one[0]),), 1)))
+    found = Dense(answers).quadratic_sensitivity(units_of(Difference((Part(*one[0]),), 1)))
     assert 20 <= found < 20 * (1 + 1e-9)
 
 

@@ -25,8 +25,8 @@ from privspec.kernel.losses import GRID as LOG_RATIOS
 from privspec.kernel.losses import Loss
 from privspec.kernel.rules import Hint, Theorem, derive, independent, weaken
 from privspec.kernel.stepped import Stepped
-from privspec.kernel.strategies.dense import Dense
-from privspec.kernel.terms import Independent, Lattice, Noise, Reports, Shares, Table, Times
+from privspec.kernel.strategies.dense import Dense, Lattice
+from privspec.kernel.terms import Independent, Noise, Reports, Shares, Table, Times
 
 F = Fraction
 FEW, MANY = 15, 2000

@@ -24,13 +24,11 @@ from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Me
 from privspec.families.linear.witness import Scene, Seen, witness
 from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
-from privspec.kernel.core.linear_privacy import bounds
-from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lengths import crowded
-from privspec.kernel.moves import pieces
-from privspec.kernel.personal import SCOPE, loads, placed
+from privspec.kernel.moves import units_of
+from privspec.kernel.placed import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
 from privspec.kernel.rows import covariance, doubles
 from privspec.kernel.shifts import shifted
@@ -52,18 +50,18 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
 
     Raises: InternalError if that is more than a requirement allows.
     """
-    found, gaussian, steps = [], release.noise.gaussian, release.noise.law
+    found, noise, steps = [], release.noise, release.noise.law
     deltas = tuple(one.requirement.measure.amounts.get("delta", Fraction(0)) for one in problem.system.views)
-    for index, (view, figure) in enumerate(bounds(release, frame, Item(views, "claims.views"))):
-        budgets = problem.budgets if gaussian else deltas if steps else problem.epsilons
-        personal = bool(frame.obligations[index].measure.each)
+    budgets = problem.budgets if noise.gaussian else deltas if steps else problem.epsilons
+    for index, (asked, view) in enumerate(zip(frame.obligations, views, strict=True)):
+        moved = release.problem.differences[index]
+        amount = largest_loss(release, frame, asked.seen, moved, Item(view, "claims.views"))
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
-        most = (max if personal else min)((b for b in allowed if b is not None), default=None)
-        amount = sqrt_up(figure, 100) if gaussian else figure
+        most = (max if asked.measure.each else min)((b for b in allowed if b is not None), default=None)
         if most is None or amount > most:
             raise InternalError(f"the release reaches {float(amount)!r} of {most}, which is more than it may")
         # a view that nothing moves but round-off is claimed with a bound that round-off does not pass
-        kept = steps or (amount == 0 and view.mixture is None)
+        kept = steps or (amount == 0 and view["inverse"] is None)
         found.append(amount if kept else max(amount, most * NEGLIGIBLE))
     return found
 
@@ -88,9 +86,10 @@ def view_witnesses(problem: Problem, release: LinearRelease, read: Release) -> l
 
 def box_scalings(strategy: Array, difference: Difference, places: Places) -> list[list[str]] | None:
     """A number for each piece of each unit, where some unit is a box of many numbers, or of vectors that meet."""
-    if crowded(difference, places):
+    change = units_of(difference, places)
+    if change.crowded:
         return None
-    listed = [boxed(unit) for unit, _ in pieces(difference, places)[0]]
+    listed = [boxed(unit) for unit, _ in change.grouped().units]
     boxes = [all(piece.shape == "box" for piece in unit) for unit in listed]
     boxes = [len(unit) > VERTICES if box else _meet(strategy, unit) for box, unit in zip(boxes, listed, strict=True)]
     if not any(boxes):

@@ -35,8 +35,7 @@ from privspec.execute.family import (
 )
 from privspec.families.linear.messages import Parts, PartyMechanism, combined, sent
 from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
-from privspec.kernel.core.linear_privacy import Seen, reached
-from privspec.kernel.core.numbers import sqrt_up
+from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
 from privspec.kernel.rows import Intervals, Rows, chosen_rows, doubles, laid_out
@@ -460,16 +459,16 @@ class LinearExposure(Exposure):
     """All outputs are functions of the noisy strategy answers (notes/post-processing.md)."""
 
     @cached_property
-    def _release(self) -> Release:
-        return read_kernel(self.plan)[1]
+    def _read(self) -> tuple[Frame, Release]:
+        return read_kernel(self.plan)
 
     @property
     def outputs(self) -> frozenset[str]:
-        return frozenset(one.name for one in self._release.problem.released)
+        return frozenset(one.name for one in self._read[1].problem.released)
 
     def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
         """These are all outputs or, where answers are rounded, outputs that every strategy answer goes into."""
-        release = self._release
+        _, release = self._read
         if self.outputs <= outputs or release.of_inputs or release.round_outputs:
             return self.outputs <= outputs or release.of_inputs
         shown = chosen_rows(release.reconstruction, release.problem.rows_of(tuple(outputs))).transpose().tolist()
@@ -480,14 +479,14 @@ class LinearExposure(Exposure):
         from privspec.families.linear.exact import box_scalings
         from privspec.problem.linear import difference_of
 
-        differences, release = difference_of(model, model.requirements[requirement]), self._release
+        differences, (frame, release) = difference_of(model, model.requirements[requirement]), self._read
         if differences is None:
             return None
-        whole, found = Seen(list(range(release.strategy.nrows()))), Fraction(0)
-        for difference in differences:
-            scaling = Item(box_scalings(_floats(release.strategy), difference, release.problem.places), "scaling")
-            found = max(found, reached(release, whole, difference, scaling))
+        strategy = _floats(release.strategy)
+        scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
+        witness = Item({"inverse": None, "scaling": scaling}, "witness")
+        found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
         if release.noise.law:
             epsilon = release.noise.law.epsilon
             return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
-        return Spend(mu=sqrt_up(found)) if release.noise.gaussian else Spend(pure=found)
+        return Spend(mu=found) if release.noise.gaussian else Spend(pure=found)

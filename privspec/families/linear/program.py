@@ -232,17 +232,17 @@ def _sets(
 def _hidden_by_numbers(difference: Difference, layout: Layout) -> Array:
     """Variances (width,) of independent noise on each number of the inputs that alone hides what units do, at mu 1."""
     found = np.zeros(layout.width)
-    units, count = units_of(difference, layout.kernel_places)
+    change = units_of(difference, layout.kernel_places)
     # of all that an input holds, a class moves as often as it has copies
-    times = layout.copies if sum(copies for _, copies in units) == 1 else np.ones(layout.width)
-    for unit, _ in units:
+    times = layout.copies if sum(copies for _, copies in change.units) == 1 else np.ones(layout.width)
+    for unit, _ in change.units:
         reach = dict[int, float]()
         for piece in unit:
             for i, share in chain.from_iterable(piece.edges):
                 reach[i] = reach.get(i, 0.0) + float(piece.amount * abs(share))
         entries = sum(float(times[i]) for i in reach) if unit[0].shape == "box" else 1.0
         for i, most in reach.items():
-            found[i] = max(found[i], entries * count * (most / times[i]) ** 2)
+            found[i] = max(found[i], entries * change.count * (most / times[i]) ** 2)
     return found
 
 

@@ -1,216 +1,275 @@
-"""How far one unit moves what an observer sees of noisy linear answers, and what that proves. Bounds are never below.
-
-Gaussian noise: the largest |B d| over the differences d, in deviations. Laplace noise: the largest sum of |(B d)_r| in
-scales, over the answers that are seen, with a step of the lattice for each answer that is rounded onto it and moves.
-K-norm noise, which is rounded together with the answers: the largest |B d|, in the scale.
-"""
+"""Noisy linear answers as the rules see them: what is executed, what neighbours differ in, and what that proves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
-from math import gcd
 
-from flint import fmpq
+from flint import fmpq_mat
 
-from privspec.kernel import lengths, shares
-from privspec.kernel.changes import Units, boxed
-from privspec.kernel.core.linear import COUNTED, Difference, Matrix, Release, read_linear, read_matrix, read_release
-from privspec.kernel.core.numbers import rational, sqrt_up
-from privspec.kernel.core.problem import NOTHING, Bound, Case, Frame, View, read_guarantees
+from privspec.kernel import shares
+from privspec.kernel.changes import Units
+from privspec.kernel.core.linear import (
+    COUNTED,
+    Difference,
+    Linear,
+    Matrix,
+    Release,
+    first_cells,
+    read_linear,
+    read_matrix,
+    read_release,
+)
+from privspec.kernel.core.numbers import NONE, sqrt_up
+from privspec.kernel.core.problem import AskedMeasure, Bound, Case, Frame, Guarantee, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.moves import Moves, pieces
+from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
+from privspec.kernel.laws.knorm import KNorm
+from privspec.kernel.laws.laplace import Laplace, LaplaceShares
+from privspec.kernel.laws.law import Law
+from privspec.kernel.laws.staircase import Staircase
+from privspec.kernel.losses import Loss
+from privspec.kernel.moves import judge_asserted, units_by_measure, units_of
 from privspec.kernel.participation import in_turn, notes_of
-from privspec.kernel.rows import chosen_rows, dot
-from privspec.kernel.strategies import dense
+from privspec.kernel.promises import Line, Question, Verdict, verdict
+from privspec.kernel.rules import Hint, derive, view_of
+from privspec.kernel.stepped import Noise as Stated
+from privspec.kernel.strategies.dense import Dense, Lattice, Shared
+from privspec.kernel.terms import Noise, Reports, Shares
+
+Executed = Noise | Reports | Shares
 
 
-def largest_square(strategy: Matrix, moves: Moves, scaling: Item = NOTHING) -> Fraction:
-    """At least the largest squared length of strategy d over the differences d.
-
-    `scaling`: positive numbers, one for each piece of each unit, that only help to bound units of many numbers.
-    """
-    listed, count = moves
-    each = [NOTHING] * len(listed) if scaling.absent else scaling.items(len(listed))
-    given = [
-        None if own.absent else [c.exact(0) for c in own.items(len(boxed(unit)))]
-        for (unit, _), own in zip(listed, each, strict=True)
-    ]
-    return dense.largest_square(strategy, Units(tuple(listed), count), given)
+# --- what is executed --------------------------------------------------------------------------------------------
 
 
-def largest_cost(
-    answers: Matrix, scales: list[Fraction], steps: list[Fraction], moves: Moves, shared: dense.Shared | None = None
-) -> Fraction:
-    """At least the largest cost over the differences, as `dense.largest_cost` has it."""
-    listed, count = moves
-    return dense.largest_cost(answers, scales, steps, Units(tuple(listed), count), shared or {})
+def term_of(release: Release, frame: Frame) -> Executed:
+    """The term that is executed, under the trust of its problem."""
+    block, noise = release.problem, release.noise
+    rows = release.reconstruction.tolist()
+    shown = [None if release.of_inputs else fmpq_mat(rows[one.start : one.stop]) for one in block.released]
+    shows = tuple(zip((one.name for one in block.released), shown, strict=True))
+    law = _law(noise, whole="geometric" in block.families and "laplace" not in block.families)
+    term = Noise(Dense(release.strategy), law, lattice_of(release), shows, mixed=release.round_outputs)
+    if frame.trust.means.shared:
+        return Shares(noise.parties, frame.trust.colluding, term)
+    if frame.trust.means.alone:
+        held_by = [(one.shape, one.stop - one.start, one.cells, one.units) for one in block.held]
+        return Reports(tuple(name for name, _ in shares.owners(frame, held_by)), term)
+    return term
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What an observer of a release sees: the answers `used`, or else Gaussian noise on a `mixture` of them.
-
-    The covariance of a mixture is at least 1 / `slack`, in squared deviations of the noise.
-    """
-
-    used: list[int]
-    mixture: Matrix | None = None
-    slack: Fraction = Fraction(1)
+def lattice_of(release: Release) -> Lattice:
+    """The lattice of the answers, and the numbers that those of each input are sums of whole multiples of."""
+    block, points = release.problem, list[tuple[Fraction, ...]]()
+    for held, step in zip(block.held, release.steps, strict=True):
+        _, one = block.places[held.start]
+        own = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
+        points += [tuple(own)] * len(one.numbers)
+    return Lattice(release.grid, tuple(points), shared_among(block, release.steps))
 
 
-def seen_by(release: Release, outputs: tuple[str, ...], *, public: bool, inverse: Item) -> Seen:
-    """What whoever sees some outputs learns of the noisy answers; `public`: every answer is a message to all.
-
-    Outputs that are rounded, and not their answers, are a mixture L (B u + noise) and nothing else. With an inverse K
-    near a root of L L', whoever sees K L (B u + noise) sees as much, and that noise has a covariance K L L'K' that is
-    at least 1 - e if |1 - K L L'K'| <= e < 1.
-    """
-    seen, everything = release.problem.rows_of(outputs), public or release.of_inputs
-    if not inverse.absent and (everything or not release.round_outputs or len(seen) == release.problem.size):
-        raise inverse.wrong("is given for a view that is no mixture")
-    if everything:
-        return Seen(list(range(release.strategy.nrows())))
-    left = chosen_rows(release.reconstruction, seen)
-    used = [r for r, column in enumerate(left.transpose().tolist()) if any(column)]
-    if inverse.absent:
-        return Seen(used)
-    mixed = read_matrix(inverse, len(seen), len(seen)) * left
-    gram = (mixed * mixed.transpose()).tolist()
-    off = [v - (i == j) for i, row in enumerate(gram) for j, v in enumerate(row)]
-    defect = sqrt_up(dot(off, off))
-    if defect >= 1:
-        raise inverse.wrong("is not near an inverse of what is seen")
-    return Seen(used, mixed * release.strategy, 1 / (1 - defect))
+def _law(noise: Stated, *, whole: bool) -> Law:
+    if noise.law is not None:
+        return Staircase(noise.law)
+    scale, scales = noise.scales[0], noise.scales
+    laws: dict[str, Callable[[], Law]] = {
+        "gaussian": lambda: Gaussian(scale),
+        "laplace": lambda: Laplace(scales, whole),
+        "knorm-l2": lambda: KNorm(scale),
+        "gaussian-shares": lambda: GaussianShares(scale, noise.honest),
+        "laplace-shares": lambda: LaplaceShares(scales, noise.honest),
+    }
+    return laws[noise.shape]()
 
 
-def off_lattice(release: Release, used: list[int], difference: Difference) -> tuple[list[Fraction], int]:
-    """The step of the lattice for each answer that may be no point of it, else 0; what a difference moves it in.
-
-    Numbers of an input move by whole steps of its grid; those that come or go by what they are.
-    """
-    answers, moduli = release.strategy * rational(1 / release.grid), list[tuple[slice, fmpq]]()
-    moved = list[tuple[slice, fmpq]]()
-    for held, step in zip(release.problem.held, release.steps, strict=True):
-        start, one = release.problem.places[held.start]
-        at = slice(start, start + len(one.numbers))
-        points = {step * held.width} | ({held.lower} if held.lower and not held.ball else set())
-        moduli += [(at, rational(point)) for point in points]
-        own = [part for part in difference.parts if held.start <= part.start < held.stop]
-        apart = {step * held.width} | {p.amount + abs(p.middle or Fraction(0)) for p in own if p.shape not in COUNTED}
-        moved += [(at, rational(point)) for point in apart]
-    rows, whole = answers.tolist(), all((answers * point).numer_denom()[1] == 1 for point in {p for _, p in moduli})
-    off = (not whole and any((v * point).q != 1 for at, point in moduli for v in rows[r][at]) for r in used)
-    steps = [release.grid if one else Fraction(0) for one in off]
-    if any(steps) or release.noise.law is None:
-        return steps, 1
-    multiples = [v * point for at, point in moved for row in rows for v in row[at] if v]
-    return steps, 1 if any(one.q != 1 for one in multiples) else gcd(*(int(one.p) for one in multiples))
+def shared_among(block: Linear, steps: tuple[Fraction, ...]) -> Shared:
+    """The cells of all tables of which records stand on a grid of shares."""
+    found: Shared = {}
+    for held, step in zip(block.held, steps, strict=True):
+        firsts, at = first_cells(held.columns), block.places[held.start][0]
+        for i in range(held.stop - held.start if held.cells and step != 1 else 0):
+            found[at + i] = at + i - i % len(firsts) + firsts[i % len(firsts)]
+    return found
 
 
-def reached(
-    release: Release, seen: Seen, difference: Difference, scaling: Item = NOTHING, some: Moves | None = None
-) -> Fraction:
-    """At least mu^2 of Gaussian noise, delta of a law of steps, epsilon of others, for what is seen and differences."""
-    strategy, noise, places = release.strategy, release.noise, release.problem.places
+# --- what neighbours differ in -----------------------------------------------------------------------------------
+
+
+def change_of(release: Release, difference: Difference) -> Units:
+    """What one unit changes in the coordinates of the answers."""
+    block = release.problem
+    change = units_of(difference, block.places)
     if max(release.senders) > 1:
-        shares.check_one(difference.count, [(part.length, places[part.start][1]) for part in difference.parts])
-    answers = chosen_rows(strategy, seen.used) if seen.mixture is None else seen.mixture
-    if noise.shape == "gaussian" and lengths.crowded(difference, places):
-        return lengths.spread(answers, difference, places) * seen.slack / noise.scales[0] ** 2
-    moves = some or pieces(difference, places)
-    if noise.shape == "gaussian":
-        return largest_square(answers, moves, scaling) * seen.slack / noise.scales[0] ** 2
-    steps, apart = off_lattice(release, seen.used, difference)
-    asked = release.problem.families
-    if "geometric" in asked and "laplace" not in asked and any(steps):
-        raise Refused("is not geometric noise: answers lie between the points of its lattice")
-    if noise.shape in shares.SHAPES and any(steps):
-        raise Refused("does not have all messages on the lattice of the shares")
-    if noise.shape.startswith("laplace") or noise.law:
-        shared = lengths.shared_among(release.problem, release.steps)
-        cost = largest_cost(answers, [noise.scales[r] for r in seen.used], steps, moves, shared)
-        return noise.law.delta_up(int(cost), apart) if noise.law else cost
-    square = largest_square(strategy, moves, scaling)
-    if noise.shape == "gaussian-shares":
-        return shares.reached(square, noise.scales[0], noise.honest, release.grid)
-    return sqrt_up(square, 100) / noise.scales[0]
+        shares.check_one(difference.count, [(part.length, block.places[part.start][1]) for part in difference.parts])
+    multiples = list[tuple[Fraction, ...]]()
+    for held, step in zip(block.held, release.steps, strict=True):
+        own = [part for part in difference.parts if held.start <= part.start < held.stop]
+        moved = {step * held.width} | {p.amount + abs(p.middle or NONE) for p in own if p.shape not in COUNTED}
+        multiples += [tuple(moved)] * len(block.places[held.start][1].numbers)
+    return replace(change, multiples=tuple(multiples))
 
 
-def bound(
+def inverse_of(release: Release, outputs: tuple[str, ...], witness: Item) -> Matrix | None:
+    """What a plan says is near an inverse root of the mixture that outputs are."""
+    inverse, _ = witness.fields("inverse", "scaling")
+    size = len(release.problem.rows_of(outputs))
+    return None if inverse.absent else read_matrix(inverse, size, size)
+
+
+def hints(release: Release, outputs: tuple[str, ...], count: int, witness: Item) -> list[Hint]:
+    """What a plan gives to help with each of so many differences; no witness is believed."""
+    mixture, (_, scaling) = inverse_of(release, outputs, witness), witness.fields("inverse", "scaling")
+    listed = [scaling] * count if scaling.absent else scaling.items(count)
+    return [Hint(mixture, None if one.absent else [_scaling(own) for own in one.items()]) for one in listed]
+
+
+def _scaling(item: Item) -> list[Fraction] | None:
+    return None if item.absent else [one.exact(0) for one in item.items()]
+
+
+def losses(
     release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
-) -> tuple[Seen, Fraction]:
-    """What whoever sees some outputs sees, and what is `reached`; no `witness` is believed."""
-    inverse, scaling = witness.fields("inverse", "scaling")
-    seen = seen_by(release, outputs, public=frame.trust.means.public, inverse=inverse)
-    listed = [NOTHING] * len(differences) if scaling.absent else scaling.items(len(differences))
-    each = (reached(release, seen, *pair) for pair in zip(differences, listed, strict=True))
-    return seen, max(each, default=Fraction(0))
+) -> list[Loss]:
+    """What whoever sees some outputs learns at most of each difference."""
+    term, helped = term_of(release, frame), hints(release, outputs, len(differences), witness)
+    pairs = zip(differences, helped, strict=True)
+    return [derive(term, frozenset(outputs), change_of(release, one), hint).loss for one, hint in pairs]
 
 
-def bounds(release: Release, frame: Frame, views: Item) -> list[tuple[Seen, Fraction]]:
-    """The same for every obligation."""
-    helped = zip(frame.obligations, release.problem.differences, views.items(len(frame.obligations)), strict=True)
-    return [bound(release, frame, asked.seen, differences, witness) for asked, differences, witness in helped]
+def largest_loss(
+    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
+) -> Fraction:
+    """The same in a figure: the mu, the delta at the epsilon of its law, or else the epsilon."""
+    found = losses(release, frame, outputs, differences, witness)
+    return max((loss.figure(release.noise.keys[-1]) for loss in found), default=NONE)
 
 
-def judge(case: Case, family: Item, executed: Item, views: Item) -> Release:
-    """Every guarantee, from what is executed; the mechanism as it was read."""
-    release = read_release(family, executed, read_linear(case.block, case.frame), case.frame)
-    guarantees, answers = read_guarantees(case.guarantees, case.frame), sum(release.senders)
-    for guarantee, (seen, found) in zip(guarantees, bounds(release, case.frame, views), strict=True):
-        asked = guarantee.obligation
-        group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-        if guarantee.because != (*release.noise.notes, *group):
-            raise case.guarantees.wrong("rests on notes that do not fit the noise")
-        mixed = "" if seen.mixture is None else ", mixed"
-        shown = case.frame.trust.shown(seen=len(seen.used), answers=answers, mixed=mixed)
-        case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {shown}", guarantee.number)
-        if asked.measure.each:
+# --- what a plan states of it ------------------------------------------------------------------------------------
+
+
+def questions_of(release: Release, guarantee: Guarantee, witness: Item) -> list[Question]:
+    """What a line asks of each difference; where parties have figures of their own, of those with each of them.
+
+    Then the plan states the largest figure of all.
+    """
+    asked, found = guarantee.obligation, list[Question]()
+    differences = release.problem.differences[guarantee.number]
+    helped = hints(release, asked.seen, len(differences), witness)
+    for difference, hint in zip(differences, helped, strict=True):
+        change = change_of(release, difference)
+        if not asked.measure.each:
+            found.append(Question(change, guarantee.asked, guarantee.achieved, hint))
             continue
-        least, limits = release.noise.figures(found), guarantee.asked.items()
-        holds, figures = guarantee.holds(least), ", ".join(f"{key} = {float(value):.8g}" for key, value in limits)
-        reach = " and ".join(f"{key} is {float(value):.8g} at most" for key, value in least.items())
-        stated = " and ".join(f"{float(figure):.8g}" for figure in guarantee.achieved.values())
-        tail = f"within the {stated} that is stated. This gives"
-        tail = tail if holds else f"and {stated} is stated. This does not give"
-        text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {reach}, {tail} {asked.measure.name} with {figures}"
-        case.says("privacy", holds, text, guarantee.number)
+        amounts = {_kind(one): one.figures({}) for one in asked.measure.each}
+        kinds = [_kind(one) for one in asked.measure.each]
+        place = release.problem.places[difference.parts[0].start]
+        for kind, own in units_by_measure(change, place, kinds).items():
+            found.append(Question(own, amounts[kind], guarantee.achieved, Hint(hint.inverse)))
+    return found
+
+
+def _kind(measure: AskedMeasure) -> str:
+    return f"{measure.name} {measure.amounts}"
+
+
+def promised(case: Case) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
+    """What is executed, as it was read and as a term; each guarantee with what it promises."""
+    family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
+    views, _ = case.claims.fields("views", "bound")
+    release = read_release(family, run, read_linear(case.block, case.frame), case.frame)
+    guarantees, keys, found = read_guarantees(case.guarantees, case.frame), release.noise.keys, list[Line]()
+    for guarantee, witness in zip(guarantees, views.items(len(guarantees)), strict=True):
+        asked = guarantee.obligation
+        if guarantee.because != (*release.noise.notes, *notes_of([(unit.kind, unit.count) for unit in asked.units])):
+            raise case.guarantees.wrong("rests on notes that do not fit the noise")
+        if set(guarantee.achieved) != set(keys):
+            raise Refused(f"the plan does not give {' and '.join(keys)} alone for line {asked.line}")
+        questions = tuple(questions_of(release, guarantee, witness))
+        measure = asked.measure.of
+        found.append(Line(asked.line, frozenset(asked.seen), measure, questions, fits=measure.of_laws))
+    if any(data.asserted is not None for data in case.frame.data):
+        judge_asserted(case, release)
+    return release, term_of(release, case.frame), list(zip(guarantees, found, strict=True))
+
+
+def judge(case: Case) -> Release:
+    """Every guarantee, from what is executed; the mechanism as it was read."""
+    release, term, promises = promised(case)
+    noise, views = term if isinstance(term, Noise) else None, case.claims.fields("views", "bound")[0]
+    for (guarantee, line), witness in zip(promises, views.items(), strict=True):
+        asked, answers = guarantee.obligation, sum(release.senders)
+        mixed = "" if witness.fields("inverse", "scaling")[0].absent else ", mixed"
+        seen = answers if noise is None else len(noise.used(line.seen))
+        text = case.frame.trust.shown(seen=seen, answers=answers, mixed=mixed)
+        case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {text}", guarantee.number)
+        found = verdict(term, line)
+        words = _by_party(guarantee, found) if asked.measure.each else _of_all(guarantee, found)
+        case.says("privacy", found.holds, f"{', '.join(asked.outputs)}, {asked.neighbours}: {words}", guarantee.number)
     return release
+
+
+def _of_all(guarantee: Guarantee, found: Verdict) -> str:
+    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
+    least = found.largest(tuple(guarantee.achieved))
+    reach = " and ".join(f"{key} is {float(value):.8g} at most" for key, value in least.items())
+    stated = " and ".join(f"{float(figure):.8g}" for figure in guarantee.achieved.values())
+    tail = f"within the {stated} that is stated. This gives"
+    tail = tail if found.holds else f"and {stated} is stated. This does not give"
+    return f"{reach}, {tail} {guarantee.obligation.measure.name} with {figures}"
+
+
+def _by_party(guarantee: Guarantee, found: Verdict) -> str:
+    """Each party has what its own figure asks; the plan states the largest, which proves one of them."""
+    (key,) = guarantee.achieved
+    known = [loss.figure(key) for loss in found.losses]
+    low, high = (float(end(known)) for end in (min, max))
+    over = "which is more than some party's figure allows, or another is stated"
+    tail = "which each party's own figure allows" if found.holds else over
+    return f"{key} from {low:.8g} to {high:.8g}, {tail}"
+
+
+# --- what no line is about ---------------------------------------------------------------------------------------
 
 
 def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
     """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
+    found = _of_view(case, release, view, outputs, witness)
+    return None if found is None else found.largest(release.noise.exposed)
+
+
+def _of_view(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Verdict | None:
     if view.difference.absent:
         witness.same({"inverse": None, "scaling": None})
         return None
     differences = release.problem.moved(view.difference, case.frame, view)
-    _, found = bound(release, case.frame, outputs, differences, witness)
-    return _figures(release, found)
+    return Verdict(True, 0, tuple(losses(release, case.frame, outputs, differences, witness)))
 
 
 def let_through_together(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
     """The same of several units at once: lengths add up in answers that several move, and squares in others."""
-    known, alone = list[tuple[set[int], Fraction]](), list[Bound]()
-    for one in view.each():
-        alone.append(let_through(case, release, one, outputs, witness))
-        if alone[-1] is None or not release.noise.gaussian:
-            continue
-        differences = release.problem.moved(one.difference, case.frame, one)
-        seen, found = bound(release, case.frame, outputs, differences, witness)
-        answers = chosen_rows(release.strategy, seen.used) if seen.mixture is None else seen.mixture
-        places = [release.problem.places[held.start] for held in release.problem.held if held.name in one.wrt]
-        at = [i for start, alike in places for i in range(start, start + len(alike.numbers))]
-        rows, length = {r for r, row in enumerate(answers.tolist()) if any(row[i] for i in at)}, sqrt_up(found)
-        for own, other in [pair for pair in known if pair[0] & rows]:
-            known.remove((own, other))
-            rows, length = rows | own, length + other
-        known.append((rows, length))
+    found = [(one, _of_view(case, release, one, outputs, witness)) for one in view.each()]
+    alone = [None if own is None else own.largest(release.noise.exposed) for _, own in found]
     if None in alone or not release.noise.gaussian:
         return in_turn(alone)
-    return _figures(release, sum((length**2 for _, length in known), Fraction(0)))
+    known, answers = list[tuple[set[int], Fraction]](), _answers(case, release, outputs, witness).tolist()
+    moved = [(one, max((loss.mu_squared for loss in own.losses), default=NONE)) for one, own in found if own]
+    for one, square in moved:
+        places = [release.problem.places[held.start] for held in release.problem.held if held.name in one.wrt]
+        at = [i for start, alike in places for i in range(start, start + len(alike.numbers))]
+        rows = {r for r, row in enumerate(answers) if any(row[i] for i in at)}
+        length = sqrt_up(square)
+        for others, more in [pair for pair in known if pair[0] & rows]:
+            known.remove((others, more))
+            rows, length = rows | others, length + more
+        known.append((rows, length))
+    return {"mu": sqrt_up(sum((length**2 for _, length in known), NONE), 100)}
 
 
-def _figures(release: Release, found: Fraction) -> Bound:
-    least = release.noise.figures(found)
-    return least if "mu" in least else {"delta": Fraction(0), **least}
+def _answers(case: Case, release: Release, outputs: tuple[str, ...], witness: Item) -> Matrix:
+    """How what is seen of some outputs moves."""
+    term = term_of(release, case.frame)
+    if not isinstance(term, Noise):
+        return term.term.strategy.matrix
+    return view_of(term, frozenset(outputs), inverse_of(release, outputs, witness)).seen.matrix

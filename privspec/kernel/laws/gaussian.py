@@ -57,12 +57,12 @@ class GaussianShares(Law):
         return self.unknown
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        if any(view.rounding):
+        if any(view.rounding()):
             raise Refused("does not have all messages on the lattice of the shares")
-        if self.variance < LEAST * view.grid**2 or self.unknown < 1:
+        if self.variance < LEAST * view.lattice.grid**2 or self.unknown < 1:
             raise Refused("adds shares that are too small for the lattice")
         square = view.strategy.quadratic_sensitivity(change, scaling)
-        found = square / (self.unknown * self.variance - SMOOTHING * view.grid**2)
+        found = square / (self.unknown * self.variance - SMOOTHING * view.lattice.grid**2)
         if found > MOST_MU**2:
             raise Refused("adds shares that hide next to nothing")
         return Loss(mu_squared=max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found)

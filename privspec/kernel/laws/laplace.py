@@ -34,13 +34,13 @@ class Laplace(Law):
         return len(self.scales)
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        if self.whole and any(view.rounding):
+        rounding, scales = view.rounding(), [self.scales[row] for row in view.rows]
+        if self.whole and any(rounding):
             raise Refused("is not geometric noise: answers lie between the points of its lattice")
-        scales = [self.scales[row] for row in view.rows]
-        cost = view.seen.absolute_sensitivity(scales, list(view.rounding), change, view.shared)
+        cost = view.seen.absolute_sensitivity(scales, rounding, change, view.lattice.shared)
         if not cost:
             return Loss()
-        factor: Factor = LaplaceFactor(cost, view.grid / scales[0]) if len(scales) == 1 else Response(cost)
+        factor: Factor = LaplaceFactor(cost, view.lattice.grid / scales[0]) if len(scales) == 1 else Response(cost)
         return Loss(factors=(factor,))
 
 
@@ -61,6 +61,6 @@ class LaplaceShares(Law):
         return self.unknown
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        if any(view.rounding):
+        if any(view.rounding()):
             raise Refused("does not have all messages on the lattice of the shares")
         return Laplace(self.scales).let_through(view, change, scaling)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from privspec.kernel.changes import Change, Units
     from privspec.kernel.losses import Loss
-    from privspec.kernel.strategies.dense import Dense, Scaling, Shared
+    from privspec.kernel.strategies.dense import Dense, Lattice, Scaling
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +17,18 @@ class NoisyView:
     """What is seen of noisy linear answers: the answers `rows` of a `strategy`, or mixtures of them.
 
     `seen`: how these move, and `slack`: the covariance of a mixture is at least 1 / slack, in squared deviations of the
-    noise. `rounding`: the step by which each answer may be rounded, 0 where it is always a point of the lattice.
-    `together`: by whole multiples of how many steps answers move.
+    noise. `lattice`: what answers are rounded to.
     """
 
     strategy: Dense
     rows: tuple[int, ...]
     seen: Dense
-    slack: Fraction
-    grid: Fraction
-    rounding: tuple[Fraction, ...]
-    together: int
-    shared: Shared
+    lattice: Lattice
+    slack: Fraction = Fraction(1)
+
+    def rounding(self) -> list[Fraction]:
+        """The step by which each answer may be rounded, 0 where it is always a point of the lattice."""
+        return self.lattice.rounding(self.strategy, list(self.rows))
 
 
 class Law:

@@ -27,9 +27,7 @@ class Staircase(Law):
         return 1
 
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
-        steps = [view.grid] * len(view.rows)
-        cost = view.seen.absolute_sensitivity(steps, list(view.rounding), change, view.shared)
-        if not cost:
-            return Loss()
-        delta = self.law.delta_up(int(cost), view.together)
-        return Loss(factors=(Response(self.law.epsilon),), delta=delta)
+        rounding, steps = view.rounding(), [view.lattice.grid] * len(view.rows)
+        cost = view.seen.absolute_sensitivity(steps, rounding, change, view.lattice.shared)
+        apart = 1 if any(rounding) else view.lattice.together(view.strategy, change)
+        return Loss(factors=(Response(self.law.epsilon),), delta=self.law.delta_up(int(cost), apart))

@@ -22,8 +22,8 @@ from flint import fmpq
 
 from privspec.kernel import rows as matrices
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
-from privspec.kernel.core.linear import COUNTED, Difference, Held, Linear, Matrix, Measured, Release, read_matrix
-from privspec.kernel.core.linear_privacy import judge, let_through, let_through_together, off_lattice
+from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
+from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
 from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
 from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
 from privspec.kernel.core.reading import Item
@@ -31,6 +31,7 @@ from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
 from privspec.kernel.shifts import of_any_law
 from privspec.kernel.sizes import Worth, expected_sizes, laplace_variance, priced_terms, size_up, worth
+from privspec.kernel.strategies.dense import Dense
 
 NONE = Fraction(0)
 
@@ -106,8 +107,8 @@ class LinearRules(Rules):
 
     def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
-        law, sites, run, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
-        release = judge(case, law, run, case.claims.fields("views", "bound")[0])
+        release = judge(case)
+        _, sites, _, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
         block, found = release.problem, Figures.of(release)
         offsets(case, release, found)
         whole = matrices.covariance(found.noise, found.variances) if block.size <= COVARIANCE_LIMIT else None
@@ -153,8 +154,8 @@ def offsets(case: Case, release: Release, found: Figures) -> None:
     said = float(max(share, BIAS**2)) ** 0.5  # what is below hangs on the solver's processor
     text = f"averages are what the problem asks for, within {said:.2g} standard deviations{counts}"
     case.says("unbiased", share <= BIAS**2, text)
-    every = list(range(release.strategy.nrows()))
-    whole = not any(steps) and not any(off_lattice(release, every, Difference((), 1))[0])
+    answers = Dense(release.strategy)
+    whole = not any(steps) and not any(lattice_of(release).rounding(answers, list(range(answers.answers))))
     answer = NONE if whole or release.round_outputs else release.grid / 2
     # points of the lattice, as they are combined, may be points of the grid of the outputs
     beyond = [release.grid / matrices.denominator(noise), *block.offset]

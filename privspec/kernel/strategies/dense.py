@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, isqrt
+from math import ceil, gcd, isqrt
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
@@ -69,6 +69,39 @@ class Dense:
     ) -> Fraction:
         """At least the largest sum over the answers of their move, in the scale of each, with what rounding adds."""
         return largest_cost(self.matrix, scales, steps, change.grouped(), shared)
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The noisy answers are rounded to whole multiples of `grid`.
+
+    `points`: what the number of each coordinate is a sum of whole multiples of; `shared`: cells of a table of which a
+    record may lie in several, by its share of each.
+    """
+
+    grid: Fraction
+    points: tuple[tuple[Fraction, ...], ...]
+    shared: Shared
+
+    def rounding(self, strategy: Dense, rows: list[int]) -> list[Fraction]:
+        """The step of the lattice for each of these answers that may lie between its points, else 0."""
+        answers = strategy.chosen(rows).matrix * rational(1 / self.grid)
+        every = {point for points in self.points for point in points}
+        if all((answers * rational(point)).numer_denom()[1] == 1 for point in every):
+            return [NONE] * len(rows)
+        each = [[rational(point) for point in points] for points in self.points]
+        scaled = answers.tolist()
+        off = (any((v * p).q != 1 for v, own in zip(row, each, strict=True) if v for p in own) for row in scaled)
+        return [self.grid if one else NONE for one in off]
+
+    def together(self, strategy: Dense, change: Units) -> int:
+        """Answers that are points of the lattice move by whole multiples of so many of its steps."""
+        if not change.multiples:
+            return 1
+        each = [[rational(amount) for amount in own] for own in change.multiples]
+        rows = (strategy.matrix * rational(1 / self.grid)).tolist()
+        moved: list[fmpq] = [v * a for row in rows for v, own in zip(row, each, strict=True) if v for a in own]
+        return 1 if any(one.q != 1 for one in moved) else gcd(*(int(one.p) for one in moved))
 
 
 def _largest(found: list[Fraction], change: Units) -> Fraction:

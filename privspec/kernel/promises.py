@@ -1,0 +1,93 @@
+"""What a plan promises line by line, and whether theorems of the rules keep it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from privspec.kernel.changes import Change
+from privspec.kernel.divergences import Composed
+from privspec.kernel.losses import Loss
+from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
+from privspec.kernel.rules import NOTHING, Hint, derive
+from privspec.kernel.terms import Term
+
+Amounts = dict[str, Fraction]
+STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED, RENYI)}
+"""What figures alone say, by which of them there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One change of a line: what it has to satisfy (`asked`), what the plan states of it, and what helps to show it.
+
+    `single`: the largest excess of a single value, at most, where a line bounds that too.
+    """
+
+    change: Change
+    asked: Amounts
+    stated: Amounts
+    hint: Hint = NOTHING
+    single: tuple[Fraction, Fraction] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a line promises of whoever sees some outputs, by every change of its neighbours.
+
+    `by_loss`: what is let through has to prove what is asked, and what is stated need not.
+    """
+
+    number: int
+    seen: frozenset[str]
+    measure: Measure
+    questions: tuple[Question, ...]
+    fits: bool = True
+    by_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a line of a plan holds, and what is let through on each of its changes at most."""
+
+    holds: bool
+    line: int
+    losses: tuple[Loss, ...]
+    why: str = ""
+    """Of a plan that could not be read."""
+
+    def largest(self, keys: tuple[str, ...]) -> Amounts:
+        """The largest of some figures of all changes."""
+        return {key: max((one.figure(key) for one in self.losses), default=Fraction(0)) for key in keys}
+
+
+def verdict(term: Term, line: Line) -> Verdict:
+    """A line holds if for every change some theorem is strong enough for what is asked and what is stated."""
+    losses = tuple(derive(term, line.seen, one.change, one.hint).loss for one in line.questions)
+    proved = line.by_loss or any(_proves(one, line.measure) for one in line.questions)
+    within = all(_within(loss, line.measure, one) for loss, one in zip(losses, line.questions, strict=True))
+    return Verdict(line.fits and proved and within and bool(line.questions), line.number, losses)
+
+
+def _within(loss: Loss, measure: Measure, question: Question) -> bool:
+    """What is let through is no more than what is stated, and within what is asked."""
+    stated = STATED.get(frozenset(question.stated))
+    if stated is None or not loss.satisfies(stated.condition(question.stated)):
+        return False
+    return loss.satisfies(measure.condition(question.asked)) and _single(loss, question)
+
+
+def _proves(question: Question, measure: Measure) -> bool:
+    """Whether what the plan states proves what is asked, of one of the changes at least."""
+    stated, asked = question.stated, question.asked
+    if set(stated) == set(asked):
+        return all(stated[key] <= asked[key] for key in asked) and stated.get("order") == asked.get("order")
+    return "order" not in stated and measure.condition(asked).satisfied_by(Composed.of(stated))
+
+
+def _single(loss: Loss, question: Question) -> bool:
+    if question.single is None:
+        return True
+    (factor,) = loss.factors
+    excess = getattr(factor, "largest_excess", None)
+    return excess is not None and excess(question.single[0]) <= question.single[1]
