@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import privspec
 from privspec.families.selection.rules import RULES, VotingTask
-from privspec.kernel.lemmas.votes_rules import totals
+from privspec.kernel.voting import totals
 from privspec.model.lotteries import FirstChoice
 
 CASES = ((3, 2, "1"), (10, 3, "1"), (20, 3, "0.5"), (8, 4, "1"))

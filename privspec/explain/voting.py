@@ -28,6 +28,7 @@ from privspec.explain.quantities import Quantity, count, known, rounded
 from privspec.explain.questions import Question, about_vote, largest_factor
 from privspec.explain.rule_comparison import COMPARED, Rounds, comparison, property_in_short, rounds_fact
 from privspec.explain.voting_rules import MOST, Chance, Example, Rule, Vote, examples, read_rule, read_vote
+from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
 from privspec.stated import Property, Stated
@@ -261,7 +262,7 @@ def lottery_fact(plan: Stated, context: Context) -> LotteryFact:
         vote=vote,
         rule=rule,
         drum=rule.total(vote),
-        note=Note(notes[0] if notes else _NOTES[family]),
+        note=Note(notes[0] if notes else BY_NAME[family].note),
         local=local,
         properties=remarks.properties,
         figures=Figures(
@@ -275,15 +276,6 @@ def lottery_fact(plan: Stated, context: Context) -> LotteryFact:
         input_line=context.line_of(vote.input),
         loss_note=Note("randomised-winner" if by_profile else "lottery-bound"),
     )
-
-
-_NOTES = {
-    "dictator": "dummy-votes",
-    "exponential": "weighted-votes",
-    "permute_and_flip": "weighted-votes",
-    "local_dictator": "local-votes",
-    "randomised_winner": "randomised-winner",
-}
 
 
 def _draw(vote: Vote, rule: Rule, claim: Claim, epsilon: float, local: bool) -> Curve:

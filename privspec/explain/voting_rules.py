@@ -5,28 +5,29 @@ Laws are doubles for display; the plan holds the parameters exactly and `privspe
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
-import numpy as np
-from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
-
 from privspec.core.records import dataclass
 from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, rounded, ungrouped
+from privspec.kernel.laws.voting import (
+    DUMMY_VOTES,
+    EXPONENTIAL,
+    ONE_REPORT,
+    PERMUTE_AND_FLIP,
+    TURNED_WINNER,
+    VotingRule,
+)
 from privspec.model.lotteries import (
     Ballot,
     Borda,
     FirstChoice,
     Largest,
-    LocalPick,
     Lottery,
     Points,
     Proportional,
-    RandomisedLargest,
 )
 from privspec.model.values import Symbol, show
 from privspec.stated import Mechanism, parse_exact
@@ -147,8 +148,8 @@ class Rule(ABC):
     """The rule by name."""
     named: ClassVar[str]
     """What its parameter is."""
-    drawn: ClassVar[Callable[[Fraction], Lottery]]
-    """The lottery, by the parameter."""
+    rule: ClassVar[VotingRule]
+    """What draws the winner, by the parameter."""
     noise_free: ClassVar[Lottery] = Proportional()
     without: ClassVar[str] = "the lottery without noise"
     """What it is compared with, in words."""
@@ -157,7 +158,7 @@ class Rule(ABC):
 
     def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """The chances of the alternatives, given their points."""
-        return tuple(float(p) for p in type(self).drawn(self.amount).law(scores))
+        return tuple(float(p) for p in self.rule.law(self.amount, tuple(scores)))
 
     def noiseless(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
         """Their chances in the lottery without noise."""
@@ -203,19 +204,11 @@ class Rule(ABC):
 class ExponentialRule(Rule):
     """Each candidate in proportion to base^votes; the law in doubles, relative to the largest weight."""
 
+    rule: ClassVar[VotingRule] = EXPONENTIAL
     title: ClassVar[str] = "exponential mechanism"
     named: ClassVar[str] = "base"
     noise_free: ClassVar[Lottery] = Largest()
     without: ClassVar[str] = "plurality without noise"
-
-    def weights(self, scores: Sequence[Fraction]) -> NDArray[np.float64]:
-        """base^(points - most points)."""
-        step, most = math.log(self.amount), max(scores)
-        return np.array([math.exp(step * float(score - most)) for score in scores])
-
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        weights = self.weights(scores)
-        return tuple(float(w) for w in weights / weights.sum())
 
     def brief(self, vote: Vote) -> str:
         return f"each of {vote.size} candidates in proportion to {self.shown} to the power of its votes"
@@ -236,17 +229,8 @@ class ExponentialRule(Rule):
 class PermuteAndFlipRule(ExponentialRule):
     """Candidates in random order, each taken by a coin that favours those with many votes."""
 
+    rule: ClassVar[VotingRule] = PERMUTE_AND_FLIP
     title: ClassVar[str] = "permute-and-flip"
-
-    def law(self, scores: Sequence[Fraction]) -> tuple[float, ...]:
-        """w_a times the integral over t in [0, 1] of the product of 1 - t w_b over b != a; Gauss nodes are exact."""
-        weights = self.weights(scores)
-        nodes, parts = leggauss(len(weights) // 2 + 1)
-        t, parts = (nodes + 1) / 2, parts / 2
-        passed = 1 - t[:, None] * weights
-        before = np.hstack([np.ones((len(t), 1)), np.cumprod(passed[:, :-1], axis=1)])
-        after = np.hstack([np.cumprod(passed[:, :0:-1], axis=1)[:, ::-1], np.ones((len(t), 1))])
-        return tuple(float(p) for p in weights * (parts @ (before * after)))
 
     def brief(self, vote: Vote) -> str:
         return (
@@ -288,7 +272,7 @@ class RandomisedWinner(Response):
 
     title: ClassVar[str] = "randomised response of the winner"
     named: ClassVar[str] = "how many times as likely the candidate with most votes is as each other"
-    drawn: ClassVar[Callable[[Fraction], Lottery]] = RandomisedLargest
+    rule: ClassVar[VotingRule] = TURNED_WINNER
     noise_free: ClassVar[Lottery] = Largest()
     without: ClassVar[str] = "plurality without noise"
     adds_up: ClassVar[bool] = False
@@ -325,7 +309,7 @@ class Dictator(Rule):
 
     title: ClassVar[str] = "dummy votes"
     named: ClassVar[str] = "dummy votes for each candidate"
-    drawn: ClassVar[Callable[[Fraction], Lottery]] = Proportional
+    rule: ClassVar[VotingRule] = DUMMY_VOTES
     without: ClassVar[str] = "the lottery without dummy tickets"
 
     @property
@@ -410,7 +394,7 @@ class LocalDictator(Response):
 
     title: ClassVar[str] = "randomised ballots"
     named: ClassVar[str] = "how many times as likely the true choice is as each other"
-    drawn: ClassVar[Callable[[Fraction], Lottery]] = LocalPick
+    rule: ClassVar[VotingRule] = ONE_REPORT
 
     def brief(self, vote: Vote) -> str:
         return (
@@ -445,12 +429,8 @@ class LocalDictator(Response):
         return local
 
 
-_RULES: Mapping[str, tuple[type[Rule], str]] = {
-    "dictator": (Dictator, "dummy_votes"),
-    "exponential": (ExponentialRule, "base"),
-    "permute_and_flip": (PermuteAndFlipRule, "base"),
-    "local_dictator": (LocalDictator, "ratio"),
-    "randomised_winner": (RandomisedWinner, "ratio"),
+_RULES = {
+    one.rule.name: one for one in (Dictator, ExponentialRule, PermuteAndFlipRule, LocalDictator, RandomisedWinner)
 }
 RULES = frozenset(_RULES)
 """The families of mechanisms that draw a winner."""
@@ -461,11 +441,11 @@ def read_rule(mechanism: Mechanism) -> Rule:
 
     Raises: KeyError if it draws no winner by lot, or does not state the parameter of its rule.
     """
-    rule, key = _RULES[mechanism.family]
-    amount = getattr(mechanism, key)
+    words = _RULES[mechanism.family]
+    amount = getattr(mechanism, words.rule.parameter)
     if amount is None:
-        raise KeyError(key)
-    return rule(amount)
+        raise KeyError(words.rule.parameter)
+    return words(amount)
 
 
 INVENTED = 100

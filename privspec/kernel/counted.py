@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
 
 from flint import fmpq, fmpq_mat
 
@@ -12,13 +11,12 @@ from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import sqrt_down
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lemmas.votes import Executed as Winner
-from privspec.kernel.lemmas.votes_rules import MIXTURES
-from privspec.kernel.losses import LOOKED_AT, NONE, ROWS, PrivacyLoss, kept, response
+from privspec.kernel.losses import LOOKED_AT, NONE, ROWS, FiniteLaws, PrivacyLoss, kept, response
 from privspec.kernel.moves import units_of
 from privspec.kernel.quality.tables import Executed as Drawn
 from privspec.kernel.rows import laid_out
 from privspec.kernel.strategies.dense import image
+from privspec.kernel.voting import Executed as Voted
 
 
 def counted(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss:
@@ -92,23 +90,13 @@ def _of_table(case: Case, executed: object, number: int, _: dict[str, Fraction])
 
 
 def _of_votes(case: Case, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
-    """Of first choices and one voter who votes otherwise, where all others agree: others let through no more.
-
-    The laws are affine in the counts of the others' votes, and what is let through is convex in both laws together.
-    """
-    assert isinstance(executed, Winner)
-    vote, rule = executed.vote, executed.rule
-    adding, votes, voters = vote.change(case.frame.obligations[number])
-    choices, plain = range(vote.ballots.size), rule.family in MIXTURES and not rule.seen and executed.rounds is None
-    if not plain or vote.ballots.borda or adding or votes != 1 or not voters or len(choices) < 2:
+    """The laws of the winner where few are looked at, as its law says."""
+    assert isinstance(executed, Voted)
+    if executed.rounds is not None:
         return None
-    found, whole = list[tuple[list[Fraction], list[Fraction]]](), 1
-    for others in choices[:3]:
-        rest = [Fraction((voters - 1) * (a == others)) for a in choices]
-        one, other = (rule.law(tuple(n + (a == to) for a, n in enumerate(rest))) for to in (0, 1))
-        found += [(one, other), (other, one)]
-        whole = lcm(whole, *(p.denominator for p in (*one, *other)))
-    return kept([([int(p * whole) for p in one], [int(p * whole) for p in other]) for one, other in found], whole)
+    loss = executed.winner.let_through(executed.vote.change(case.frame.obligations[number]))
+    laws = [factor for factor in loss.factors if isinstance(factor, FiniteLaws)]
+    return laws[0].composed() if laws else None
 
 
 LAWS = {

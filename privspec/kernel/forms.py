@@ -8,7 +8,7 @@ HOMES = {
     "linear": ("placed", "PlacedRules"),
     "statistics": ("lemmas.statistics", "Statistics"),
     "table": ("quality.tables", "Tables"),
-    "votes": ("lemmas.votes", "VoteRules"),
+    "votes": ("voting", "VoteRules"),
     "priced": ("priced", "PricedRules"),
     "chain": ("chains", "ChainRules"),
     "points": ("points", "PointRules"),

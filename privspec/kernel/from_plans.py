@@ -52,6 +52,7 @@ from privspec.kernel.systems import (
     units_within,
 )
 from privspec.kernel.terms import Independent, Pick, Structured, Table, Term, Times
+from privspec.kernel.voting import read_executed as read_voted
 
 BITS = 256
 
@@ -243,6 +244,21 @@ def _selection(case: Case) -> Read:
     return term, [replace(line, by_loss=own) for line, own in zip(lines, ranged, strict=True)]
 
 
+def _voting(case: Case) -> Read:
+    """A winner that is drawn from ballots."""
+    voted = read_voted(case.mechanism, case.frame)
+    if not all(holds for _, holds, _ in voted.fits(case.frame)):
+        raise case.mechanism.wrong("draws a winner in a way that the problem does not allow")
+    lines = list[Line]()
+    for guarantee in read_guarantees(case.guarantees, case.frame, voted.chosen):
+        asked = guarantee.obligation
+        question = Question(voted.vote.change(asked), guarantee.asked, guarantee.achieved)
+        loss = derive(voted.term, frozenset(asked.seen), question.change).loss
+        fits = guarantee.because == voted.because(asked) and voted.states(guarantee, loss)
+        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits))
+    return voted.term, lines
+
+
 def _stream(case: Case) -> Read:
     """Running totals of a long row."""
     executed = read_banded(case.block, case.mechanism)
@@ -357,6 +373,7 @@ FORMS: dict[str, Callable[[Case], Read]] = {
     "cells": _cells,
     "selection": _selection,
     "stream": _stream,
+    "votes": _voting,
     "priced": _priced,
     "system": _system,
 }

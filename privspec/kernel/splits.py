@@ -18,8 +18,6 @@ from privspec.kernel.core.numbers import NONE, exp_down, exp_up
 from privspec.kernel.core.problem import Case, Guarantee, Obligation
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.core.tables import Table
-from privspec.kernel.lemmas.votes import Executed as Winner
-from privspec.kernel.lemmas.votes import Total, bounds
 from privspec.kernel.measures import ZERO_CONCENTRATED, Measure
 from privspec.kernel.quality.tables import Lagrangian, contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Contrast, Task
@@ -27,6 +25,8 @@ from privspec.kernel.selection import Drawn, Listed, Multipliers, Witness, read_
 from privspec.kernel.selection import least as least_of
 from privspec.kernel.shifts import SCOPE as SHIFTS
 from privspec.kernel.shifts import by_law
+from privspec.kernel.voting import Executed as Voted
+from privspec.kernel.voting import Total, bounds
 
 BOXES = 2**12
 """Most boxes of one bound."""
@@ -209,7 +209,7 @@ class VotesCurve(Curve):
 
     def read(self, witnesses: Witnesses, most: Fraction) -> None:
         (self.witness,), executed = self.part.case.claims.fields(optional=("bound",)), self.part.executed
-        assert isinstance(executed, Winner)
+        assert isinstance(executed, Voted)
         self.vote, loss = executed.vote, executed.vote.loss
         if witnesses or not isinstance(loss, Total) or self.kind != "epsilon":
             raise self.part.case.claims.wrong("say nothing of other shares")

@@ -7,7 +7,6 @@ proportion to the number of first choices (Torra 2019, Method 1), with dummy vot
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -15,6 +14,15 @@ from math import lcm
 from typing import ClassVar, TypeAlias
 
 from privspec.core.records import dataclass, fields
+from privspec.kernel.laws.voting import (
+    DUMMY_VOTES,
+    EXPONENTIAL,
+    ONE_REPORT,
+    PERMUTE_AND_FLIP,
+    PLURALITY,
+    TURNED_WINNER,
+    VotingRule,
+)
 from privspec.model.values import Symbol
 
 Ballot: TypeAlias = Symbol | Sequence[Symbol]
@@ -98,70 +106,64 @@ def scores(points: Points, ballots: Iterable[Ballot]) -> Law:
 # --- lotteries ------------------------------------------------------------------------------------
 
 
-class Lottery(ABC):
-    """The law of the winner given the total points of each alternative."""
+class Lottery:
+    """The law of the winner given the total points of each alternative: a rule with its number."""
 
     __slots__ = ()
 
-    family: ClassVar[str]
-    """As plans and problems name it."""
+    @property
+    def rule(self) -> VotingRule:
+        """What draws the winner; a table of probabilities has none."""
+        raise TypeError(f"{type(self).__name__} is drawn by no rule")
 
     @property
     def number(self) -> Fraction:
         """Its one number; 0 where it has none."""
         return next((getattr(self, one.name) for one in fields(self)), Fraction(0))  # type: ignore[arg-type]
 
-    @abstractmethod
     def law(self, scores: Sequence[Fraction]) -> Law:
         """Exact probabilities, in the order of the alternatives; they sum to 1. Where nobody voted: uniform."""
+        return tuple(self.rule.law(self.number, tuple(scores)))
 
 
 @dataclass(frozen=True, slots=True)
 class Proportional(Lottery):
     """In proportion to the points and `dummies` more for each alternative: (S_a + k) / (sum S + m k)."""
 
-    family: ClassVar[str] = "dictator"
+    @property
+    def rule(self) -> VotingRule:
+        return DUMMY_VOTES
 
     dummies: Fraction = Fraction(0)
-
-    def law(self, scores: Sequence[Fraction]) -> Law:
-        """A mixture of the points' shares and the uniform law."""
-        total = sum(scores, Fraction(0)) + len(scores) * self.dummies
-        if not total:
-            return (Fraction(1, len(scores)),) * len(scores)
-        return tuple((score + self.dummies) / total for score in scores)
 
 
 @dataclass(frozen=True, slots=True)
 class Largest(Lottery):
     """The alternative with the most points; among equals the one that was declared first."""
 
-    family: ClassVar[str] = "plurality"
-
-    def law(self, scores: Sequence[Fraction]) -> Law:
-        first = list(scores).index(max(scores))
-        return tuple(Fraction(a == first) for a in range(len(scores)))
+    @property
+    def rule(self) -> VotingRule:
+        return PLURALITY
 
 
 @dataclass(frozen=True, slots=True)
 class RandomisedLargest(Lottery):
     """Randomised response of the winner: that of `Largest` is `ratio` times as likely as each other alternative."""
 
-    family: ClassVar[str] = "randomised_winner"
+    @property
+    def rule(self) -> VotingRule:
+        return TURNED_WINNER
 
     ratio: Fraction
-
-    def law(self, scores: Sequence[Fraction]) -> Law:
-        """In proportion to `ratio` for the first of the largest, also where nobody voted, and to 1 for the others."""
-        whole = self.ratio + len(scores) - 1
-        return tuple((self.ratio if won else Fraction(1)) / whole for won in Largest().law(scores))
 
 
 @dataclass(frozen=True, slots=True)
 class Exponential(Lottery):
     """In proportion to base^points (McSherry and Talwar 2007); `base` at least 1. Whole numbers of points."""
 
-    family: ClassVar[str] = "exponential"
+    @property
+    def rule(self) -> VotingRule:
+        return EXPONENTIAL
 
     base: Fraction
 
@@ -177,7 +179,9 @@ class PermuteAndFlip(Lottery):
     McKenna and Sheldon 2020. Whole numbers of points.
     """
 
-    family: ClassVar[str] = "permute_and_flip"
+    @property
+    def rule(self) -> VotingRule:
+        return PERMUTE_AND_FLIP
 
     base: Fraction
 
@@ -219,28 +223,44 @@ class LocalPick(Lottery):
     The truth is `ratio` times as likely as each other alternative: (S_a (ratio - 1) + T) / (T (ratio + m - 1)).
     """
 
-    family: ClassVar[str] = "local_dictator"
+    @property
+    def rule(self) -> VotingRule:
+        return ONE_REPORT
 
     ratio: Fraction
 
-    def law(self, scores: Sequence[Fraction]) -> Law:
-        """A mixture of random dictatorship and the uniform law with weights that do not depend on T."""
-        voters, m = sum(scores, Fraction(0)), len(scores)
-        if not voters:
-            return (Fraction(1, m),) * m
-        whole = voters * (self.ratio + m - 1)
-        return tuple((score * (self.ratio - 1) + voters) / whole for score in scores)
+
+@dataclass(frozen=True, slots=True)
+class ByRule(Lottery):
+    """The lottery of a rule that no function of the language draws by."""
+
+    by: VotingRule
+    amount: Fraction
+
+    @property
+    def rule(self) -> VotingRule:
+        return self.by
+
+    @property
+    def number(self) -> Fraction:
+        return self.amount
 
 
-LOTTERIES: Mapping[str, Callable[[Fraction], Lottery]] = {
-    one.family: one for one in (Proportional, RandomisedLargest, Exponential, PermuteAndFlip, LocalPick)
+LOTTERIES: Mapping[VotingRule, Callable[[Fraction], Lottery]] = {
+    DUMMY_VOTES: Proportional,
+    TURNED_WINNER: RandomisedLargest,
+    EXPONENTIAL: Exponential,
+    PERMUTE_AND_FLIP: PermuteAndFlip,
+    ONE_REPORT: LocalPick,
 }
-"""The lotteries that have a number, by their families."""
+"""The lotteries that have a number, by their rules."""
 
 
-def lottery_of(family: str, number: Fraction) -> Lottery:
-    """The lottery of a family that is known."""
-    return LOTTERIES[family](number) if family in LOTTERIES else Largest()
+def lottery_of(rule: VotingRule, number: Fraction) -> Lottery:
+    """The lottery of a rule."""
+    if rule is PLURALITY:
+        return Largest()
+    return LOTTERIES[rule](number) if rule in LOTTERIES else ByRule(rule, number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
+from privspec.kernel.laws.voting import VOTING
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import CURATOR, KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.language import syntax
@@ -26,11 +27,7 @@ FAMILIES = (
     "geometric",
     "knorm",
     "table",
-    "dictator",
-    "exponential",
-    "permute_and_flip",
-    "local_dictator",
-    "randomised_winner",
+    *(one.name for one in VOTING),
     "staircase",
     "sphere",
 )

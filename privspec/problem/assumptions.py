@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.measures import LOCAL_APPROXIMATE
 from privspec.kernel.trust import NORMS
 from privspec.language import syntax
@@ -35,16 +36,6 @@ DRAWN_BY = {"gaussian": "rounded-gaussian", "laplace": "discrete-laplace", "knor
 DRAWN_BY["stepped"] = "stepped"
 DRAWN_BY |= {"gaussian-shares": "shares", "laplace-shares": "shares"}
 """The note on how a noise is drawn, by its shape."""
-VOTE_NOTES = {
-    "dictator": "dummy-votes",
-    "permute_and_flip": "weighted-votes",
-    "exponential": "weighted-votes",
-    "local_dictator": "local-votes",
-    "randomised_winner": "randomised-winner",
-    "none": "no-dummies",
-}
-"""The note on a rule of voting, by its family."""
-
 Assumption = dict[str, Any]
 
 
@@ -384,7 +375,7 @@ def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
     mechanism = plan["mechanism"]
     source = str(mechanism["input"])
-    note = VOTE_NOTES[mechanism["family"]]
+    note = BY_NAME[mechanism["family"]].note
     (held,) = plan["problem"]["data"]
     fate = "is left out" if held["rule"] == "drop" else "counts as the first of all ballots,"
     text = (

@@ -8,7 +8,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total, Vote
+from privspec.kernel.laws.voting import DUMMY_VOTES, PLURALITY
+from privspec.kernel.voting import Choice, Cost, Term, Total, Vote
 from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
 from privspec.model.values import show
 
@@ -20,7 +21,7 @@ BallotLaw: TypeAlias = tuple[tuple[Law, Fraction], ...]
 
 def beside(form: str, other: Lottery) -> Cost:
     """The cost of a winner's law beside a lottery: its "distance", the "mismatch" of two draws, or "votes missed"."""
-    return Cost(Fraction(1), form, other.family, other.number)
+    return Cost(Fraction(1), form, other.rule.name, other.number)
 
 
 # --- in words ---------------------------------------------------------------------------------------------
@@ -29,8 +30,8 @@ def beside(form: str, other: Lottery) -> Cost:
 def cost_words(cost: Cost) -> str:
     """With its weight."""
     other = {
-        Proportional.family: "the draw in proportion to points",
-        Largest.family: "plurality (the first declared among equals)",
+        DUMMY_VOTES.name: "the draw in proportion to points",
+        PLURALITY.name: "plurality (the first declared among equals)",
     }.get(cost.family, f"the {cost.family.replace('_', '-')} lottery")
     said = {
         "distance": f"distance (total variation) of the winner's law from {other}",
@@ -108,14 +109,14 @@ class Votes(Vote):
         sums = [line for line in (self.loss, *(limit.measured for limit in self.limits)) if isinstance(line, Total)]
         for cost in (part for line in sums for term in line.terms for part in term.parts):
             if cost.form != "votes missed":
-                return Largest() if cost.family == Largest.family else Proportional()
+                return Largest() if cost.family == PLURALITY.name else Proportional()
         return Largest()
 
     @property
     def compared_name(self) -> str:
         """In the language."""
         if self.compared == Largest():
-            return "plurality"
+            return PLURALITY.name
         return "borda_lottery" if self.ballots.borda else "random_dictator"
 
     def words(self) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
-from privspec.kernel.lemmas.votes import Choice, Cost, Term, Total
-from privspec.kernel.lemmas.votes_rules import KINDS, Ballots
+from privspec.kernel.laws.voting import KINDS, VOTING, Ballots
 from privspec.kernel.measures import APPROXIMATE, PURE, PURE_MEASURES
+from privspec.kernel.voting import Choice, Cost, Term, Total
 from privspec.language import syntax
 from privspec.language.spelling import spell
 from privspec.language.walk import walk
@@ -30,8 +30,6 @@ from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import behind, beside_output, factor_of, multiples, public, public_number, terms
 from privspec.problem.vote_forms import BallotLaw, Limit, Rounds, Votes, beside
 
-FAMILIES = ("dictator", "permute_and_flip", "exponential", "local_dictator", "randomised_winner", "none")
-"""The words of `noise family` that ask for a rule of private voting."""
 LISTED = "the rules of private voting that this plan lists"
 """What a loss is the least of, where nothing is proved of all other rules."""
 FUNCTION = "manipulation"
@@ -94,7 +92,7 @@ def beyond_tables(model: Model, source: GraphNode) -> bool:
         return True
     if model.trust.alone:
         return True
-    if set(model.families) & set(FAMILIES) and "table" not in model.families:
+    if set(model.families) & {one.name for one in VOTING} and "table" not in model.families:
         return True
     return not _listed(model, source)
 

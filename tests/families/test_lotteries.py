@@ -183,7 +183,7 @@ def test_drawn_votes_agree_with_all_votes(monkeypatch: pytest.MonkeyPatch) -> No
     )
     exact = decided(text)
     priced.listed.cache_clear()
-    monkeypatch.setattr("privspec.kernel.lemmas.votes_rules.PROFILES", 10)
+    monkeypatch.setattr("privspec.kernel.voting.PROFILES", 10)
     drawn = decided(text)
     priced.listed.cache_clear()
     assert drawn.chosen.loss.standard_error > 0 and drawn.chosen.loss.profiles == priced.DRAWN

@@ -17,7 +17,7 @@ from privspec.families.family import compiler_of
 from privspec.families.selection import profiles as priced
 from privspec.families.selection.plans import gain
 from privspec.families.selection.rules import RULES
-from privspec.kernel.lemmas.votes import SCOPES
+from privspec.kernel.voting import SCOPES
 from privspec.manual import template_text
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
@@ -238,7 +238,7 @@ def test_for_large_epsilon_no_rule_at_all_is_better() -> None:
 
 def test_averages_over_drawn_votes_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     priced.listed.cache_clear()
-    monkeypatch.setattr("privspec.kernel.lemmas.votes_rules.PROFILES", 10)
+    monkeypatch.setattr("privspec.kernel.voting.PROFILES", 10)
     decision = truthful(SHARES, voters=50, background=UNIFORM)
     priced.listed.cache_clear()
     assert decision.bound is None

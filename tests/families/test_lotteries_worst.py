@@ -12,7 +12,7 @@ import pytest
 from privspec.families.selection import profiles as priced
 from privspec.families.selection.choices import best_walks
 from privspec.families.selection.profiles import costs_at, laws, listed, rule_of, worst_case
-from privspec.kernel.lemmas.votes import Cost, least_cost
+from privspec.kernel.voting import Cost, least_cost
 from privspec.model.lotteries import (
     Exponential,
     Largest,
@@ -106,7 +106,7 @@ def test_probabilities_of_profiles() -> None:
     ],
 )
 def test_what_is_surely_too_much_is_not_counted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privspec.kernel.lemmas.votes_rules._plus", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr("privspec.kernel.laws.voting.plus", lambda *_: pytest.fail("counted"))
     assert listed(system_of(text)) is None
 
 

@@ -25,6 +25,7 @@ from privspec.families.selection.scores import (
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
 from privspec.kernel.laws.exponential import Target
+from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import Drawn, Listed, tables_of
 from privspec.model.lotteries import lottery_of
 from privspec.noise.samplers import SimulationRandomness
@@ -109,14 +110,16 @@ def test_laws_in_doubles_are_the_exact_ones():
             counts = random.integers(0, 4, 7)
             steps = drawn.scores(counts.tolist())
             assert steps_at(drawn, counts).tolist() == steps
-            exact = lottery_of(family, drawn.base).law([Fraction(-one) for one in steps])
+            exact = lottery_of(BY_NAME[family], drawn.base).law([Fraction(-one) for one in steps])
             assert law_of_draw(drawn, counts) == pytest.approx([float(p) for p in exact], abs=1e-12)
             # many tables side by side, fewer and more of them than answers
             for many in (2, 40):
                 tables = random.integers(0, 40, (many, 7))
                 together = law_of_draw(drawn, tables)
                 for table, law in zip(tables, together, strict=True):
-                    exact = lottery_of(family, drawn.base).law([Fraction(-one) for one in drawn.scores(table.tolist())])
+                    exact = lottery_of(BY_NAME[family], drawn.base).law(
+                        [Fraction(-one) for one in drawn.scores(table.tolist())]
+                    )
                     assert law == pytest.approx([float(p) for p in exact], abs=1e-12)
 
 

@@ -16,9 +16,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from privspec.kernel.counted import _of_votes
-from privspec.kernel.lemmas.votes import Executed, Total, Vote
-from privspec.kernel.lemmas.votes_rules import Ballots, Rule
+from privspec.kernel.laws.voting import BY_NAME, Ballots
 from privspec.kernel.losses import CHANCES, PrivacyLoss, covers, delta_of, kept, pair_of, response
+from privspec.kernel.voting import Executed, RuleAt, Total, Vote
 
 NONE = Fraction(0)
 
@@ -188,7 +188,8 @@ def test_votes_count_by_electorates_in_which_all_others_agree(
     family: str, number: str, voters: int, alternatives: str
 ) -> None:
     """Beside every electorate and every change of one vote: those that are looked at let through as much."""
-    ballots, rule = Ballots("first choice", tuple(alternatives), 1, "first choice"), Rule(family, Fraction(number))
+    ballots = Ballots("first choice", tuple(alternatives), 1, "first choice")
+    rule = RuleAt(BY_NAME[family], Fraction(number))
     vote = Vote(
         "vote", "voter", "seat", voters, False, ballots, None, Total((), NONE), "", (), None, ()
     )  # fmt: skip

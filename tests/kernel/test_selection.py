@@ -14,6 +14,7 @@ from privspec.kernel import judge
 from privspec.kernel.core.problem import Unit, read_frame
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.laws.exponential import Target, epsilon_up, ratio_up, steps_of
+from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import (
     Drawn,
     Listed,
@@ -84,7 +85,7 @@ def neighbours(size, most, adding, records):
 
 
 def law(family, target, table, base=BASE):
-    return lottery_of(family, base).law([Fraction(-one) for one in behind(target, list(table))])
+    return lottery_of(BY_NAME[family], base).law([Fraction(-one) for one in behind(target, list(table))])
 
 
 SHARES = [Fraction(1, 2), Fraction(9, 10), Fraction(1, 3), Fraction(0), Fraction(1), None]
@@ -217,7 +218,7 @@ def test_the_worst_mean_shortfall(family):
     assert worst == pytest.approx(max(d * float(shortfall(family, BASE, size, d)) for d in range(1, 99)) / 2)
     for _ in range(300):
         steps = [0, *random.integers(0, 9, size - 1).tolist()]
-        chances = lottery_of(family, BASE).law([Fraction(-one) for one in steps])
+        chances = lottery_of(BY_NAME[family], BASE).law([Fraction(-one) for one in steps])
         assert float(sum(d * p for d, p in zip(steps, chances, strict=True))) / 2 <= worst * (1 + 1e-12)
 
 

@@ -17,9 +17,11 @@ from privspec.core.rounding import log_down
 from privspec.families.document import decimal_up
 from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, limited, spent
 from privspec.families.selection.profiles import Averages, Estimate, unanimous_distance
-from privspec.families.selection.rules import RULES, Draw, LotterySystem, Rule
+from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Rule
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.lemmas.votes import PLURALITY, SCOPES, SHARES, bounds
+from privspec.kernel.laws.voting import VOTING
+from privspec.kernel.voting import LARGEST as PLURALITY
+from privspec.kernel.voting import SCOPES, SHARES, bounds
 from privspec.model.values import show
 from privspec.problem.vote_forms import Limit, Rounds
 
@@ -185,7 +187,7 @@ LARGEST = Fraction(64)
 """Epsilon that is tried where the range has no upper end: far beyond any privacy."""
 STEPS = 40
 HALVINGS = 12
-TO_PLURALITY = ("exponential", "permute_and_flip", "randomised_winner")
+TO_PLURALITY = tuple(one.name for one in VOTING if not one.affine)
 """Rules whose winner is certain for large epsilon: their distance from a lottery need not fall with epsilon."""
 DIGITS = 12
 """Decimal digits of an epsilon that is found by bisection."""
@@ -199,7 +201,7 @@ def at_least_epsilon(system: LotterySystem, averages: Averages) -> list[Judged]:
 def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
     assert system.chosen is not None
     low, high = system.chosen.low, system.chosen.high or LARGEST
-    exact = dummies_at(system) if rule.family == "dictator" else None
+    exact = dummies_at(system) if rule is DICTATOR else None
     if exact is not None:
         return _with_dummies(system, rule, averages, exact)
     at_end = _tried(system, rule, averages, high)
@@ -252,7 +254,7 @@ def _with_dummies(system: LotterySystem, rule: Rule, averages: Averages, dummies
     if not dummies:
         why = "without dummy votes an alternative that nobody else supports reveals its voter: no epsilon is enough"
         return Judged(rule, None, None, why)
-    draw = Draw("dictator", dummies)
+    draw = Draw(DICTATOR.family, dummies)
     epsilon = max(spent(system, p, draw) for p in system.promises if p.epsilon is None)
     if epsilon < system.chosen.low:
         return _tried(system, rule, averages, system.chosen.low)

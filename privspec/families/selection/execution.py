@@ -26,7 +26,7 @@ from privspec.execute.drawing import Labels, symbol
 from privspec.execute.keeper import given_for, refuse
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item
-from privspec.kernel.lemmas.votes import Executed, read_executed
+from privspec.kernel.voting import Executed, read_executed
 from privspec.model import lotteries
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
@@ -63,43 +63,11 @@ def _doubled_borda(ballots: Ballots) -> np.ndarray[tuple[int], np.dtype[np.int64
     return doubled
 
 
-# --- Laws of lotteries in doubles, for simulations at any number of votes: large powers are nev
-
-Floats = NDArray[np.float64]
-
-
-def law_in_doubles(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> Floats:
-    """The law of the winner (m,), rounded; the exact one is `lottery.law(scores)`."""
-    match lottery:
-        case lotteries.Exponential(base=base):
-            weights = _accepted(base, scores)
-        case lotteries.PermuteAndFlip(base=base):
-            weights = _flipped(_accepted(base, scores))
-        case _:
-            weights = np.array([float(p) for p in lottery.law(scores)])
-    found: Floats = weights / weights.sum()
+def law_in_doubles(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> NDArray[np.float64]:
+    """The law of the winner (m,), rounded: large powers are never written out, as they are in the exact one."""
+    law = np.array([float(p) for p in lottery.rule.law(lottery.number, tuple(scores))])
+    found: NDArray[np.float64] = law / law.sum()
     return found
-
-
-def _accepted(base: Fraction, scores: Sequence[Fraction]) -> Floats:
-    """base^(score - largest score)."""
-    most = max(scores)
-    gaps = np.array([float(most - score) for score in scores])
-    logarithm = float(np.log1p(float(base - 1)))
-    accepted: Floats = np.exp(-gaps * logarithm)
-    return accepted
-
-
-def _flipped(accepted: Floats) -> Floats:
-    """Each y_a times the integral over t in [0, 1] of the product over b != a of (1 - t y_b): see the model's law."""
-    # Gauss-Legendre with k nodes is exact to degree 2k - 1, and the product has degree m - 1
-    nodes, weights = np.polynomial.legendre.leggauss(len(accepted) // 2 + 1)
-    times = (nodes + 1) / 2
-    factors = 1 - times[:, None] * accepted
-    found = [
-        chance * float((weights / 2) @ np.delete(factors, a, axis=1).prod(axis=1)) for a, chance in enumerate(accepted)
-    ]
-    return np.array(found)
 
 
 # --- Exact draws from lotteries: integers from the source of randomness and comparisons of inte
@@ -118,12 +86,12 @@ def draw(lottery: lotteries.Lottery, scores: Sequence[Fraction], randomness: Ran
 
 
 @singledispatch
-def sampler(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> Sampler:  # noqa: ARG001
+def sampler(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> Sampler:
     """Draws from the law of the lottery at these total points, exactly.
 
     Raises: ValueError where powers of whole and half points would be compared.
     """
-    raise TypeError(f"no draws from {type(lottery).__name__}")
+    return weighted(lottery.law(scores))
 
 
 @sampler.register
@@ -270,13 +238,13 @@ class LotteryMechanism(family.FamilyMechanism):
         found = executed_of(plan)
         vote, ballots, rule = found.vote, found.vote.ballots, found.rule
         alternatives = tuple(symbol(word) for word in ballots.alternatives)
-        if ballots.borda and rule.family == "local_dictator":
+        if ballots.borda and rule.rule.reported:
             raise ValueError("reports of single voters are first choices")
         least = ballots.size if ballots.kind == "ranking" else 1
         return cls(
             Form(vote.source, vote.party, alternatives, least, ballots.places, found.drops),
             (lotteries.Borda if ballots.borda else lotteries.FirstChoice)(alternatives),
-            lotteries.lottery_of(rule.family, rule.number),
+            lotteries.lottery_of(rule.rule, rule.number),
             vote.public_voters,
             vote.output,
             Labels.read([vote.output], ballots.alternatives),

@@ -21,7 +21,8 @@ from privspec.families.selection import choices
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks
 from privspec.families.selection.plans import Figures, Judged, calibrated, forbidden, judge, spent
 from privspec.families.selection.profiles import Averages, Estimate, worst_case
-from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Promise, lower
+from privspec.families.selection.rules import DICTATOR, RULES, WITHOUT, Draw, LotterySystem, Promise, lower
+from privspec.kernel.laws.voting import VOTING
 from privspec.model.graph import Model
 from privspec.model.lotteries import Proportional
 from privspec.model.reports import listing
@@ -243,7 +244,7 @@ NO_LIES = "allow `noise family dictator`: with dummy votes no lie pays"
 def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
     """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
     _refuse_unknown(system, every)
-    allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != "none"]
+    allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != WITHOUT]
     if not allowed or not system.votes.limits:
         return _options(system, every)
     return _accuracy(system, allowed)
@@ -274,8 +275,7 @@ def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
 def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
     model = system.model
     reasons = "; ".join(f"{one.rule.name}: {one.reason}" for one in every if one.reason)
-    rules = "dictator, permute_and_flip, exponential, randomised_winner, local_dictator"
-    way_out = f"drop the options, or name another rule: {rules}"
+    way_out = f"drop the options, or name another rule: {', '.join(one.name for one in VOTING)}"
     if system.local and any(promise.task.adding for promise in system.promises):
         way_out = f"write `replacing one {system.votes.party}`: that one took part is then no secret"
     return Infeasible(
@@ -343,7 +343,9 @@ def _budget(system: LotterySystem) -> Iterator[Relaxation]:
     dummies = choices.dummies_at(system)
     if dummies is None or not dummies or forbidden(system, DICTATOR):
         return
-    needed = max(spent(system, promise, Draw("dictator", dummies)) for promise in system.promises) * system.counted.low
+    needed = (
+        max(spent(system, promise, Draw(DICTATOR.family, dummies)) for promise in system.promises) * system.counted.low
+    )
     line = system.model.source.position(system.promises[0].requirement.span.start)[0]
     # a little more than the exact figure, as the draw is rounded towards privacy
     change = (

@@ -9,9 +9,9 @@ from itertools import accumulate, product
 
 from privspec.core.records import dataclass, replace
 from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
-from privspec.families.selection.rules import Draw, LotterySystem, Promise, Property, Rule
-from privspec.kernel.lemmas.votes import Total
-from privspec.kernel.lemmas.votes_rules import OFF, Scores
+from privspec.families.selection.rules import WITHOUT, Draw, LotterySystem, Promise, Property, Rule
+from privspec.kernel.laws.voting import BY_NAME, OFF, Scores
+from privspec.kernel.voting import Total
 from privspec.model.lotteries import Lottery, Proportional
 from privspec.model.values import show
 from privspec.problem.vote_forms import Costs, Limit, beside
@@ -132,7 +132,7 @@ def calibrated(system: LotterySystem, rule: Rule, epsilons: tuple[Fraction, ...]
             continue
         if all(spent(system, p, found) <= e for p, e in zip(system.promises, epsilons, strict=True)):
             return Judged(rule, found, found, forbidden(system, rule))
-    without = Draw("none") if rule.family == "none" else None
+    without = Draw(WITHOUT) if rule.family == WITHOUT else None
     return Judged(rule, without, None, refusal or "it spends more than the requirements allow together")
 
 
@@ -146,7 +146,7 @@ def forbidden(system: LotterySystem, rule: Rule) -> str:
     model = system.model
     if system.local and any(promise.task.adding for promise in system.promises):
         return "where nobody is trusted everybody sees who sends a report, so that taking part is no secret"
-    if system.local and rule.family != "local_dictator":
+    if system.local and not (rule.family in BY_NAME and BY_NAME[rule.family].reported):
         return "nobody is trusted with all ballots, and this rule needs them"
     if model.families and rule.family not in model.families:
         return f"the spec asks for noise of family {', '.join(model.families)}"

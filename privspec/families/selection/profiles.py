@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, singledispatch
 from math import hypot
 from typing import TypeAlias
 
@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.families.selection.rules import LotterySystem
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lemmas.votes_rules import POWERS, Rule, Scores, totals
+from privspec.kernel.laws.voting import (
+    ByPowers,
+    DummyVotes,
+    OneReport,
+    PermuteAndFlip,
+    Plurality,
+    Scores,
+    TurnedWinner,
+    VotingRule,
+)
+from privspec.kernel.voting import RuleAt, totals
 from privspec.model.lotteries import Largest, Lottery
 from privspec.problem.vote_forms import BallotLaw, Costs, beside
 from privspec.solvers.programs import OutOfTimeError, Watch
@@ -59,9 +69,9 @@ class Estimate:
 # --- exact: a formula, or all profiles where they are few
 
 
-def rule_of(lottery: Lottery) -> Rule:
+def rule_of(lottery: Lottery) -> RuleAt:
     """As the kernel knows it."""
-    return Rule(lottery.family, lottery.number)
+    return RuleAt(lottery.rule, lottery.number)
 
 
 @lru_cache(maxsize=4)
@@ -134,36 +144,71 @@ def draw(system: LotterySystem, law: BallotLaw, profiles: int, batches: int = 10
         left -= count
 
 
-def laws(rule: Rule, scores: Floats) -> Floats:
+def laws(rule: RuleAt, scores: Floats) -> Floats:
     """The law of the winner at each profile, for simulation only.
 
-    Permute-and-flip: the integral of its law by Gauss's rule, which is exact for polynomials of this degree.
     Args: scores (n, m), total points of the alternatives. Returns: (n, m), rows sum to 1.
     """
-    number, m, whole = float(rule.number), scores.shape[1], scores.sum(axis=1, keepdims=True)
-    first = np.zeros_like(scores)
-    first[np.arange(len(scores)), scores.argmax(axis=1)] = 1
-    if rule.family in POWERS:
-        gaps = scores.max(axis=1, keepdims=True) - scores
-        weights = np.exp(-np.log1p(float(rule.number - 1)) * gaps)
-    else:
-        weights = {
-            "dictator": scores + number,
-            "local_dictator": scores * (number - 1) + whole,
-            "randomised_winner": first * (number - 1) + 1,
-            "plurality": first,
-        }[rule.family]
-    if rule.family != "permute_and_flip":
-        sums = weights.sum(axis=1, keepdims=True)
-        even: Floats = np.where(sums > 0, weights / np.where(sums > 0, sums, 1), 1 / m)
-        return even
+    weights = _weights(rule.rule, rule.number, scores)
+    sums = weights.sum(axis=1, keepdims=True)
+    even: Floats = np.where(sums > 0, weights / np.where(sums > 0, sums, 1), 1 / scores.shape[1])
+    return even
+
+
+@singledispatch
+def _weights(rule: VotingRule, number: Fraction, scores: Floats) -> Floats:
+    """What the laws at profiles are in proportion to (n, m); of a rule that nothing faster is known for one by one."""
+    every = ([Fraction(float(points)) for points in row] for row in scores)
+    return np.array([[float(p) for p in rule.law(number, tuple(row))] for row in every])
+
+
+@_weights.register
+def _(rule: DummyVotes, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
+    weights: Floats = scores + float(number)
+    return weights
+
+
+@_weights.register
+def _(rule: OneReport, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
+    weights: Floats = scores * (float(number) - 1) + scores.sum(axis=1, keepdims=True)
+    return weights
+
+
+@_weights.register
+def _(rule: TurnedWinner, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
+    return _first(scores) * (float(number) - 1) + 1
+
+
+@_weights.register
+def _(rule: Plurality, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
+    return _first(scores)
+
+
+@_weights.register
+def _(rule: ByPowers, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
+    gaps = scores.max(axis=1, keepdims=True) - scores
+    chances: Floats = np.exp(-np.log1p(float(number - 1)) * gaps)
+    return chances
+
+
+@_weights.register
+def _(rule: PermuteAndFlip, number: Fraction, scores: Floats) -> Floats:
+    """The integral of its law by Gauss's rule, which is exact for polynomials of this degree."""
+    m, chances = scores.shape[1], _weights.dispatch(ByPowers)(rule, number, scores)
     nodes, shares = np.polynomial.legendre.leggauss(max(1, (m + 1) // 2))
     found = np.zeros_like(scores)
     for node, share in zip((nodes + 1) / 2, shares / 2, strict=True):
-        passed = 1 - node * weights
+        passed = 1 - node * chances
         for a in range(m):
-            found[:, a] += share * weights[:, a] * np.delete(passed, a, axis=1).prod(axis=1)
+            found[:, a] += share * chances[:, a] * np.delete(passed, a, axis=1).prod(axis=1)
     return found
+
+
+def _first(scores: Floats) -> Floats:
+    """1 for the alternative with the most points, of several for the first."""
+    first = np.zeros_like(scores)
+    first[np.arange(len(scores)), scores.argmax(axis=1)] = 1
+    return first
 
 
 def costs_at(parts: Costs, winners: Floats, scores: Floats) -> Floats:

@@ -17,13 +17,22 @@ from flint import ctx
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
+from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Obligation
-from privspec.kernel.lemmas.votes import Choice, Total
-from privspec.kernel.lemmas.votes_rules import MIXTURES, Ballots
-from privspec.kernel.lemmas.votes_rules import RULES as LEMMAS
-from privspec.kernel.lemmas.votes_rules import Rule as Law
+from privspec.kernel.laws.voting import (
+    BY_NAME,
+    DUMMY_VOTES,
+    EXPONENTIAL,
+    ONE_REPORT,
+    PERMUTE_AND_FLIP,
+    TURNED_WINNER,
+    Ballots,
+    VotingRule,
+    Winner,
+)
 from privspec.kernel.measures import PURE
+from privspec.kernel.voting import Choice, Total
 from privspec.model.graph import Model
 from privspec.model.lotteries import (
     Ballot,
@@ -318,6 +327,10 @@ class VotingTask:
         return Ballots("ranking" if self.whole else "partial ranking", words, len(words), self.points.name)
 
 
+WITHOUT = "none"
+"""Random dictatorship as it is, by name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draw:
     """A lottery of one number, and what it keeps; "none" is random dictatorship as it is, which meets no epsilon."""
@@ -326,22 +339,29 @@ class Draw:
     number: Fraction = Fraction(0)
 
     @property
+    def rule(self) -> VotingRule:
+        """What draws the winner."""
+        return BY_NAME.get(self.family, DUMMY_VOTES)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Stems of the notes that prove what it claims."""
-        return (LEMMAS[self.family][2] if self.family in LEMMAS else "no-dummies",)
+        return ("no-dummies" if self.family == WITHOUT else self.rule.note,)
 
     @property
     def lottery(self) -> Lottery:
         """The exact law of the winner."""
-        return lottery_of(self.family if self.family in LEMMAS else "dictator", self.number)
+        return lottery_of(self.rule, self.number)
 
     def ratio(self, task: VotingTask, *, seen: bool = False) -> Fraction:
         """No probability of two neighbours of the task has a larger ratio; over all sizes where voters come and go.
 
         `seen`: every report is public, and not the winner alone.
         """
-        seen = seen and not task.constant and not task.adding and self.family == "local_dictator"
-        base, power = Law(self.family, self.number, seen).ratio(task.ballots, task.adding, task.moved, task.voters)
+        seen = seen and not task.constant and not task.adding and self.rule.reported
+        voters = None if task.adding else task.voters
+        winner = Winner(self.rule, self.number, task.ballots, voters, seen)
+        base, power = winner.ratio(Records(task.moved, task.adding, 1))
         return base**power
 
     def epsilon(self, task: VotingTask, *, seen: bool = False) -> Fraction:
@@ -354,13 +374,13 @@ class Draw:
         Laws that mix the shares of points are strategy-proof; others for two alternatives only. No epsilon leaves
         ex-post efficiency; without noise and with first choices both are kept, by nothing else (Gibbard 1977).
         """
-        efficient = undominated if self.family == "none" else inefficient
-        truthful = TRUTHFUL if self.family in (*MIXTURES, "none") else swayed(task.points, self.lottery)
+        efficient = undominated if self.family == WITHOUT else inefficient
+        truthful = TRUTHFUL if self.rule.affine else swayed(task.points, self.lottery)
         return (TREATS_ALIKE, efficient(task.points, self.lottery), truthful)
 
     def to_json(self) -> dict[str, Any]:
         """Family and exact parameter, from which whoever draws or checks it needs nothing else."""
-        return {"family": self.family, LEMMAS.get(self.family, ("dummy_votes",))[0]: str(self.number)}
+        return {"family": self.family, self.rule.parameter: str(self.number)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,10 +408,10 @@ def fewest_dummies(task: VotingTask, epsilon: Fraction) -> Draw | str:
     if epsilon <= 0:
         return NO_EPSILON
     reach = max(task.moved, 1) * max(task.points.highest, Fraction(1))
-    return Draw("dictator", simplest_up(reach / growth_down(epsilon)))
+    return Draw(DUMMY_VOTES.name, simplest_up(reach / growth_down(epsilon)))
 
 
-def largest_base(family: str, task: VotingTask, epsilon: Fraction) -> Draw | str:
+def largest_base(rule: VotingRule, task: VotingTask, epsilon: Fraction) -> Draw | str:
     """The largest base that meets epsilon, to 10^-9 of it, for every number of voters where that is secret.
 
     Every score moves by at most g h; when adding, all in one direction, so that the sum of the weights does not turn
@@ -406,16 +426,16 @@ def largest_base(family: str, task: VotingTask, epsilon: Fraction) -> Draw | str
     reach = task.moved * task.points.highest * (1 if task.adding else 2)
     least = 1 + growth_simple(epsilon / max(reach, Fraction(1)))
     if task.voters is None or task.adding or task.constant:
-        return Draw(family, least)
+        return Draw(rule.name, least)
     limit, wanted = 1 + growth_simple(epsilon), float(epsilon)
 
     def over(base: Fraction) -> tuple[bool, float]:
-        ratio = Draw(family, base).ratio(task)
+        ratio = Draw(rule.name, base).ratio(task)
         return ratio > limit, float(log_up(ratio)) - wanted
 
     best, (beyond, short) = least, over(least)
     if beyond:
-        return Draw(family, least)
+        return Draw(rule.name, least)
     low, left = math.log(least), short
     high, right = low, short
     for _ in range(_EXPANSIONS):
@@ -439,7 +459,7 @@ def largest_base(family: str, task: VotingTask, epsilon: Fraction) -> Draw | str
             best, low, left, right = max(best, base), middle, found, right / 2
             if found >= -_NEAR * wanted:
                 break
-    return Draw(family, best)
+    return Draw(rule.name, best)
 
 
 def _rational(logarithm: float) -> Fraction:
@@ -456,12 +476,12 @@ def truest_reports(task: VotingTask, epsilon: Fraction) -> Draw | str:
     if epsilon <= 0:
         return "with epsilon 0 no report may depend on the vote"
     spread = task.points.per_ballot / task.points.highest if len(task.alternatives) > 1 else Fraction(1)
-    return Draw("local_dictator", 1 + growth_simple(epsilon / max(task.moved, 1)) * spread)
+    return Draw(ONE_REPORT.name, 1 + growth_simple(epsilon / max(task.moved, 1)) * spread)
 
 
 def turned_winner(_: VotingTask, epsilon: Fraction) -> Draw | str:
     """One draw from a function of the votes: whatever changes in these, and for groups, the odds are e^epsilon."""
-    return Draw("randomised_winner", 1 + growth_simple(epsilon)) if epsilon > 0 else NO_EPSILON
+    return Draw(TURNED_WINNER.name, 1 + growth_simple(epsilon)) if epsilon > 0 else NO_EPSILON
 
 
 def no_dummies(_: VotingTask, __: Fraction) -> Draw | str:
@@ -472,14 +492,14 @@ def no_dummies(_: VotingTask, __: Fraction) -> Draw | str:
     )
 
 
-DICTATOR = Rule("dictator", "dummy votes", fewest_dummies)
+DICTATOR = Rule(DUMMY_VOTES.name, "dummy votes", fewest_dummies)
 RULES: tuple[Rule, ...] = (
     DICTATOR,
-    Rule("permute_and_flip", "permute-and-flip", partial(largest_base, "permute_and_flip")),
-    Rule("exponential", "exponential mechanism", partial(largest_base, "exponential")),
-    Rule("local_dictator", "randomised response, then one report", truest_reports),
-    Rule("randomised_winner", "randomised response of the winner", turned_winner),
-    Rule("none", "no dummy votes", no_dummies),
+    Rule(PERMUTE_AND_FLIP.name, "permute-and-flip", partial(largest_base, PERMUTE_AND_FLIP)),
+    Rule(EXPONENTIAL.name, "exponential mechanism", partial(largest_base, EXPONENTIAL)),
+    Rule(ONE_REPORT.name, "randomised response, then one report", truest_reports),
+    Rule(TURNED_WINNER.name, "randomised response of the winner", turned_winner),
+    Rule(WITHOUT, "no dummy votes", no_dummies),
 )
 """All rules of private voting, in the order in which they are compared."""
 

@@ -23,6 +23,7 @@ from privspec.families.selection.execution import sampler
 from privspec.kernel.core.linear import Held
 from privspec.kernel.core.problem import Data, Frame
 from privspec.kernel.core.reading import Item
+from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.participation import Kept
 from privspec.kernel.selection import Drawn as Executed
 from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
@@ -179,7 +180,7 @@ class Counted(BlockSecret[SelectionMechanism, list[list[int]]]):
             tables = tables_of(drawn.block)
             return [RowLaw.of(drawn.laws[tables.index(tuple(counts))], drawn.total).draw for counts in self.content]
         every = (drawn.scores(list(counts)) for counts in self.content)
-        lottery = lottery_of(drawn.family, drawn.base)
+        lottery = lottery_of(BY_NAME[drawn.family], drawn.base)
         return [sampler(lottery, [Fraction(-one) for one in steps]) for steps in every]
 
     def draw(self, randomness: Randomness) -> Drawn:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb, lcm
 
+from flint import fmpz_mpoly_ctx
+
+from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import NONE, exp_up
 from privspec.kernel.core.problem import Case, Frame, Guarantee, Obligation, Rules, Share, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
-from privspec.kernel.lemmas.votes_rules import MIXTURES, OFF, POWERS, RULES, Ballots, Rule, Scores, totals, within
+from privspec.kernel.laws.voting import (
+    BY_NAME,
+    DUMMY_VOTES,
+    PLURALITY,
+    TURNED_WINNER,
+    Ballots,
+    Scores,
+    VotingRule,
+    Winner,
+)
+from privspec.kernel.losses import Loss
 from privspec.kernel.measures import LOCAL_PURE, PURE
 from privspec.kernel.quality.stated import SIMULATED, Line, judge_lines, judge_loss
+from privspec.kernel.rules import derive
+from privspec.kernel.terms import Pick
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
 """Beyond such exponents a bound is nothing; by so much of itself a stated epsilon may be above the one derived."""
@@ -21,13 +38,31 @@ SCOPES = {
 }
 """What a loss is the least of, by the form of the bound."""
 LISTED = "the rules of private voting that this plan lists"
-SHARES, PLURALITY = Rule("dictator", NONE), Rule("plurality", NONE)
-MISSED = False, SHARES
+PROFILES, WORK = 5000, 3_000_000
+"""Most profiles, and steps towards them, at once."""
+COMPARED = {one.name: one for one in (*BY_NAME.values(), PLURALITY)}
+"""Rules that a winner's law may be compared with."""
 Chosen = dict[str, Fraction]
 Lines = tuple[Obligation, ...]
 
 
 # --- what the problem asks --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAt:
+    """A rule with its number."""
+
+    rule: VotingRule
+    number: Fraction = NONE
+
+    def law(self, scores: Scores) -> list[Fraction]:
+        """The probabilities of the alternatives at their points, off by what the rule says together."""
+        return self.rule.law(self.number, scores)
+
+
+SHARES, LARGEST = RuleAt(DUMMY_VOTES), RuleAt(PLURALITY)
+MISSED = False, SHARES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +79,13 @@ class Cost:
 
     def __post_init__(self) -> None:
         missed = self.form == "votes missed" and self.beside != MISSED
-        if missed or (self.family in RULES and self.number < RULES[self.family][1]):
+        if missed or self.number < COMPARED[self.family].least:
             raise Refused("is no cost that is known")
 
     @property
-    def beside(self) -> tuple[bool, Rule]:
+    def beside(self) -> tuple[bool, RuleAt]:
         """Whether it is a distance, and from what."""
-        return self.form == "distance", Rule(self.family, self.number)
+        return self.form == "distance", RuleAt(COMPARED[self.family], self.number)
 
     def at(self, law: list[Fraction], scores: Scores) -> Fraction:
         pairs = list(zip(law, self.beside[1].law(scores), strict=True))
@@ -58,7 +93,7 @@ class Cost:
             return self.weight * sum((abs(p - q) for p, q in pairs), NONE) / 2
         return self.weight * (1 - sum((p * q for p, q in pairs), NONE))
 
-    def worst(self, rule: Rule, vote: Vote) -> list[Scores]:
+    def worst(self, rule: RuleAt, vote: Vote) -> list[Scores]:
         """Profiles of which one is the worst; none where that is not known (worst-cases).
 
         The randomised winner misses plurality alike everywhere. Mixtures with the uniform law are farthest from the
@@ -67,11 +102,11 @@ class Cost:
         where j lead with the least score that j of them, and no j + 1, can have, the rest in one hand; for the
         randomised winner beside shares also the largest such score. All of these are profiles: none is too many.
         """
-        t, m, other, winner = vote.voters, vote.ballots.size, self.beside[1], rule.family == "randomised_winner"
-        mixture, (each, more) = rule.family in MIXTURES, divmod(t, m)
-        if (winner and other == PLURALITY) or (mixture and self.beside == (True, SHARES) and self.weight >= 0):
+        t, m, other, winner = vote.voters, vote.ballots.size, self.beside[1], rule.rule is TURNED_WINNER
+        mixture, (each, more) = rule.rule.affine, divmod(t, m)
+        if (winner and other == LARGEST) or (mixture and self.beside == (True, SHARES) and self.weight >= 0):
             return [tuple(t * p for p in vote.ballots.points(tuple(range(vote.ballots.places))))]
-        known = other == PLURALITY or (winner and other == SHARES) or (self.beside == MISSED and (mixture or not more))
+        known = other == LARGEST or (winner and other == SHARES) or (self.beside == MISSED and (mixture or not more))
         if self.weight < 0 or vote.ballots.borda or not known:
             return []
         found = [[each + 1] * more + [each] * (m - more)]
@@ -81,14 +116,14 @@ class Cost:
                 found.append(([most] * j + [rest] + [0] * m)[:m])
         return [tuple(map(Fraction, one)) for one in found]
 
-    def mean(self, rule: Rule, vote: Vote, law: tuple[Weighed, ...]) -> Fraction:
+    def mean(self, rule: RuleAt, vote: Vote, law: tuple[Weighed, ...]) -> Fraction:
         """On average. Of mixtures the mismatch is 1 - (1 - w) sum q^2 - w / m, E[N^2] = T p (1 - p) + T^2 p^2."""
         t, m = vote.voters, vote.ballots.size
-        if rule.family in MIXTURES and self.beside == MISSED and not vote.ballots.borda:
+        if rule.rule.affine and self.beside == MISSED and not vote.ballots.borda:
             w = m * min(rule.law((Fraction(t), *[NONE] * (m - 1)))) if m > 1 else Fraction(1)
             squares = sum((p * (1 - p) / t + p * p for _, p in law), NONE)
             return self.weight * (1 - (1 - w) * squares - w / m)
-        if rule.family == "randomised_winner" and self.beside[1] == PLURALITY:
+        if rule.rule is TURNED_WINNER and self.beside[1] == LARGEST:
             (one,) = self.worst(rule, vote)
             return self.at(rule.law(one), one)
         return sum((mass * self.at(rule.law(one), one) for one, mass in totals(vote.ballots, t, law)), NONE)
@@ -101,7 +136,7 @@ class Term:
     operator: str
     parts: tuple[Cost, ...]
 
-    def of(self, rule: Rule, vote: Vote) -> Fraction:
+    def of(self, rule: RuleAt, vote: Vote) -> Fraction:
         if not vote.voters:
             raise Refused("a loss of no voters")
         if self.operator == "E":
@@ -125,17 +160,17 @@ class Total:
     terms: tuple[Term, ...]
     offset: Fraction
 
-    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Fraction:
+    def of(self, rule: RuleAt, vote: Vote, chosen: Chosen) -> Fraction:
         """Exactly; of powers as closely as they are known, and refused where that does not tell the nearest double."""
         parts = [part for term in self.terms for part in term.parts]
-        powers = {rule.family, *(part.family for part in parts)} & {*POWERS}
+        most = max(rule.rule.off, *(part.beside[1].rule.off for part in parts), NONE)
         value = self.offset + sum(term.of(rule, vote) for term in self.terms)
-        off = 4 * OFF * sum(abs(part.weight) for part in parts) if powers else NONE
+        off = 4 * most * sum((abs(part.weight) for part in parts), NONE)
         if float(value - off) != float(value + off):
             raise Refused("a loss is not known as closely as it is stated")
         return value + off
 
-    def alone(self, *wanted: tuple[bool, Rule]) -> Fraction | None:
+    def alone(self, *wanted: tuple[bool, RuleAt]) -> Fraction | None:
         """The w > 0 where it is w * worst[cost] and a constant, the cost being one of those wanted; else None."""
         parts = [(term.operator, part) for term in self.terms for part in term.parts]
         alike = [part.weight for word, part in parts if word == "worst" and part.beside in wanted and part.weight > 0]
@@ -155,7 +190,7 @@ class Choice:
     weight: Fraction
     inverse: bool
 
-    def of(self, rule: Rule, vote: Vote, chosen: Chosen) -> Fraction:
+    def of(self, rule: RuleAt, vote: Vote, chosen: Chosen) -> Fraction:
         return self.weight / chosen[self.name] if self.inverse else self.weight * chosen[self.name]
 
 
@@ -198,10 +233,13 @@ class Vote:
         (unit,) = obligation.units
         return self.voters if unit.kind == "everything" else unit.count
 
-    def change(self, obligation: Obligation) -> tuple[bool, int, int | None]:
-        """Whether ballots come and go, how many, and of how many."""
-        adding, many = obligation.units[0].adding, self.group(obligation)
-        return adding, many if adding or self.secret else min(many, self.voters), self.public_voters
+    def change(self, obligation: Obligation) -> Records:
+        """How many ballots come and go, or are replaced: one a voter."""
+        return Records(self.group(obligation), obligation.units[0].adding, 1)
+
+    def replaced(self, change: Records) -> int:
+        """How many ballots two neighbours differ in at most."""
+        return change.count if self.secret else min(change.count, self.voters)
 
 
 Weighed = tuple[Scores, Fraction]
@@ -214,7 +252,7 @@ READERS = {
 }
 WORDS = {
     "Cost.form": ("distance", "mismatch", "votes missed"),
-    "Cost.family": (*RULES, "plurality"),
+    "Cost.family": tuple(COMPARED),
     "Term.operator": ("E", "worst"),
 }
 
@@ -264,14 +302,14 @@ def bounds(lines: Lines, vote: Vote, witness: Item, measured: Total, chosen: Cho
         if not all(part.weight >= 0 and part.beside[1] == SHARES and (word != "E" or even) for word, part in parts):
             return []
         moved = [(vote.change(one), epsilon) for one, measure, epsilon in pure if measure is PURE and epsilon > 0]
-        dummies = [g / (_power(epsilon) - 1) for (adding, g, _), epsilon in moved if not adding]
-        return [measured.of(Rule("dictator", each), vote, chosen) for each in dummies]
+        dummies = [vote.replaced(one) / (_power(epsilon) - 1) for one, epsilon in moved if not one.adding]
+        return [measured.of(RuleAt(DUMMY_VOTES, each), vote, chosen) for each in dummies]
     _, detail = witness.fields("form", "votes" if form == "walk" else "profile")
     each, more = divmod(voters, m)
     if form == "near tie" and [n.integer() for n in detail.items(m)] != [each] * (m - more) + [each + 1] * more:
         raise detail.wrong("is no profile from which one vote leads to every winner")
     votes = detail.integer(1, voters) if form == "walk" else 1
-    weight = measured.alone((True, SHARES)) if form == "walk" else measured.alone((True, PLURALITY), (False, PLURALITY))
+    weight = measured.alone((True, SHARES)) if form == "walk" else measured.alone((True, LARGEST), (False, LARGEST))
     costs = [least_cost(form, voters, m, votes, epsilon, 1 + one.units[0].adding) for one, _, epsilon in pure]
     return [weight * cost + measured.offset for cost in costs] if weight else []
 
@@ -290,6 +328,32 @@ def least_cost(form: str, voters: int, m: int, votes: int, epsilon: Fraction, st
     return max(found, 1 - _power(epsilon) / m) if step == 2 and voters > 1 else found
 
 
+def totals(ballots: Ballots, voters: int, law: tuple[tuple[Scores, Fraction], ...]) -> list[tuple[Scores, Fraction]]:
+    """Every total of points of so many ballots, with its probability under a law of one; refused for too many.
+
+    Totals that differ in the names of alternatives only are one, with the probability of all: rules and costs treat
+    alternatives alike, but for which of several equals is the first, and that one is the same for rule and cost.
+    The terms of a power of the polynomial whose monomials are kinds of ballots, in halves of points.
+    """
+    whole, last = lcm(*(weight.denominator for _, weight in law)), len(law) - 1
+    first = all(max(kind) == 1 == sum(kind) for kind, _ in law)
+    many = Refused("there are too many profiles of votes to list")
+    if last and (voters >= PROFILES or (first and comb(voters + last, voters) > PROFILES)):
+        raise many
+    ring = fmpz_mpoly_ctx.get([f"x{a}" for a in range(ballots.size)])
+    one = ring.from_dict({tuple(int(2 * p) for p in kind): int(weight * whole) for kind, weight in law})
+    power, work = ring.constant(1), 0
+    for _ in range(0 if first or not last else voters):
+        power, work = power * one, work + len(power) * len(law)
+        if len(power) > PROFILES or work > WORK:
+            raise many
+    merged: dict[Scores, int] = {}
+    for halves, mass in (one**voters if first or not last else power).to_dict().items():
+        total = tuple(sorted((Fraction(int(p), 2) for p in halves), reverse=True))
+        merged[total] = merged.get(total, 0) + int(mass)
+    return [(total, Fraction(mass, whole**voters)) for total, mass in merged.items()]
+
+
 # --- plans ------------------------------------------------------------------------------------------------
 
 
@@ -301,11 +365,51 @@ class Executed:
     """
 
     vote: Vote
-    rule: Rule
+    rule: RuleAt
     drops: bool
     local: bool
     rounds: tuple[int, Fraction] | None
     chosen: Chosen
+
+    def because(self, asked: Obligation) -> tuple[str, ...]:
+        """The notes that a line rests on."""
+        many, rounds = self.vote.group(asked) > 1, self.rounds is not None
+        return (self.rule.rule.note, *["group-privacy"] * many, *["repeated-votes"] * rounds)
+
+    def states(self, one: Guarantee, loss: Loss) -> bool:
+        """Whether a line states an epsilon alone: what it asks, or next to nothing more than what is let through."""
+        said = one.achieved.get("epsilon", NONE)
+        less = PURE.condition({"epsilon": said * (1 - SPENT)})
+        spare = said not in (one.asked["epsilon"], 0) and loss.satisfies(less)
+        return set(one.achieved) == {"epsilon"} and not spare and not one.obligation.measure.each
+
+    def fits(self, frame: Frame) -> Iterator[tuple[str, bool, str]]:
+        """What privacy takes beside the law of the winner: names, whether they hold, and what they say."""
+        vote, rule, choice, seen = self.vote, self.rule.rule, self.vote.loss, self.winner.seen
+        yield "view", seen or not self.local, "the winner is seen" + (", and every report" if seen else "")
+        allowed = (not vote.families or rule.name in vote.families) and (vote.ballots.whole or not rule.off)
+        yield "law", allowed, f"{rule.name} with {rule.parameter} {self.rule.number}".replace("_", " ")
+        if isinstance(choice, Choice):
+            picked = self.chosen[choice.name]
+            inside = max(picked, choice.low) == picked > 0 and (choice.high is None or picked <= choice.high)
+            text = f"{choice.name} = {picked} is in the range that the problem leaves open"
+            yield "choices", inside and (picked.denominator == 1 or not choice.whole), text
+        if self.rounds is not None and vote.rounds is not None:
+            count, budget = self.rounds
+            known = (Share(vote.rounds[0], budget, True), budget / count)
+            holds = all(dict(one.measure.amounts)["epsilon"] in known for one in frame.obligations)
+            yield "rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}"
+
+    @property
+    def winner(self) -> Winner:
+        """Its law; every report is seen where voters send them."""
+        vote, seen = self.vote, self.local and self.rule.rule.reported
+        return Winner(self.rule.rule, self.rule.number, vote.ballots, vote.public_voters, seen)
+
+    @property
+    def term(self) -> Pick:
+        """What is executed."""
+        return Pick(self.vote.output, self.winner, self.winner.seen)
 
 
 def read_executed(mechanism: Item, frame: Frame) -> Executed:
@@ -314,20 +418,20 @@ def read_executed(mechanism: Item, frame: Frame) -> Executed:
     assert isinstance(vote, Vote)
     _units(frame, vote)
     family = mechanism.value.get("family") if isinstance(mechanism.value, dict) else None
-    if family not in RULES:
+    if family not in BY_NAME:
         raise mechanism.wrong("is of a family that is not known")
-    (key, least, _), ballots = RULES[family], vote.ballots
+    rule, ballots = BY_NAME[family], vote.ballots
     said: dict[str, object] = {"family": family, "input": vote.source, "party": vote.party, "output": vote.output}
     said |= {"ballots": ballots.kind, "places": ballots.places, "points": ballots.counted}
     said |= {"alternatives": ballots.alternatives, "voters": vote.public_voters, "leaves_out": drops}
-    number, shared, scalars = mechanism.stating(said, key, "rounds", "scalars")
+    number, shared, scalars = mechanism.stating(said, rule.parameter, "rounds", "scalars")
     local = local or any(one.measure.of.local for one in frame.obligations)
-    rule = Rule(family, number.exact(least), family == "local_dictator" and local)
+    drawn = RuleAt(rule, number.exact(rule.least))
     names = [vote.loss.name] if isinstance(vote.loss, Choice) else []
     chosen = {name: item.exact(0) for name, item in zip(names, scalars.fields(*names), strict=True)}
     if vote.rounds is None:
         shared.same(None)
-        return Executed(vote, rule, drops, local, None, chosen)
+        return Executed(vote, drawn, drops, local, None, chosen)
     name, budget, known = vote.rounds
     count = chosen.get(name, NONE) if known is None else Fraction(known)
     if count < 1 or count.denominator != 1:
@@ -335,7 +439,7 @@ def read_executed(mechanism: Item, frame: Frame) -> Executed:
     figures = [item.exact() for item in shared.fields("count", "budget", "each", "fit")]
     if figures != [count, budget, budget / count, count]:
         raise shared.wrong("does not share the epsilon that rounds have together")
-    return Executed(vote, rule, drops, local, (int(count), budget), chosen)
+    return Executed(vote, drawn, drops, local, (int(count), budget), chosen)
 
 
 def _units(frame: Frame, vote: Vote) -> None:
@@ -364,43 +468,23 @@ class VoteRules(Rules):
     def judge(self, case: Case) -> Executed:
         executed = read_executed(case.mechanism, case.frame)
         case.fairness.same(None)
-        self._mechanism(case, executed)
+        for name, holds, text in executed.fits(case.frame):
+            case.says(name, holds, text)
         for one in read_guarantees(case.guarantees, case.frame, executed.chosen):
             self._privacy(case, executed, one)
         self._loss(case, executed)
         self._accuracy(case, executed)
         return executed
 
-    def _mechanism(self, case: Case, executed: Executed) -> None:
-        vote, rule, choice = executed.vote, executed.rule, executed.vote.loss
-        text = "the winner is seen" + (", and every report" if rule.seen else "")
-        case.says("view", rule.seen or not executed.local, text)
-        allowed = (not vote.families or rule.family in vote.families) and (
-            vote.ballots.whole or rule.family not in POWERS
-        )
-        case.says("law", allowed, f"{rule.family} with {RULES[rule.family][0]} {rule.number}".replace("_", " "))
-        if isinstance(choice, Choice):
-            picked = executed.chosen[choice.name]
-            inside = max(picked, choice.low) == picked > 0 and (choice.high is None or picked <= choice.high)
-            text = f"{choice.name} = {picked} is in the range that the problem leaves open"
-            case.says("choices", inside and (picked.denominator == 1 or not choice.whole), text)
-        if executed.rounds is not None and vote.rounds is not None:
-            count, budget = executed.rounds
-            known = (Share(vote.rounds[0], budget, True), budget / count)
-            holds = all(dict(one.measure.amounts)["epsilon"] in known for one in case.frame.obligations)
-            case.says("rounds", holds, f"{count} votes share an epsilon of {budget}, each with {budget / count}")
-
     def _privacy(self, case: Case, executed: Executed, one: Guarantee) -> None:
-        vote, asked, lemma = executed.vote, one.obligation, RULES[executed.rule.family][2]
-        ratio = executed.rule.ratio(vote.ballots, *vote.change(asked))
-        many, rounds = vote.group(asked) > 1, vote.rounds is not None
-        if one.because != (lemma, *["group-privacy"] * many, *["repeated-votes"] * rounds):
+        asked, measure = one.obligation, one.obligation.measure
+        loss = derive(executed.term, frozenset(asked.seen), executed.vote.change(asked)).loss
+        if one.because != executed.because(asked):
             raise case.guarantees.wrong("names a different lemma from the one it rests on")
-        said, measure = one.achieved.get("epsilon", Fraction(-1)), asked.measure
-        spare = said != one.asked["epsilon"] and said > 0 and within(ratio, said * (1 - SPENT))
-        holds = set(one.achieved) == {"epsilon"} and within(ratio, said) and not (measure.each or spare)
-        words = f"{measure.name}, {asked.neighbours}: no probability changes by more than e^{float(said):.6g}"
-        case.says("privacy", holds and measure.proved_by(one.asked, one.achieved), f"{words} ({lemma})", one.number)
+        holds = executed.states(one, loss) and loss.satisfies(PURE.condition(one.achieved))
+        said, note = float(one.achieved.get("epsilon", -1)), executed.rule.rule.note
+        words = f"{measure.name}, {asked.neighbours}: no probability changes by more than e^{said:.6g} ({note})"
+        case.says("privacy", holds and measure.proved_by(one.asked, one.achieved), words, one.number)
 
     def _loss(self, case: Case, executed: Executed) -> None:
         """The loss that is derived, and what no rule is below; a simulated one is tested only."""
@@ -426,7 +510,7 @@ class VoteRules(Rules):
     def _accuracy(self, case: Case, executed: Executed) -> None:
         found, rule = list[Line](), executed.rule
         for line, text, total, most in executed.vote.limits:
-            if total is None and rule.family not in MIXTURES and executed.vote.ballots.size > 2:
+            if total is None and not rule.rule.affine and executed.vote.ballots.size > 2:
                 raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
             value = NONE if total is None else total.of(rule, executed.vote, executed.chosen)
             found.append((line, text, most, value))

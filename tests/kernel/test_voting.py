@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, combinations_with_replacement, product
-from math import expm1, nextafter
+from itertools import combinations, combinations_with_replacement, permutations, product
+from math import expm1, nextafter, prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from flint import ctx
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from privspec.kernel import judge
+from privspec.kernel.changes import Anything, Records, Rows
+from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.lemmas.votes import Cost, Term, Total, Vote, least_cost
-from privspec.kernel.lemmas.votes_rules import OFF, POWERS, Ballots, Rule, within
+from privspec.kernel.laws.voting import BY_NAME, Ballots, Winner
+from privspec.kernel.losses import Loss
+from privspec.kernel.rules import derive
+from privspec.kernel.terms import Pick
+from privspec.kernel.voting import COMPARED, Cost, RuleAt, Term, Total, Vote, least_cost
 from privspec.model import lotteries as model
 from privspec.plan import Plan
 from tests.corpus.mutants import sampled, still_true
@@ -32,6 +39,25 @@ class Change(NamedTuple):
     adding: bool
     moved: int
     voters: int | None
+
+
+class Rule(NamedTuple):
+    """A rule with its number; `seen`: everybody sees all reports."""
+
+    family: str
+    number: Fraction
+    seen: bool = False
+
+    @property
+    def at(self) -> RuleAt:
+        return RuleAt(BY_NAME[self.family], self.number)
+
+    def law(self, scores: model.Law) -> list[Fraction]:
+        return self.at.law(scores)
+
+    def ratio(self, ballots: Ballots, adding: bool, moved: int, voters: int | None) -> tuple[Fraction, int]:
+        winner = Winner(BY_NAME[self.family], self.number, ballots, voters, self.seen)
+        return winner.ratio(Records(moved, adding, 1))
 
 
 NUMBERS = (Fraction(3, 2), Fraction(4))
@@ -52,7 +78,7 @@ def partial(m: int, places: int) -> Ballots:
 
 
 def lottery(rule: Rule) -> model.Lottery:
-    return model.lottery_of(rule.family, rule.number)
+    return model.lottery_of(BY_NAME[rule.family], rule.number)
 
 
 # --- laws and ratios ----------------------------------------------------------------------------------
@@ -66,7 +92,7 @@ def test_laws_enclose_those_of_the_model(family: str) -> None:
             points = tuple(map(Fraction, scores))
             found, exact = rule.law(points), lottery(rule).law(points)
             apart = sum(abs(p - q) for p, q in zip(found, exact, strict=True))
-            assert apart <= OFF if family in POWERS else not apart
+            assert apart <= BY_NAME[family].off
 
 
 def test_points_are_those_of_the_model() -> None:
@@ -182,7 +208,7 @@ def test_reports(ballots: Ballots, truth: Fraction) -> None:
         )
     every = [brute(alone, ballots, Change(True, 1, None), n) for n in range(3)]
     assert max(every) == alone.ratio(ballots, *Change(True, 1, None))[0]
-    with pytest.raises(Refused, match="who takes part"):
+    with pytest.raises(Refused, match="hidden of a voter"):
         seen.ratio(ballots, *Change(True, 1, None))
 
 
@@ -196,7 +222,130 @@ def test_randomised_winner(ballots: Ballots) -> None:
 
 def test_one_alternative_hides_everything() -> None:
     for family in ("dictator", "exponential", "permute_and_flip", "local_dictator", "randomised_winner"):
-        assert within(Rule(family, Fraction(1)).ratio(first(1), *Change(False, 1, 3)), Fraction(0))
+        assert Rule(family, Fraction(1)).ratio(first(1), *Change(False, 1, 3)) == (1, 1)
+
+
+# --- what the rule lets through, beside brute force that knows no formula --------------------------------
+
+Seen = dict[Any, Fraction]
+
+
+def share(scores: model.Law) -> list[Fraction]:
+    """One vote drawn of all."""
+    return [score / sum(scores) for score in scores] if any(scores) else [Fraction(1, len(scores))] * len(scores)
+
+
+def flipped(base: Fraction, scores: model.Law) -> list[Fraction]:
+    """Permute-and-flip, order by order."""
+    law, orders = [Fraction(0)] * len(scores), list(permutations(range(len(scores))))
+    for order in orders:
+        left = Fraction(1, len(orders))
+        for a in order:
+            taken = left / base ** int(max(scores) - scores[a])
+            law[a] += taken
+            left -= taken
+    return law
+
+
+def reported(ratio: Fraction, scores: model.Law) -> list[Fraction]:
+    """A vote, then randomised response to it."""
+    m = len(scores)
+    return [
+        sum((p * (ratio if a == b else 1) / (ratio + m - 1) for b, p in enumerate(share(scores))), Fraction(0))
+        for a in range(m)
+    ]
+
+
+LITERAL: dict[str, Callable[[Fraction, model.Law], list[Fraction]]] = {
+    "dictator": lambda k, scores: share(tuple(score + k for score in scores)),
+    "local_dictator": reported,
+    "exponential": lambda b, scores: share(tuple(b ** int(score) for score in scores)),
+    "permute_and_flip": flipped,
+    "randomised_winner": lambda r, scores: share(
+        tuple(r if a == scores.index(max(scores)) else Fraction(1) for a in range(len(scores)))
+    ),
+}
+
+
+@st.composite
+def elections(draw: st.DrawFn) -> tuple[Rule, Ballots, Change]:
+    family = draw(st.sampled_from(FAMILIES))
+    ballots = draw(st.sampled_from([first(2), first(3), first(4), ranking(2), ranking(3), partial(3, 2)]))
+    number = draw(st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1), Fraction(9, 8), Fraction(3)]))
+    adding, group = draw(st.booleans()), draw(st.integers(0, 3))
+    voters = draw(st.one_of(st.none(), st.integers(0, 3)))
+    return Rule(family, number, draw(st.booleans())), ballots, Change(adding, group, voters)
+
+
+def seen_of(rule: Rule, ballots: Ballots, votes: Profile) -> Seen:
+    """The law of what is seen: the winner, or every report, at one electorate."""
+    if not rule.seen:
+        return dict(enumerate(LITERAL[rule.family](rule.number, summed(ballots, votes))))
+    laws = [reported(rule.number, kinds_of(ballots)[i]) for i in votes]
+    return {
+        answers: prod((law[a] for law, a in zip(laws, answers, strict=True)), start=Fraction(1))
+        for answers in product(range(ballots.size), repeat=len(votes))
+    }
+
+
+@pytest.mark.parametrize("examples", [40, pytest.param(2500, marks=pytest.mark.slow)])
+def test_a_winner_lets_through_no_more_than_the_rule_says(examples: int) -> None:
+    """Every list of ballots of tiny electorates and every neighbour, by the two laws of what is seen."""
+
+    def holds(drawn: tuple[Rule, Ballots, Change], epsilon: Fraction) -> None:
+        rule, ballots, change = drawn
+        known = BY_NAME[rule.family]
+        wrong = rule.number < known.least or (rule.seen and not known.reported)
+        public = change.adding and (rule.seen or change.voters is not None)
+        bare = known.least == 0 and rule.number == 0 and change.moved and change.voters != 0
+        try:
+            winner = Winner(known, rule.number, ballots, change.voters, rule.seen)
+            moved = Records(change.moved, change.adding, 1)
+            loss = derive(Pick("O", winner, rule.seen), frozenset({"O"}), moved).loss
+        except Refused:
+            halves = not ballots.whole and known.off
+            assert wrong or public or bare or halves
+            return
+        assert not wrong and not public and not bare
+        if known.off and not ballots.whole:
+            return  # such a law is refused where it is drawn
+        (pure,) = loss.epsilons() or [None]
+        assert pure is not None
+        delta, sizes = loss.delta_up(epsilon), range(3) if change.voters is None else (change.voters,)
+        law = cache(lambda votes: seen_of(rule, ballots, votes))
+        for voters in sizes if len(ballots.kinds()) < 6 else [n for n in sizes if n < 3]:
+            for one, other in _neighbours(len(ballots.kinds()), Change(change.adding, change.moved, None), voters):
+                if change.adding and rule.seen:
+                    continue
+                for p, q in ((law(one), law(other)), (law(other), law(one))):
+                    assert all(chance <= q[key] * exp_up(pure) for key, chance in p.items())
+                    over = (chance - q[key] * exp_up(epsilon) for key, chance in p.items())
+                    assert sum(gap for gap in over if gap > 0) <= delta
+
+    epsilons = st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1)])
+    silent = list(HealthCheck)
+    asked = settings(
+        max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=silent
+    )
+    asked(given(elections(), epsilons)(holds))()
+
+
+def test_what_a_winner_is_not_drawn_by_is_refused() -> None:
+    one, rule = Records(1, False, 1), BY_NAME["dictator"]
+    for number, voters in ((Fraction(-1), 3), (Fraction(1), -1)):
+        with pytest.raises(Refused):
+            Winner(rule, number, first(3), voters)
+    with pytest.raises(Refused, match="no reports"):
+        Winner(rule, Fraction(1), first(3), 3, seen=True)
+    drawn = Winner(rule, Fraction(1), first(3), 3)
+    for change in (Records(1, False, 2), Anything(), Rows(((0, 1),)), Records(1, True, 1)):
+        with pytest.raises(Refused):
+            derive(Pick("O", drawn), frozenset({"O"}), change)
+    assert derive(Pick("O", drawn), frozenset(), one).loss == Loss()
+    seen = Winner(BY_NAME["local_dictator"], Fraction(3), first(3), 3, seen=True)
+    assert derive(Pick("O", seen, public=True), frozenset(), one).loss != Loss()
+    with pytest.raises(Refused, match="without chance"):
+        derive(Pick("O", Winner(COMPARED["plurality"], Fraction(0), first(3), 3)), frozenset({"O"}), one)
 
 
 # --- values over all profiles -------------------------------------------------------------------------
@@ -216,7 +365,7 @@ def at(cost: Cost, law: model.Law, scores: model.Law) -> Fraction:
     whole = sum(scores, Fraction(0))
     if cost.form == "votes missed":
         return 1 - sum((p * s / whole for p, s in zip(law, scores, strict=True)), Fraction(0))
-    beside = model.lottery_of(cost.family, cost.number).law(scores)
+    beside = model.lottery_of(COMPARED[cost.family], cost.number).law(scores)
     if cost.form == "distance":
         return sum((abs(p - q) for p, q in zip(law, beside, strict=True)), Fraction(0)) / 2
     return 1 - sum((p * q for p, q in zip(law, beside, strict=True)), Fraction(0))
@@ -246,7 +395,7 @@ def test_values_are_those_of_all_profiles(rule: Rule, ballots: Ballots) -> None:
             law = list(zip(kinds, weights, strict=True))
             for average, expected in ((False, worst), (True, mean)):
                 term = Term("E" if average else "worst", (cost,))
-                found = Total((term,), Fraction(1, 7)).of(rule, vote(ballots, voters, law), {})
+                found = Total((term,), Fraction(1, 7)).of(rule.at, vote(ballots, voters, law), {})
                 exact = Fraction(1, 7) + Fraction(1, 3) * expected
                 assert 0 <= found - exact < Fraction(1, 2**200), (voters, cost, average)
 
@@ -413,7 +562,7 @@ def test_plans_of_the_compiler_are_verified(name: str) -> None:
     report = judge(json.dumps(document))
     assert report.ok, [str(claim) for claim in report.failed]
     assert {"view", "law", "privacy", "loss"} <= {claim.name for claim in report.claims}
-    assert report.mechanism.rule.family == document["mechanism"]["family"]  # type: ignore[attr-defined]
+    assert report.mechanism.rule.rule.name == document["mechanism"]["family"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("name", [name for name in VOTES if name != "one alternative"])
