@@ -101,10 +101,12 @@ def test_a_single_alternative_always_wins() -> None:
 def test_every_lottery_can_be_drawn_from() -> None:
     class Other(Lottery):
         def law(self, scores: Sequence[Fraction]) -> tuple[Fraction, ...]:
-            return ()
+            return Fraction(0), Fraction(1, 4), Fraction(3, 4)
 
-    with pytest.raises(TypeError):
-        draw(Other(), exact((1,)), SimulationRandomness(1))
+    randomness = SimulationRandomness(1)
+    drawn = [draw(Other(), exact((1, 2, 0)), randomness) for _ in range(4000)]
+    assert 0 not in drawn
+    assert abs(drawn.count(1) - 1000) < 5.5 * (4000 * 3 / 16) ** 0.5
 
 
 @pytest.mark.parametrize("base", [Fraction(1), Fraction(3, 2), Fraction(1001, 1000), Fraction(2**70 + 2**65, 2**70)])
