@@ -141,8 +141,10 @@ def _neighbours(kinds: int, change: Change, voters: int) -> Iterator[tuple[Profi
                 yield from ((votes, votes + more) for more in product(range(kinds), repeat=k))
             continue
         k = min(change.moved, voters)
-        for kept in {tuple(votes[i] for i in keep) for keep in combinations(range(voters), voters - k)}:
-            yield from ((votes, kept + new) for new in product(range(kinds), repeat=k))
+        for places in combinations(range(voters), k):
+            for new in product(range(kinds), repeat=k):
+                cast = dict(zip(places, new, strict=True))
+                yield votes, tuple(cast.get(i, vote) for i, vote in enumerate(votes))
 
 
 @pytest.mark.parametrize("number", [Fraction(1, 2), Fraction(1), Fraction(3)])
