@@ -19,7 +19,6 @@ from privspec.families.selection.plans import Judged, calibrated, forbidden, jud
 from privspec.families.selection.profiles import Averages, Estimate, unanimous_distance
 from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Rule
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.laws.voting import VOTING
 from privspec.kernel.voting import LARGEST as PLURALITY
 from privspec.kernel.voting import SCOPES, SHARES, bounds
 from privspec.model.values import show
@@ -187,8 +186,6 @@ LARGEST = Fraction(64)
 """Epsilon that is tried where the range has no upper end: far beyond any privacy."""
 STEPS = 40
 HALVINGS = 12
-TO_PLURALITY = tuple(one.name for one in VOTING if not one.affine)
-"""Rules whose winner is certain for large epsilon: their distance from a lottery need not fall with epsilon."""
 DIGITS = 12
 """Decimal digits of an epsilon that is found by bisection."""
 
@@ -225,7 +222,8 @@ def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
 
 def _nearer(system: LotterySystem, rule: Rule, averages: Averages, low: Fraction, high: Fraction) -> Fraction | None:
     """An epsilon below the end of the range at which a rule that tends to plurality meets all lines, if found."""
-    if rule.family not in TO_PLURALITY or forbidden(system, rule):
+    # where the winner is certain for large epsilon, the distance from a lottery need not fall with epsilon
+    if Draw(rule.family).rule.affine or forbidden(system, rule):
         return None
     if not all(found.exact for found in _tried(system, rule, averages, high).limits):
         return None  # then it is not known to meet a line anywhere
@@ -323,7 +321,7 @@ def _later(
     them: from there both ways they are missed by more.
     Returns: the rule, at how many, and up to how many there may be.
     """
-    if rule.family not in TO_PLURALITY or low >= high or forbidden(system, rule):
+    if Draw(rule.family).rule.affine or low >= high or forbidden(system, rule):
         return None
     tried: dict[int, Judged] = {}
 

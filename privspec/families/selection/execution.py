@@ -65,9 +65,7 @@ def _doubled_borda(ballots: Ballots) -> np.ndarray[tuple[int], np.dtype[np.int64
 
 def law_in_doubles(lottery: lotteries.Lottery, scores: Sequence[Fraction]) -> NDArray[np.float64]:
     """The law of the winner (m,), rounded: large powers are never written out, as they are in the exact one."""
-    law = np.array([float(p) for p in lottery.rule.law(lottery.number, tuple(scores))])
-    found: NDArray[np.float64] = law / law.sum()
-    return found
+    return np.array(lottery.rule.law(lottery.number, tuple(scores)), dtype=np.float64)
 
 
 # --- Exact draws from lotteries: integers from the source of randomness and comparisons of inte

@@ -10,7 +10,7 @@ from itertools import accumulate, product
 from privspec.core.records import dataclass, replace
 from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
 from privspec.families.selection.rules import WITHOUT, Draw, LotterySystem, Promise, Property, Rule
-from privspec.kernel.laws.voting import BY_NAME, OFF, Scores
+from privspec.kernel.laws.voting import OFF, Scores
 from privspec.kernel.voting import Total
 from privspec.model.lotteries import Lottery, Proportional
 from privspec.model.values import show
@@ -146,7 +146,7 @@ def forbidden(system: LotterySystem, rule: Rule) -> str:
     model = system.model
     if system.local and any(promise.task.adding for promise in system.promises):
         return "where nobody is trusted everybody sees who sends a report, so that taking part is no secret"
-    if system.local and not (rule.family in BY_NAME and BY_NAME[rule.family].reported):
+    if system.local and not Draw(rule.family).rule.reported:
         return "nobody is trusted with all ballots, and this rule needs them"
     if model.families and rule.family not in model.families:
         return f"the spec asks for noise of family {', '.join(model.families)}"

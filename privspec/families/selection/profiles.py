@@ -150,9 +150,9 @@ def laws(rule: RuleAt, scores: Floats) -> Floats:
     Args: scores (n, m), total points of the alternatives. Returns: (n, m), rows sum to 1.
     """
     weights = _weights(rule.rule, rule.number, scores)
-    sums = weights.sum(axis=1, keepdims=True)
-    even: Floats = np.where(sums > 0, weights / np.where(sums > 0, sums, 1), 1 / scores.shape[1])
-    return even
+    weights[~weights.any(axis=1)] = 1
+    normed: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return normed
 
 
 @singledispatch
@@ -164,14 +164,13 @@ def _weights(rule: VotingRule, number: Fraction, scores: Floats) -> Floats:
 
 @_weights.register
 def _(rule: DummyVotes, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
-    weights: Floats = scores + float(number)
-    return weights
+    return np.add(scores, float(number))
 
 
 @_weights.register
 def _(rule: OneReport, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
-    weights: Floats = scores * (float(number) - 1) + scores.sum(axis=1, keepdims=True)
-    return weights
+    whole: Floats = scores.sum(axis=1, keepdims=True)
+    return scores * (float(number) - 1) + whole
 
 
 @_weights.register

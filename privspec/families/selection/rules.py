@@ -423,19 +423,20 @@ def largest_base(rule: VotingRule, task: VotingTask, epsilon: Fraction) -> Draw 
         return NO_EPSILON
     if not task.whole:
         return "ballots that leave out alternatives give halves of points, whose powers are not rational"
+    drawn = partial(Draw, rule.name)
     reach = task.moved * task.points.highest * (1 if task.adding else 2)
     least = 1 + growth_simple(epsilon / max(reach, Fraction(1)))
     if task.voters is None or task.adding or task.constant:
-        return Draw(rule.name, least)
+        return drawn(least)
     limit, wanted = 1 + growth_simple(epsilon), float(epsilon)
 
     def over(base: Fraction) -> tuple[bool, float]:
-        ratio = Draw(rule.name, base).ratio(task)
+        ratio = drawn(base).ratio(task)
         return ratio > limit, float(log_up(ratio)) - wanted
 
     best, (beyond, short) = least, over(least)
     if beyond:
-        return Draw(rule.name, least)
+        return drawn(least)
     low, left = math.log(least), short
     high, right = low, short
     for _ in range(_EXPANSIONS):
@@ -459,7 +460,7 @@ def largest_base(rule: VotingRule, task: VotingTask, epsilon: Fraction) -> Draw 
             best, low, left, right = max(best, base), middle, found, right / 2
             if found >= -_NEAR * wanted:
                 break
-    return Draw(rule.name, best)
+    return drawn(best)
 
 
 def _rational(logarithm: float) -> Fraction:
