@@ -249,14 +249,7 @@ def _voting(case: Case) -> Read:
     voted = read_voted(case.mechanism, case.frame)
     if not all(holds for _, holds, _ in voted.fits(case.frame)):
         raise case.mechanism.wrong("draws a winner in a way that the problem does not allow")
-    lines = list[Line]()
-    for guarantee in read_guarantees(case.guarantees, case.frame, voted.chosen):
-        asked = guarantee.obligation
-        question = Question(voted.vote.change(asked), guarantee.asked, guarantee.achieved)
-        loss = derive(voted.term, frozenset(asked.seen), question.change).loss
-        fits = guarantee.because == voted.because(asked) and voted.states(guarantee, loss)
-        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits))
-    return voted.term, lines
+    return voted.term, [line for _, line in voted.promised(case)]
 
 
 def _stream(case: Case) -> Read:

@@ -23,10 +23,10 @@ from privspec.kernel.laws.voting import (
     VotingRule,
     Winner,
 )
-from privspec.kernel.losses import Loss
 from privspec.kernel.measures import LOCAL_PURE, PURE
-from privspec.kernel.quality.stated import SIMULATED, Line, judge_lines, judge_loss
-from privspec.kernel.rules import derive
+from privspec.kernel.promises import Line, Question, verdict
+from privspec.kernel.quality.stated import SIMULATED, judge_lines, judge_loss
+from privspec.kernel.quality.stated import Line as AccuracyLine
 from privspec.kernel.terms import Pick
 
 FARTHEST, SPENT = 500, Fraction(1, 2**30)
@@ -371,17 +371,17 @@ class Executed:
     rounds: tuple[int, Fraction] | None
     chosen: Chosen
 
-    def because(self, asked: Obligation) -> tuple[str, ...]:
-        """The notes that a line rests on."""
-        many, rounds = self.vote.group(asked) > 1, self.rounds is not None
-        return (self.rule.rule.note, *["group-privacy"] * many, *["repeated-votes"] * rounds)
-
-    def states(self, one: Guarantee, loss: Loss) -> bool:
-        """Whether a line states an epsilon alone: what it asks, or next to nothing more than what is let through."""
-        said = one.achieved.get("epsilon", NONE)
-        less = PURE.condition({"epsilon": said * (1 - SPENT)})
-        spare = said not in (one.asked["epsilon"], 0) and loss.satisfies(less)
-        return set(one.achieved) == {"epsilon"} and not spare and not one.obligation.measure.each
+    def promised(self, case: Case) -> list[tuple[Guarantee, Line]]:
+        """Each guarantee with what it promises: an epsilon alone, by the note of the rule."""
+        found = list[tuple[Guarantee, Line]]()
+        for one in read_guarantees(case.guarantees, case.frame, self.chosen):
+            asked, many, rounds = one.obligation, self.vote.group(one.obligation) > 1, self.rounds is not None
+            if one.because != (self.rule.rule.note, *["group-privacy"] * many, *["repeated-votes"] * rounds):
+                raise case.guarantees.wrong("names a different lemma from the one it rests on")
+            question = Question(self.vote.change(asked), one.asked, one.achieved)
+            fits = set(one.achieved) == {"epsilon"} and not asked.measure.each
+            found.append((one, Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits)))
+        return found
 
     def fits(self, frame: Frame) -> Iterator[tuple[str, bool, str]]:
         """What privacy takes beside the law of the winner: names, whether they hold, and what they say."""
@@ -470,21 +470,17 @@ class VoteRules(Rules):
         case.fairness.same(None)
         for name, holds, text in executed.fits(case.frame):
             case.says(name, holds, text)
-        for one in read_guarantees(case.guarantees, case.frame, executed.chosen):
-            self._privacy(case, executed, one)
+        for one, line in executed.promised(case):
+            found = verdict(executed.term, line)
+            said, note = one.achieved.get("epsilon", NONE), executed.rule.rule.note
+            words = f"{one.obligation.measure.name}, {one.obligation.neighbours}: no probability changes by more than "
+            case.says("privacy", found.holds, f"{words}e^{float(said):.6g} ({note})", one.number)
+            less = PURE.condition({"epsilon": said * (1 - SPENT)})
+            if said not in (one.asked["epsilon"], 0) and found.losses[0].satisfies(less):
+                case.says("figures", False, f"line {line.number} states more than is let through")
         self._loss(case, executed)
         self._accuracy(case, executed)
         return executed
-
-    def _privacy(self, case: Case, executed: Executed, one: Guarantee) -> None:
-        asked, measure = one.obligation, one.obligation.measure
-        loss = derive(executed.term, frozenset(asked.seen), executed.vote.change(asked)).loss
-        if one.because != executed.because(asked):
-            raise case.guarantees.wrong("names a different lemma from the one it rests on")
-        holds = executed.states(one, loss) and loss.satisfies(PURE.condition(one.achieved))
-        said, note = float(one.achieved.get("epsilon", -1)), executed.rule.rule.note
-        words = f"{measure.name}, {asked.neighbours}: no probability changes by more than e^{said:.6g} ({note})"
-        case.says("privacy", holds and measure.proved_by(one.asked, one.achieved), words, one.number)
 
     def _loss(self, case: Case, executed: Executed) -> None:
         """The loss that is derived, and what no rule is below; a simulated one is tested only."""
@@ -508,7 +504,7 @@ class VoteRules(Rules):
             case.says("bound", False, str(reason))
 
     def _accuracy(self, case: Case, executed: Executed) -> None:
-        found, rule = list[Line](), executed.rule
+        found, rule = list[AccuracyLine](), executed.rule
         for line, text, total, most in executed.vote.limits:
             if total is None and not rule.rule.affine and executed.vote.ballots.size > 2:
                 raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")

@@ -174,13 +174,11 @@ def _(rule: OneReport, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG
 
 
 @_weights.register
-def _(rule: TurnedWinner, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
-    return _first(scores) * (float(number) - 1) + 1
-
-
-@_weights.register
-def _(rule: Plurality, number: Fraction, scores: Floats) -> Floats:  # noqa: ARG001
-    return _first(scores)
+def _first(rule: Plurality | TurnedWinner, number: Fraction, scores: Floats) -> Floats:
+    """1 for the alternative with the most points, of several for the first; of randomised response more."""
+    first = np.zeros_like(scores)
+    first[np.arange(len(scores)), scores.argmax(axis=1)] = 1
+    return first if isinstance(rule, Plurality) else first * (float(number) - 1) + 1
 
 
 @_weights.register
@@ -201,13 +199,6 @@ def _(rule: PermuteAndFlip, number: Fraction, scores: Floats) -> Floats:
         for a in range(m):
             found[:, a] += share * chances[:, a] * np.delete(passed, a, axis=1).prod(axis=1)
     return found
-
-
-def _first(scores: Floats) -> Floats:
-    """1 for the alternative with the most points, of several for the first."""
-    first = np.zeros_like(scores)
-    first[np.arange(len(scores)), scores.argmax(axis=1)] = 1
-    return first
 
 
 def costs_at(parts: Costs, winners: Floats, scores: Floats) -> Floats:
