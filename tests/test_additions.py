@@ -1,6 +1,7 @@
-"""What one addition touches: a measure of privacy that is added by a patch to a copy of the tree works everywhere.
+"""What one addition touches: a measure of privacy, and a voting rule, are added by patches to a copy of the tree.
 
-No module but the home of measures names one, so that nothing else has to be touched.
+No module but the home of measures names one, and none but that of voting rules one of these, so that nothing else has
+to be touched.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from privspec.kernel.laws.voting import VOTING
 from privspec.kernel.measures import BY_WORD
 
 TOP = Path(__file__).parents[1]
@@ -74,8 +77,8 @@ privacy: O is 0.2-advantage-DP wrt x, replacing one entry
 ```
 """
 PATCHES = {
-    "privspec/kernel/measures.py": ("\nMEASURES = (\n", ENTRY),
-    "privspec/language/words.md": ("\n## LDP\n", WORD + "\n## LDP\n"),
+    "privspec/kernel/measures.py": (("\nMEASURES = (\n", ENTRY),),
+    "privspec/language/words.md": (("\n## LDP\n", WORD + "\n## LDP\n"),),
 }
 SPECS = {
     "noise": "  input x in [0, 1]^4\n  output O\nloss: E[ ||O - x||^2 ]",
@@ -115,18 +118,18 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as it is installed, with the patches."""
-    top = tmp_path_factory.mktemp("copy")
+def patched(top: Path, patches: Mapping[str, tuple[tuple[str, str], ...]]) -> Path:
+    """The package as it is installed, with patches: in a file, what stands in place of what."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(TOP / "privspec", top / "privspec", ignore=ignored)
     for part in ("solvers", "specs"):
         shutil.copytree(TOP / part, top / "privspec" / part, ignore=ignored)
-    for name, (old, new) in PATCHES.items():
+    for name, edits in patches.items():
         text = (top / name).read_text("utf-8")
-        assert text.count(old) == 1
-        (top / name).write_text(text.replace(old, new), "utf-8")
+        for old, new in edits:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (top / name).write_text(text, "utf-8")
     return top
 
 
@@ -139,12 +142,13 @@ def ran(copy: Path, *words: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_measure_is_added_by_its_entry_and_its_words(copy: Path) -> None:
+def test_a_measure_is_added_by_its_entry_and_its_words(tmp_path: Path) -> None:
     """From spec through solve, verify, pages, audit, run and ledger, by a patch of two files.
 
     The editor's grammar is generated; it is told by a test of its own to be written again.
     """
     assert len(PATCHES) <= 3
+    copy = patched(tmp_path, PATCHES)
     for name, body in SPECS.items():
         unit = "one entry" if name == "noise" else "everything"
         line = f"privacy: O is 0.2-advantage-DP wrt x, replacing {unit}"
@@ -171,3 +175,131 @@ def test_a_measure_is_added_by_its_entry_and_its_words(copy: Path) -> None:
         ran(copy, "-m", "privspec", "run", *words, "--other-people", "made up for a test")
         shown = ran(copy, "-m", "privspec", "ledger", "show", ledger)
         assert "0.2" in shown if name == "table" else "0.50669" in shown, shown
+
+
+def test_no_module_but_its_home_names_a_voting_rule() -> None:
+    """Two of them are laws of what is drawn by scores as well, and plurality is a function of the language."""
+    names = {one.name for one in VOTING} - {"exponential", "permute_and_flip"}
+    home = TOP / "privspec" / "kernel" / "laws" / "voting.py"
+    found = {}
+    for path in [*(TOP / "privspec").rglob("*.py"), *(TOP / "solvers").rglob("*.py")]:
+        tree = ast.parse(path.read_text("utf-8"))
+        said = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        if path != home and said & names:
+            found[path.name] = said & names
+    assert found == {}
+
+
+# --- a voting rule that there is not: the alternative with fewest points is less likely than each other ----
+
+LAW = '''
+class SparedLoser(VotingRule):
+    """All are alike but the alternative with fewest points, which is so many times less likely than each other."""
+
+    name, parameter, note = "spared_loser", "ratio", "randomised-winner"
+
+    def weights(self, number: Fraction, scores: Scores) -> list[Fraction]:
+        last = scores.index(min(scores))
+        return [Fraction(1) if a == last else number for a in range(len(scores))]
+
+    def ratio(self, drawn: Winner, change: Records) -> Ratio:
+        return drawn.number, 1
+
+
+SPARED_LOSER = SparedLoser()
+DUMMY_VOTES, ONE_REPORT'''
+CALIBRATED = """    Rule("spared_loser", "spared loser", lambda _, most: Draw("spared_loser", 1 + growth_simple(most))),
+    Rule(WITHOUT,"""
+WORDS = '''
+class SparedLoserWords(Response):
+    """All but the candidate with fewest votes have the same chance."""
+
+    rule: ClassVar[VotingRule] = SPARED_LOSER
+    title: ClassVar[str] = "spared loser"
+    named: ClassVar[str] = "how many times as likely each other candidate is as the one with fewest votes"
+    adds_up: ClassVar[bool] = False
+
+    def brief(self, vote: Vote) -> str:
+        return f"one of {vote.size} candidates, the one with fewest votes {self.shown} times less likely"
+
+    def told(self, vote: Vote) -> tuple[str, ...]:
+        return ("The winner is drawn by lot; the candidate with fewest votes has a smaller chance than the others.",)
+
+    def executed(self, vote: Vote) -> str:
+        return f"Each candidate but the one with fewest votes is r = {self.shown} times as likely as that one."
+
+
+_RULES = {'''
+VOTING_PATCHES = {
+    "privspec/kernel/laws/voting.py": (
+        ("\nDUMMY_VOTES, ONE_REPORT", LAW),
+        ("    TURNED_WINNER,\n)\n", "    TURNED_WINNER,\n    SPARED_LOSER,\n)\n"),
+    ),
+    "privspec/families/selection/rules.py": (("    Rule(WITHOUT,", CALIBRATED),),
+    "privspec/explain/voting_rules.py": (
+        ("    PERMUTE_AND_FLIP,\n    TURNED", "    PERMUTE_AND_FLIP,\n    SPARED_LOSER,\n    TURNED"),
+        ("\n_RULES = {", WORDS),
+        ("LocalDictator, RandomisedWinner)", "LocalDictator, RandomisedWinner, SparedLoserWords)"),
+    ),
+}
+VOTE = """parties:
+  voter in 1..{voters}
+variables:
+  input vote[voter] in {{a, b, c}}
+  output O in {{a, b, c}}
+background:
+  vote ~ uniform
+loss: E[ mean(mismatch(O, vote[voter]) for voter) ]
+privacy: O is 1-DP wrt vote, replacing one voter
+options: noise family spared_loser
+"""
+VOTED = """
+import json, sys
+from pathlib import Path
+from privspec import load
+from privspec.audit import audit
+from privspec.kernel import judge
+
+folder, found = Path(sys.argv[1]), {}
+for name in ("few", "many"):
+    plan = load(str(folder / f"{name}.priv")).solve()
+    plan.write(str(folder / f"{name}.json"))
+    text = plan.to_json()
+    ratio = plan.document["mechanism"]["ratio"]
+    forged = text.replace(f'"ratio": "{ratio}"', '"ratio": "3"')
+    found[name] = {
+        "family": plan.document["mechanism"]["family"],
+        "loss": plan.loss.value,
+        "ranked": [one["name"] for one in plan.document["alternatives"]],
+        "holds": judge(text).ok,
+        "forged": forged != text and judge(forged).ok,
+        "pages": {reader: plan.explain(reader) for reader in ("public", "auditor", "engineer")},
+        "audit": [(one.promised, one.shown) for one in audit(plan, draws=2000, seed=1).findings],
+    }
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_a_voting_rule_is_added_by_its_law_its_number_and_its_words(tmp_path: Path) -> None:
+    """From spec through solve, verify, pages, audit and run, by a patch of three files."""
+    assert len(VOTING_PATCHES) <= 3
+    copy = patched(tmp_path, VOTING_PATCHES)
+    for name, voters in (("few", 5), ("many", 4000)):
+        (copy / f"{name}.priv").write_text(VOTE.format(voters=voters), "utf-8")
+    found = json.loads(ran(copy, "-c", VOTED, str(copy)))
+    for own in found.values():
+        assert own["family"] == "spared_loser"
+        assert own["holds"] and not own["forged"]
+        assert 1 / 2 < own["loss"] < 2 / 3 and len(own["ranked"]) >= 4
+        assert all(0 < shown <= promised for promised, shown in own["audit"])
+        for page in own["pages"].values():
+            assert "cannot describe" not in page
+        assert "fewest votes has a smaller chance" in own["pages"]["public"]
+        assert "spared loser" in own["pages"]["engineer"]
+    (copy / "vote.csv").write_text("\n".join(["vote", "a", "a", "b", "b", "c"]) + "\n", "utf-8")
+    ledger = str(copy / "ledger.db")
+    ran(copy, "-m", "privspec", "ledger", "init", ledger, "--limit", "epsilon=1 delta=0")
+    words = ["few.json", "--input", "vote=vote.csv", "--ledger", ledger, "-o", "out.json"]
+    ran(copy, "-m", "privspec", "run", *words, "--other-people", "made up for a test")
+    assert json.loads((copy / "out.json").read_text("utf-8"))
