@@ -887,7 +887,7 @@ def data(
 @click.option("-o", "--output", type=PATH, required=True, metavar="FILE", help="Where the secret key goes.")
 def keys(party: str, output: Path) -> None:
     """Make a party's keys for one message of a secure sum; the public one, for the roster, goes to stdout."""
-    from privspec.families.linear.masks import write_key
+    from privspec.families.gaussian.masks import write_key
 
     print(json.dumps(write_key(party, output)))
     print(f"the secret key is in {output}: it masks one message, and nobody else may have it", file=sys.stderr)

@@ -209,19 +209,17 @@ FAMILIES = (
         "selection.score_execution.SelectionMechanism",
         each_share=True,
     ),
-    Family(
-        "marginals", "marginals", "marginals.family.TableCounts", _of_one_table, "marginals.execution.TableMechanism"
-    ),
-    Family("stream", "streams", "streams.LongRows", of_a_long_row, "streams.StreamMechanism"),
+    Family("marginals", "marginals", "gaussian.residual.TableCounts", _of_one_table, "gaussian.drawing.TableMechanism"),
+    Family("stream", "streams", "gaussian.banded.LongRows", of_a_long_row, "gaussian.banded.StreamMechanism"),
     Family(
         "linear",
         "linear",
-        "linear.family.Linear",
+        "gaussian.family.Linear",
         _named,
-        "linear.execution.LinearMechanism",
-        "linear.execution.LinearExposure",
+        "gaussian.execution.LinearMechanism",
+        "gaussian.execution.LinearExposure",
         "always",
-        pricing="linear.priced.priced",
+        pricing="gaussian.priced.priced",
     ),
 )
 """All families, in the order in which their readings are asked; those after the first that takes a spec stay unread."""

@@ -14,7 +14,7 @@ import pytest
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
-from privspec.families.linear.masks import write_key
+from privspec.families.gaussian.masks import write_key
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from tests.plans import solved_text

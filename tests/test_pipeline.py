@@ -856,7 +856,7 @@ def told(text: str, free: float, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         raise BegunError
 
     monkeypatch.setattr("privspec.families.family.free_memory", lambda: free, raising=False)
-    monkeypatch.setattr("privspec.families.linear.family.Linear.decide", begin)
+    monkeypatch.setattr("privspec.families.gaussian.family.Linear.decide", begin)
     monkeypatch.setattr("privspec.families.tables.family.Finite.decide", begin)
     said: list[str] = []
     with pytest.raises(BegunError):

@@ -176,7 +176,7 @@ def _spreads(done: Residuals | Separate | Strategies) -> Iterator[Spread]:
     """The variances of the numbers of every table."""
     known = done.block
     if isinstance(done, Strategies):
-        from privspec.families.marginals.ordered import variances  # few plans have columns in order
+        from privspec.families.gaussian.drawing import variances  # few plans have columns in order
 
         values, at = variances(done).tolist(), 0
         for size in known.numbers:

@@ -67,7 +67,7 @@ def default(n: int, *, sites: bool) -> Result:
 
 def plain_cvxpy(n: int, *, sites: bool) -> Result:
     """The compiler's reference path: one linear matrix inequality for each difference."""
-    from privspec.families.linear.reference import solve_with_cvxpy
+    from privspec.families.gaussian.reference import solve_with_cvxpy
 
     problem = program(n, sites=sites)
     clock = Clock()

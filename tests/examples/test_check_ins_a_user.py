@@ -15,7 +15,7 @@ import pytest
 
 from privspec.execute.data import read_inputs
 from privspec.execute.family import Circumstances
-from privspec.families.linear.execution import read_executed
+from privspec.families.gaussian.execution import read_executed
 from privspec.noise.samplers import SimulationRandomness
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "san_francisco"

@@ -17,7 +17,7 @@ from privspec import load
 from privspec.core.spans import Source
 from privspec.execute.data import read_inputs
 from privspec.execute.family import Circumstances
-from privspec.families.linear.execution import read_executed
+from privspec.families.gaussian.execution import read_executed
 from privspec.model.build import load_model
 from privspec.model.targets import target
 

@@ -22,7 +22,7 @@ from privspec.execute.keeper import Keeper
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.run import _run as run
 from privspec.execute.sources import Folder, TextFiles, load_frame, rows_of_text
-from privspec.families.linear.execution import read_executed
+from privspec.families.gaussian.execution import read_executed
 from privspec.model.graph import Model
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, check

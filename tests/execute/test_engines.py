@@ -29,7 +29,7 @@ from privspec.execute.family import Circumstances
 from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.statistic import Attribute, Groups, Statistic
-from privspec.families.linear.execution import read_executed
+from privspec.families.gaussian.execution import read_executed
 from privspec.kernel.core.linear import Held, size_of
 from privspec.kernel.participation import Kept
 from privspec.noise.samplers import SimulationRandomness

@@ -14,7 +14,7 @@ from scipy import stats
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.matrices import multiply
 from privspec.execute.family import simulate
-from privspec.families.linear.execution import draw, origin, read_executed
+from privspec.families.gaussian.execution import draw, origin, read_executed
 from privspec.noise.inverse import NORMAL, DrawnNumbers
 from privspec.noise.samplers import SimulationRandomness
 from tests.execute.begun import execute_plan

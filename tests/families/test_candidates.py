@@ -10,8 +10,8 @@ import pytest
 
 from privspec.core.rounding import LISTED, graded
 from privspec.families.family import compiler_of
-from privspec.families.linear.family import Choice, Linear
-from privspec.families.linear.release import Candidate
+from privspec.families.gaussian.family import Choice, Linear
+from privspec.families.gaussian.release import Candidate
 from privspec.kernel.gaussian import mu_down
 from privspec.manual import list_templates, template_text
 from tests.plans import solved_text

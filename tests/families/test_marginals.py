@@ -19,8 +19,8 @@ from privspec.solvers.marginals import least_worst
 from privspec.api import Problem
 from privspec.execute import release as releases
 from privspec.execute.family import Circumstances, Simulation, mechanism_of
-from privspec.families.marginals import execution
-from privspec.families.marginals.execution import centred, whole_part
+from privspec.families.gaussian import drawing as execution
+from privspec.families.gaussian.drawing import centred, whole_part
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
 from privspec.model.targets import labels_of

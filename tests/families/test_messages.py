@@ -14,9 +14,9 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.execute.ledger import create
 from privspec.execute.ledger import verify as verify_ledger
-from privspec.families.linear.execution import LinearMechanism
-from privspec.families.linear.masks import Pair, Roster, added, read_key, stream, write_key
-from privspec.families.linear.messages import Parts
+from privspec.families.gaussian.execution import LinearMechanism
+from privspec.families.gaussian.masks import Pair, Roster, added, read_key, stream, write_key
+from privspec.families.gaussian.messages import Parts
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 
@@ -465,7 +465,7 @@ def test_one_message_says_what_a_party_says_in_all_parts(system: Plan, tmp_path:
 
 def test_a_key_masks_each_part_of_a_message_once(tmp_path: Path) -> None:
     from privspec.execute.family import Keys
-    from privspec.families.linear.masks import take
+    from privspec.families.gaussian.masks import take
 
     write_key("1", tmp_path / "1.key")
     keys = Keys(tmp_path / "1.key", ())
@@ -479,7 +479,7 @@ def test_a_key_masks_each_part_of_a_message_once(tmp_path: Path) -> None:
 def test_a_copy_of_a_key_masks_nothing_more(tmp_path: Path) -> None:
     """Whichever of the two is used first, and before anything is read or spent for the other."""
     from privspec.execute.family import Keys
-    from privspec.families.linear.masks import take
+    from privspec.families.gaussian.masks import take
 
     write_key("1", tmp_path / "1.key")
     (tmp_path / "copy.key").write_bytes((tmp_path / "1.key").read_bytes())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from privspec import Problem
-from privspec.families.linear.family import binding_prices
+from privspec.families.gaussian.family import binding_prices
 
 from .cases import OBSERVERS, PREFIX, SERIES, SQUARES
 from .specs import chosen, problem_of, spec
@@ -106,7 +106,7 @@ def test_where_that_takes_too_long_prices_are_slopes_and_say_so(monkeypatch: pyt
     from privspec.explain.reading import facts
     from privspec.explain.summary import _summary as summary
 
-    monkeypatch.setattr("privspec.families.linear.family.RESOLVED", 0)
+    monkeypatch.setattr("privspec.families.gaussian.family.RESOLVED", 0)
     found = prices(VIEWS)
     assert len(found) == 2
     for entry, (name, value) in zip(found, [("press", "0.5"), ("audit", "1")], strict=True):
@@ -125,7 +125,7 @@ def test_where_that_takes_too_long_prices_are_slopes_and_say_so(monkeypatch: pyt
 
 
 def test_noise_of_another_kind_than_the_bound_has_no_slope(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("privspec.families.linear.family.RESOLVED", 0)
+    monkeypatch.setattr("privspec.families.gaussian.family.RESOLVED", 0)
     privacy = "O is 1-DP wrt x, replacing one entry; O is 5-DP wrt x, replacing one entry"
     assert prices(spec(SERIES, PREFIX, SQUARES, privacy)) == []
 

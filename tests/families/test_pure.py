@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privspec.families.linear.release import Candidate, achieved_amount
+from privspec.families.gaussian.release import Candidate, achieved_amount
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 

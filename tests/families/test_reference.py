@@ -7,8 +7,8 @@ import pytest
 from privspec.solvers.programs import OutOfTimeError
 
 from privspec.families.family import Settings
-from privspec.families.linear.reference import TooLargeError
-from privspec.families.linear.release import Candidate
+from privspec.families.gaussian.reference import TooLargeError
+from privspec.families.gaussian.release import Candidate
 from privspec.manual import template_text
 
 from .cases import GAUSSIAN, OBSERVERS
@@ -78,7 +78,7 @@ def test_a_comparison_that_takes_too_long_is_left_out(monkeypatch: pytest.Monkey
 
     text = GAUSSIAN["at x and y"]
     both = chosen(text)
-    monkeypatch.setattr("privspec.families.linear.gaussian._correlated", late)
+    monkeypatch.setattr("privspec.families.gaussian.dense._correlated", late)
     alone = chosen(text)
     assert alone.chosen.loss == both.chosen.loss
     assert len(alone.others) == len(both.others) - 1

@@ -16,7 +16,7 @@ from scipy import stats
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
-from privspec.families.linear.execution import read_executed
+from privspec.families.gaussian.execution import read_executed
 from privspec.kernel import judge
 from privspec.noise.samplers import SimulationRandomness, discrete_gaussian, poisson, polya
 from privspec.noise.shares import Shares

@@ -12,7 +12,7 @@ from privspec.solvers.stepped import solve, stairs
 
 from privspec.api import Problem
 from privspec.execute.family import simulate
-from privspec.families.linear.stepped import law_of
+from privspec.families.gaussian.stepped import law_of
 from privspec.kernel import judge
 from privspec.kernel.shifts import ADDITIVE, ALONE, EVERY
 from privspec.kernel.stepped import Stepped

@@ -14,7 +14,7 @@ from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
 from privspec.families.document import sealed
 from privspec.families.family import Settings, compiler_of
-from privspec.families.linear.family import Linear
+from privspec.families.gaussian.family import Linear
 from privspec.families.systems.family import _Solver
 from privspec.families.systems.splits import Line, Lines, Split, rounded_down
 from privspec.kernel.core.problem import Case

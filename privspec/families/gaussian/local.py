@@ -14,9 +14,9 @@ from scipy import sparse
 from scipy.linalg import block_diag
 
 from privspec.core.records import dataclass, replace
-from privspec.families.linear.gaussian import described, offered, solved
-from privspec.families.linear.problem import Problem, Verdict
-from privspec.families.linear.release import Candidate, Dual, exact_gaussian
+from privspec.families.gaussian.dense import described, offered, solved
+from privspec.families.gaussian.problem import Problem, Verdict
+from privspec.families.gaussian.release import Candidate, Dual, exact_gaussian
 from privspec.solvers.bounds import PINNED, lower_bound
 from privspec.solvers.programs import (
     Array,

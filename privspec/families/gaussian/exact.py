@@ -18,10 +18,10 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
 from privspec.families.amounts import mu_up, shares_of
 from privspec.families.document import accuracy_json, float_down, inverse_root
-from privspec.families.linear.problem import Problem
-from privspec.families.linear.program import site_maps
-from privspec.families.linear.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits
-from privspec.families.linear.witness import Scene, Seen, witness
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.program import site_maps
+from privspec.families.gaussian.release import NEGLIGIBLE, Dual, LinearRelease, Mechanism, input_grid_bits
+from privspec.families.gaussian.witness import Scene, Seen, witness
 from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import largest_loss
@@ -222,7 +222,7 @@ class Stated:
         if self.release.noise.shape == "laplace":
             tried += [(placed, one) for one in placed_witnesses(self.frame, self.release)]
         if self.release.problem.size == 1:
-            from privspec.families.linear.stepped import shift_witnesses  # most specs are of several numbers
+            from privspec.families.gaussian.stepped import shift_witnesses  # most specs are of several numbers
 
             tried += [(shifted, one) for one in shift_witnesses(self.frame, self.release.problem)]
         found = []

@@ -11,11 +11,11 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line, needed
-from privspec.families.linear.gaussian import exact_release, full_dual, offered, run_solver, solved
-from privspec.families.linear.problem import Problem, Verdict
-from privspec.families.linear.program import AccuracyLimit
-from privspec.families.linear.release import Candidate, LinearRelease
-from privspec.families.linear.sizes import line_value
+from privspec.families.gaussian.dense import exact_release, full_dual, offered, run_solver, solved
+from privspec.families.gaussian.problem import Problem, Verdict
+from privspec.families.gaussian.program import AccuracyLimit
+from privspec.families.gaussian.release import Candidate, LinearRelease
+from privspec.families.gaussian.sizes import line_value
 from privspec.model.measures import AskedMeasure, MeasureAt
 from privspec.model.requirements import Requirement
 from privspec.solvers.programs import (

@@ -33,7 +33,7 @@ from privspec.execute.family import (
     readable_plan,
     refuse_long_simulation,
 )
-from privspec.families.linear.messages import Parts, PartyMechanism, combined, sent
+from privspec.families.gaussian.messages import Parts, PartyMechanism, combined, sent
 from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Data, Frame, read_frame
@@ -362,7 +362,7 @@ class LinearMechanism(FamilyMechanism):
 
     @staticmethod
     def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.families.linear.release import INPUT_GRID_BITS
+        from privspec.families.gaussian.release import INPUT_GRID_BITS
         from privspec.problem.elaborate import data_of
         from privspec.problem.form import document
         from privspec.problem.linear import grid_of, held_of
@@ -476,7 +476,7 @@ class LinearExposure(Exposure):
 
     def joint_spend(self, model: Model, requirement: int) -> Spend | None:
         """The cost of all noisy strategy answers, as the kernel bounds it."""
-        from privspec.families.linear.exact import box_scalings
+        from privspec.families.gaussian.exact import box_scalings
         from privspec.problem.linear import difference_of
 
         differences, (frame, release) = difference_of(model, model.requirements[requirement]), self._read

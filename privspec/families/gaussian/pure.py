@@ -18,12 +18,12 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import SHORT_BITS, short_up
-from privspec.families.linear.accuracy import ROOM as LIMIT_ROOM
-from privspec.families.linear.accuracy import unbiased_budgets
-from privspec.families.linear.gaussian import correlated_program, full_dual, solved
-from privspec.families.linear.problem import Problem, Verdict
-from privspec.families.linear.program import site_map
-from privspec.families.linear.release import (
+from privspec.families.gaussian.accuracy import ROOM as LIMIT_ROOM
+from privspec.families.gaussian.accuracy import unbiased_budgets
+from privspec.families.gaussian.dense import correlated_program, full_dual, solved
+from privspec.families.gaussian.problem import Problem, Verdict
+from privspec.families.gaussian.program import site_map
+from privspec.families.gaussian.release import (
     FINE_BITS,
     GRID_EXPONENT,
     SLACK,
@@ -36,7 +36,7 @@ from privspec.families.linear.release import (
     rounded_reconstruction,
     rounded_strategy,
 )
-from privspec.families.linear.sizes import laplace_limit, sized
+from privspec.families.gaussian.sizes import laplace_limit, sized
 from privspec.kernel.quality.linear import SHORT
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
@@ -207,7 +207,7 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
 
 def _of_parties(problem: Problem) -> Iterator[Place]:
     """What each party alone adds to the answers: a row for each of the answers that it has a part in."""
-    from privspec.families.linear.local import parties_of
+    from privspec.families.gaussian.local import parties_of
 
     parties, target = parties_of(problem), problem.system.target
     if parties is None or len(parties) * len(target) > ROWS:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from math import floor, inf, log2
-from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import fmpz_poly
@@ -16,27 +15,21 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import ExactVector, integers
-from privspec.core.records import dataclass
-from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
-from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Simulation
-from privspec.families.amounts import stated_mu
-from privspec.families.decision import Alternative, Decided, Decision, gaussian_prices
-from privspec.families.document import decimal_up, guarantee_head
+from privspec.execute.data import Grid, place_entries, read_inputs
+from privspec.execute.family import Circumstances
+from privspec.families.decision import Alternative, gaussian_prices
+from privspec.families.document import decimal_up
 from privspec.families.family import Settings
+from privspec.families.gaussian.drawing import DRAWN, DrawnMechanism, DrawnSecret, six_digits
+from privspec.families.gaussian.structured import OUTPUT_STEPS, Offer, Structured, System
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Data, Frame, Obligation, read_frame
-from privspec.kernel.core.reading import Item
-from privspec.kernel.participation import notes_of
+from privspec.kernel.core.problem import Data
 from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.streams import AMONG, NOTES, Banded, Pattern, Stream, pattern_of, read_banded
 from privspec.kernel.streams import least as lower_bound
-from privspec.model.graph import Model
-from privspec.model.requirements import Requirement
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.samplers import Randomness
-from privspec.problem.elaborate import elaborate
-from privspec.problem.form import document
-from privspec.problem.streams import block_of
+from privspec.problem import streams
 from privspec.solvers.totals import Row, convolved, ramp_of, summed_inverse
 from privspec.solvers.totals import deviations as sizes_of
 
@@ -44,56 +37,32 @@ DIGITS, RAMP_BITS = 30, 10
 """Binary digits of a deviation, and of the ramp."""
 SPARE = Fraction(1, 2**28)
 """By so much of itself a deviation is larger than it has to be."""
-GRID_BITS, OUTPUT_STEPS = 30, 14
+GRID_BITS = 30
 """Noisy answers lie on a grid of the least deviation times 2^-30, what is released on one of 2^-14 of it."""
 INPUT_BITS = 24
 """Of the grid of the inputs, beside those that count the numbers in the row."""
-Offer = tuple[float, Fraction, int, list[int], list[float]]
+Band = tuple[float, Fraction, int, list[int], list[float]]
 """A loss, and the ramp, the band, the lengths of stretches and their deviations."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class System:
-    """A spec in numbers: its problem, and the block as the kernel reads it."""
-
-    model: Model
-    problem: dict[str, Any]
-    frame: Frame
-    block: Stream
-
-    @property
-    def line(self) -> tuple[Requirement, Obligation]:
-        """What is asked, as the spec and as the problem say it."""
-        return self.model.requirements[0], self.frame.obligations[0]
-
-    @property
-    def pattern(self) -> Pattern:
-        """What one unit changes."""
-        return pattern_of(self.frame.obligations[0], self.block)
-
-
-class LongRows:
+class LongRows(Structured):
     """Takes running totals of one long row."""
 
-    def lower(self, model: Model) -> System:
-        """The problem, and its one block."""
-        whole = document(elaborate(model))
-        return System(model, whole, read_frame(Item(whole, "problem")), block_of(model))
+    READING: ClassVar[Any] = streams
 
-    def decide(self, model: Model, system: System, settings: Settings) -> Decision:
+    def offers(self, system: System, settings: Settings) -> Iterator[Offer]:
         """Noise near the least loss in a band."""
-        started = perf_counter()
-        block, pattern = system.block, system.pattern
+        block, pattern = system.block, _pattern(system)
         whole = (block.steps, pattern.times, pattern.apart, pattern.exactly)
         evenly = pattern.times * block.steps * (block.steps + 1) / 2
-        offers: list[Offer] = [(evenly, Fraction(0), 1, [block.steps], [1.0])]
+        bands: list[Band] = [(evenly, Fraction(0), 1, [block.steps], [1.0])]
         for band in sorted({pattern.apart, block.steps}):
             ramp = Fraction(round(ramp_of(Row(*whole, band)) * 2**RAMP_BITS), 2**RAMP_BITS)
             lengths, sizes, loss = sizes_of(Row(*whole, band), float(ramp))
             meet = pattern.times if band > pattern.apart else 1
-            offers.append((loss * meet, ramp, band, lengths.tolist(), sizes.tolist()))
+            bands.append((loss * meet, ramp, band, lengths.tolist(), sizes.tolist()))
         found, least = None, inf
-        for loss, ramp, band, stretches, deviations in sorted(offers):
+        for loss, ramp, band, stretches, deviations in sorted(bands):
             # what is executed loses no less than was reckoned: it is that which counts
             if loss * _unit_loss(system) < least:
                 executed, mu = _executed(system, ramp, band, stretches, deviations)
@@ -101,25 +70,39 @@ class LongRows:
                 if found is None or reached < least:
                     found, least = (executed, mu), reached
         assert found is not None
-        requirement, _ = system.line
-        witness = {"line": 0, "mu": stated_mu(requirement.measure, requirement.measure.gaussian_mu_down())}
-        return Decided(
-            model,
+        executed, mu = found
+        yield Offer(
             "correlated Gaussian noise: a banded root of the totals",
             least,
-            partial(_stated, system, *found, witness),
+            {
+                "family": "stream",
+                "ramp": str(executed.ramp),
+                "band": executed.band,
+                "lengths": list(executed.lengths),
+                "deviations": [str(size) for size in executed.deviations],
+                "input_grid": str(executed.input_grid),
+                "grid": str(executed.grid),
+                "output_grid": str(executed.output_grid),
+            },
+            ({"mu": str(mu)},),
+            NOTES,
+            {"line": 0, "mu": system.mu_of(0)},
             # no Gaussian noise of any covariance has less
-            lambda: lower_bound(system.frame.obligations, block, Item(witness, "bound")),
+            partial(lower_bound, system.frame.obligations, block),
             AMONG,
-            block.units,
-            others=tuple(_alternatives(system)) if settings.alternatives else (),
-            prices=lambda: gaussian_prices(requirement),
-            solver={"name": "banded root of the totals", "seconds": perf_counter() - started},
+            lambda: gaussian_prices(system.model.requirements[0]),
+            {"name": "banded root of the totals"},
+            tuple(_alternatives(system)) if settings.alternatives else (),
         )
 
     def size(self, system: System) -> int:
         """No matrix is laid out."""
         return 1
+
+
+def _pattern(system: System) -> Pattern:
+    """What one unit changes."""
+    return pattern_of(system.frame.obligations[0], system.block)
 
 
 def _executed(
@@ -131,7 +114,7 @@ def _executed(
     shares = tuple(Fraction(round(size / min(sizes) * 2**DIGITS), 2**DIGITS) for size in sizes)
     input_grid = Fraction(1, 2 ** (INPUT_BITS + block.steps.bit_length()))
     bare = Banded(block, ramp, band, tuple(lengths), shares, input_grid, Fraction(1), Fraction(1))
-    reached = sqrt_up(bare.mu_squared(system.pattern), 100)
+    reached = sqrt_up(bare.mu_squared(_pattern(system)), 100)
     unit = _short(reached / allowed * (1 + SPARE))
     least_size = floor(log2(unit * min(shares)))
     grid, output_grid = (Fraction(2) ** (least_size - bits) for bits in (GRID_BITS, OUTPUT_STEPS))
@@ -145,8 +128,8 @@ def _executed(
 
 def _unit_loss(system: System) -> float:
     """What a loss of 1 is, of single numbers that move by 1 where mu is 1."""
-    block, mu = system.block, float(system.model.requirements[0].measure.gaussian_mu_down() or 0)
-    return float(block.weight * block.amount**2) * block.each / mu**2
+    block: Stream = system.block
+    return float(block.weight * block.amount**2) * block.each / system.mus[0] ** 2
 
 
 def _short(value: Fraction) -> Fraction:
@@ -157,7 +140,7 @@ def _short(value: Fraction) -> Fraction:
 
 def _alternatives(system: System) -> Iterator[Alternative]:
     """What usual ways to add noise to running totals would cost, each at its least."""
-    block, pattern = system.block, system.pattern
+    block, pattern = system.block, _pattern(system)
     steps, scale = block.steps, _unit_loss(system)
     found = [
         ("equal noise on each number", pattern.times * steps * (steps + 1) / 2),
@@ -176,40 +159,16 @@ def _of_totals(steps: int, pattern: Pattern) -> float:
     )
 
 
-def _stated(system: System, executed: Banded, mu: Fraction, witness: dict[str, Any]) -> dict[str, Any]:
-    """The noise as it stands in the plan, with what it guarantees."""
-    requirement, asked = system.line
-    group = notes_of([(unit.kind, unit.count) for unit in asked.units])
-    return {
-        "problem": system.problem,
-        "mechanism": {
-            "family": "stream",
-            "ramp": str(executed.ramp),
-            "band": executed.band,
-            "lengths": list(executed.lengths),
-            "deviations": [str(size) for size in executed.deviations],
-            "input_grid": str(executed.input_grid),
-            "grid": str(executed.grid),
-            "output_grid": str(executed.output_grid),
-        },
-        "guarantees": [
-            guarantee_head(requirement, 0) | {"achieved": {"mu": str(mu)}, "because": [*NOTES, *group]},
-        ],
-        "claims": {"bound": witness},
-    }
-
-
 # --- runs ----
 
 Array = NDArray[np.float64]
 
 
-class StreamMechanism(BlockMechanism[Banded, ExactVector]):
+class StreamMechanism(DrawnMechanism[Banded, ExactVector]):
     """The answers of the strategy get noise; totals are those of what the noisy answers say."""
 
     BLOCK = Stream
     READ = read_banded
-    REMEDY = "pass approximate=True: floating-point noise, good enough for a simulation"
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> ExactVector:
@@ -220,6 +179,10 @@ class StreamMechanism(BlockMechanism[Banded, ExactVector]):
     def grid(self) -> Grid:
         """The input as data are read into it."""
         return Grid(self.executed.block.held, self.executed.input_grid)
+
+    @property
+    def released(self) -> tuple[Any, ...]:
+        return (self.executed.block.released,)
 
     @property
     def nothing(self) -> ExactVector:
@@ -235,7 +198,7 @@ class StreamMechanism(BlockMechanism[Banded, ExactVector]):
     def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
         """Noise in floating point; rounding to the grid aside."""
         block, generator = self.executed.block, np.random.default_rng(seed)
-        if draws * self.grid.size > 2**24:
+        if draws * self.grid.size > DRAWN:
             return {}
         noise = generator.standard_normal((draws, block.each, block.steps)) * self.sizes
         totals = convolved(noise, self.inverse, block.steps)
@@ -252,22 +215,12 @@ class StreamMechanism(BlockMechanism[Banded, ExactVector]):
         return np.repeat([float(size) for size in self.executed.deviations], self.executed.lengths)
 
 
-class StreamSecret(BlockSecret[StreamMechanism, ExactVector]):
+class StreamSecret(DrawnSecret[StreamMechanism, ExactVector]):
     """The numbers on their grid."""
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return data_rules((self.mechanism.grid,), self.strict)
 
     @property
     def size(self) -> int:
         return len(self.content)
-
-    def draw(self, randomness: Randomness) -> Drawn:
-        executed = self.mechanism.executed
-        released = executed.block.released
-        values = self.numbers(randomness).reshape(released.shape)
-        return Drawn({released.name: values}, str(executed.output_grid))
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released totals: exact until the noisy answers are written as doubles."""
@@ -284,31 +237,24 @@ class StreamSecret(BlockSecret[StreamMechanism, ExactVector]):
                 steps = GaussianNoise(size).release(exact, grid, randomness)
                 noisy[i, at : at + count] = [step * grid.numerator / grid.denominator for step in steps]
                 at += count
-        return self._totals(noisy)
+        return self.on_grid([self._summed(noisy)])
 
-    def approximate(self, asked: Simulation) -> Array:
-        block, generator = self.mechanism.executed.block, np.random.default_rng(asked.seed)
-        values = self.content.to_float().reshape(block.steps, block.each)
-        totals = np.cumsum(values, axis=0).reshape(-1)
-        found = []
-        for _ in range(asked.repetitions):
-            noise = generator.standard_normal((block.each, block.steps)) * self.mechanism.sizes
-            found.append(self._on_grid(totals + self._summed(noise)))
-        return np.stack(found)
+    @cached_property
+    def _plain(self) -> Array:
+        """The totals without noise."""
+        block = self.mechanism.executed.block
+        return np.cumsum(self.content.to_float().reshape(block.steps, block.each), axis=0).reshape(-1)
+
+    def noisy(self, generator: np.random.Generator) -> Array:
+        block = self.mechanism.executed.block
+        noise = generator.standard_normal((block.each, block.steps)) * self.mechanism.sizes
+        return self.on_grid([self._plain + self._summed(noise)])
 
     def deviations(self) -> Mapping[str, Array]:
         block, squares = self.mechanism.executed.block, self.mechanism.inverse**2
         spread = np.sqrt(convolved(self.mechanism.sizes**2, squares, block.steps))
-        each = np.array([float(f"{value:.6g}") for value in spread.tolist()])
-        return {block.released.name: np.repeat(each, block.each).reshape(block.released.shape)}
-
-    def _totals(self, noisy: Array) -> Array:
-        return self._on_grid(self._summed(noisy))
+        return self.mechanism.split(np.repeat(six_digits(spread), block.each))
 
     def _summed(self, noisy: Array) -> Array:
         """Totals of what noisy answers (d, n) say, (n d,)."""
         return np.asarray(convolved(noisy, self.mechanism.inverse, noisy.shape[1]).T.reshape(-1))
-
-    def _on_grid(self, values: Array) -> Array:
-        step = float(self.mechanism.executed.output_grid)
-        return np.asarray(np.rint(values / step) * step + 0.0)

@@ -17,7 +17,7 @@ from privspec.model.targets import meaning
 from privspec.solvers.programs import Array, ExpectedLoss, View, WorstLoss
 
 if TYPE_CHECKING:
-    from privspec.families.linear.program import LinearSystem
+    from privspec.families.gaussian.program import LinearSystem
 
 
 NORMAL = sqrt(2 / pi)
@@ -104,7 +104,9 @@ class Problem:
 
     def views(self, budgets: tuple[float, ...]) -> tuple[View, ...]:
         """The views in the solvers' form, each divided by its budget."""
-        from privspec.families.linear.program import scaled_differences  # tables need the settings of this module only
+        from privspec.families.gaussian.program import (
+            scaled_differences,  # tables need the settings of this module only
+        )
 
         return tuple(
             View(view.rows, scaled_differences(view.differences, 1.0 / budget), view.requirement.text)

@@ -1,4 +1,4 @@
-"""A plan of tables of counts as a mechanism that can be run: exact parts, exact noise, then sums of parts."""
+"""Plans of strategies with structure as mechanisms that can be run; tables of counts: parts, noise, sums of parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import islice
 from math import prod, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,15 +22,16 @@ from privspec.execute.family import (
     BlockSecret,
     Circumstances,
     Drawn,
+    Executed,
     Simulation,
     refuse_unknown,
 )
 from privspec.execute.keeper import given_for
-from privspec.families.marginals.ordered import along, floats, times, variances
-from privspec.kernel.core.linear import Held
+from privspec.kernel.core.linear import Held, Matrix
 from privspec.kernel.core.problem import Data
 from privspec.kernel.marginals import Marginals, Residuals, Separate, Subset
-from privspec.kernel.ordered import Strategies, read_executed
+from privspec.kernel.ordered import Strategies, read_executed, ways_of
+from privspec.kernel.rows import doubles
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
@@ -43,8 +44,88 @@ DRAWN = 2**24
 """Numbers of all draws up to which what is computed from them is predicted."""
 PART = 2**19
 """Numbers that noise is added to at once: as exact whole numbers they take some 300 bytes each."""
+LIMB = 25
+"""Bits of the pieces in which a strategy is multiplied with counts in 64 bits."""
 ROOM = 2**62
 """Whole numbers below it are computed with in 64 bits."""
+
+
+E = TypeVar("E", bound=Executed)
+C = TypeVar("C")
+
+
+class DrawnMechanism(BlockMechanism[E, C]):
+    """What is released is rounded to a grid, one output after another."""
+
+    REMEDY = "pass approximate=True: floating-point noise, good enough for a simulation"
+
+    @property
+    @abstractmethod
+    def grid(self) -> Grid:
+        """The input as data are read into it."""
+
+    @property
+    def released(self) -> tuple[Any, ...]:
+        """The outputs, with their shapes."""
+        found: tuple[Any, ...] = self.executed.block.released
+        return found
+
+    def split(self, values: Array) -> dict[str, NDArray[Any]]:
+        """The released numbers by output."""
+        at, outputs = 0, dict[str, NDArray[Any]]()
+        for one in self.released:
+            size = prod(one.shape)
+            outputs[one.name] = values[at : at + size].reshape(one.shape)
+            at += size
+        return outputs
+
+
+M = TypeVar("M", bound=DrawnMechanism[Any, Any])
+
+
+class DrawnSecret(BlockSecret[M, C]):
+    """What was kept of the data."""
+
+    @property
+    def executed(self) -> Any:
+        """What draws."""
+        return self.mechanism.executed
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        return data_rules((self.mechanism.grid,), self.strict)
+
+    @property
+    def step(self) -> Fraction:
+        """Of the released numbers."""
+        return Fraction(self.executed.output_grid)
+
+    @abstractmethod
+    def noisy(self, generator: np.random.Generator) -> Array:
+        """The numbers of one release with floating-point noise, which is none."""
+
+    def approximate(self, asked: Simulation) -> Array:
+        generator = np.random.default_rng(asked.seed)
+        return np.stack([self.noisy(generator) for _ in range(asked.repetitions)])
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        return Drawn(self.mechanism.split(np.asarray(self.numbers(randomness))), str(self.step))
+
+    def on_grid(self, parts: Iterable[Array]) -> Array:
+        """Parts as the numbers of a release, each laid down when it is made."""
+        values, step, at = np.empty(sum(prod(one.shape) for one in self.mechanism.released)), float(self.step), 0
+        for part in parts:
+            values[at : at + part.size] = np.rint(part.reshape(-1) / step) * step + 0.0
+            at += part.size
+        return values
+
+
+def six_digits(values: Array) -> Array:
+    """Deviations as they are told."""
+    return np.array([float(f"{value:.6g}") for value in values.tolist()])
+
+
+# --- tables of counts -----------------------------------------------------------------------------
 
 
 def grid_of(block: Marginals, source: Data) -> Grid:
@@ -54,17 +135,20 @@ def grid_of(block: Marginals, source: Data) -> Grid:
     return Grid(held, Fraction(1), source.rule == "drop", None, source.kept)
 
 
-class TableMechanism(BlockMechanism[Residuals | Separate | Strategies, Counts]):
+class TableMechanism(DrawnMechanism[Residuals | Separate | Strategies, Counts]):
     """Records are counted by sets of columns; noise is added to a part of each, and tables are sums of these."""
 
     BLOCK = Marginals
     READ = read_executed
-    REMEDY = "pass approximate=True: floating-point noise, good enough for a simulation"
 
     @staticmethod
     def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> Counts:
         """The number of all records."""
         return {(): counted(grid_of(block, source), ((),), data, circumstances)[0]}
+
+    @property
+    def grid(self) -> Grid:
+        return grid_of(self.executed.block, self.source)
 
     @cached_property
     def shapes(self) -> dict[Subset, tuple[int, ...]]:
@@ -84,17 +168,16 @@ class TableMechanism(BlockMechanism[Residuals | Separate | Strategies, Counts]):
         refuse_unknown(data, (self.source.name,))
         block, shapes = self.executed.block, self.shapes
         columns = [(*own, *block.ordered) for own in shapes]
-        found = counted(grid_of(block, self.source), columns, data, circumstances)
+        found = counted(self.grid, columns, data, circumstances)
         return {own: one.reshape(shape) for (own, shape), one in zip(shapes.items(), found, strict=True)}
 
     def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
         """What is released of an empty table, with floating-point noise."""
         generator, empty = np.random.default_rng(seed), self.secret(self.nothing, strict=False)
-        block = self.executed.block
-        if draws * sum(prod(one.shape) for one in block.released) > DRAWN:
+        if draws * sum(prod(one.shape) for one in self.released) > DRAWN:
             return {}
-        drawn = [split(block, empty.noisy(generator)) for _ in range(draws)]
-        return {one.name: np.stack([each[one.name] for each in drawn]) for one in block.released}
+        drawn = [self.split(empty.noisy(generator)) for _ in range(draws)]
+        return {one.name: np.stack([each[one.name] for each in drawn]) for one in self.released}
 
     def secret(self, content: Counts, strict: bool) -> TableSecret:
         kinds: dict[type, Callable[..., TableSecret]]
@@ -146,29 +229,12 @@ def with_noise(answers: NDArray[Any], noise: NoiseLaw, grid: Fraction, unit: Fra
     return found.reshape(answers.shape)
 
 
-class TableSecret(BlockSecret[TableMechanism, Counts]):
+class TableSecret(DrawnSecret[TableMechanism, Counts]):
     """The records by sets of columns."""
-
-    @property
-    def executed(self) -> Any:
-        """One of three kinds, each with a secret of its own."""
-        return self.mechanism.executed
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        return data_rules((grid_of(self.executed.block, self.mechanism.source),), self.strict)
 
     @property
     def size(self) -> int:
         return sum(map(prod, self.mechanism.shapes.values()))
-
-    @abstractmethod
-    def noisy(self, generator: np.random.Generator) -> Array:
-        """The numbers of one release with floating-point noise, which is none."""
-
-    def approximate(self, asked: Simulation) -> Array:
-        generator = np.random.default_rng(asked.seed)
-        return np.stack([self.noisy(generator) for _ in range(asked.repetitions)])
 
     @property
     def each(self) -> int:
@@ -176,28 +242,18 @@ class TableSecret(BlockSecret[TableMechanism, Counts]):
         numbers: int = sum(self.executed.block.numbers)
         return 64 + EXACT_BYTES * min(PART, numbers) // numbers
 
-    @property
-    def step(self) -> Fraction:
-        """Of the released numbers."""
-        return Fraction(1) if isinstance(self.executed, Separate) else Fraction(self.executed.output_grid)
-
-    def draw(self, randomness: Randomness) -> Drawn:
-        return Drawn(split(self.executed.block, np.asarray(self.numbers(randomness))), str(self.step))
-
-    def on_grid(self, tables: Iterable[Array]) -> Array:
-        """Tables as the numbers of a release, each laid down when it is made."""
-        values, step, at = np.empty(sum(self.executed.block.numbers)), float(self.step), 0
-        for table in tables:
-            values[at : at + table.size] = np.rint(table.reshape(-1) / step) * step + 0.0
-            at += table.size
-        return values
+    def told(self, deviations: Sequence[float]) -> dict[str, Column]:
+        """The deviations of the numbers of tables, by output."""
+        block, six = self.executed.block, six_digits(np.array(deviations))
+        tables = (Piece(six[[place]], size) for place, size in enumerate(block.numbers))
+        return {one.name: Column(tuple(islice(tables, len(one.tables)))) for one in block.released}
 
 
 class ResidualSecret(TableSecret):
     """Noise of one deviation for each set of columns."""
 
     def deviations(self) -> Mapping[str, Column]:
-        return _spread(self.executed.block, [sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
+        return self.told([sqrt(self.executed.variance(own)) for own in self.executed.block.tables])
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released numbers: exact until the noisy parts are written as doubles."""
@@ -230,28 +286,15 @@ class ResidualSecret(TableSecret):
             yield found
 
 
-def split(block: Marginals, values: Array) -> dict[str, NDArray[Any]]:
-    """The released numbers by output."""
-    at, outputs = 0, dict[str, NDArray[Any]]()
-    for one in block.released:
-        size = prod(one.shape)
-        outputs[one.name] = values[at : at + size].reshape(one.shape)
-        at += size
-    return outputs
-
-
-def _spread(block: Marginals, deviations: Sequence[float]) -> dict[str, Column]:
-    """The deviations of the numbers of tables, to six digits, by output."""
-    tables = (Piece(np.array([float(f"{one:.6g}")]), size) for one, size in zip(deviations, block.numbers, strict=True))
-    return {one.name: Column(tuple(islice(tables, len(one.tables)))) for one in block.released}
-
-
 class SeparateSecret(TableSecret):
     """Some tables have noise of their own, others are added up from these."""
 
+    @property
+    def step(self) -> Fraction:
+        return Fraction(1)
+
     def deviations(self) -> Mapping[str, Column]:
-        executed = self.executed
-        return _spread(executed.block, [sqrt(executed.variance(t)) for t in range(len(executed.scales))])
+        return self.told([sqrt(self.executed.variance(place)) for place in range(len(self.executed.scales))])
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released counts: whole numbers."""
@@ -281,10 +324,7 @@ class StrategySecret(TableSecret):
     """A strategy for each set of columns; tables are put together from estimates."""
 
     def deviations(self) -> Mapping[str, Array]:
-        return split(
-            self.executed.block,
-            np.array([float(f"{value:.6g}") for value in np.sqrt(variances(self.executed)).tolist()]),
-        )
+        return self.mechanism.split(six_digits(np.sqrt(variances(self.executed))))
 
     def numbers(self, randomness: Randomness) -> Array:
         """The released numbers: exact until the noisy answers are written as doubles."""
@@ -321,3 +361,62 @@ class StrategySecret(TableSecret):
             full = np.broadcast_to(total, [*(block.sizes[i] for i in plain), *total.shape[len(plain) :]])
             axes = [*plain, *(i for i in block.ordered if i in table)]
             yield full.transpose([axes.index(i) for i in table])
+
+
+# --- strategies of ordered columns ----------------------------------------------------------------
+
+
+def floats(matrix: Matrix) -> Array:
+    """An exact matrix in doubles."""
+    return np.array(doubles(matrix), dtype=np.float64).reshape(matrix.nrows(), matrix.ncols())
+
+
+def times(left: NDArray[Any], whole: list[int], rows: int) -> NDArray[Any]:
+    """Whole numbers (cells, M) times the transpose of a matrix (rows, M) of whole numbers, exactly."""
+    entries, total, shift = (
+        np.array(whole, dtype=object).reshape(rows, -1),
+        np.zeros((len(left), rows), dtype=object),
+        0,
+    )
+    signs, sizes = np.where(entries < 0, -1, 1), np.abs(entries)
+    most = float(np.abs(left).astype(np.float64).max(initial=0.0)) * left.shape[1] * 2.0**LIMB
+    while (sizes > 0).any():
+        limb = signs * (sizes % 2**LIMB)
+        part = left @ limb.T if left.dtype == object or most >= 2.0**62 else left @ limb.astype(np.int64).T
+        total = total + part.astype(object) * 2**shift
+        sizes, shift = sizes // 2**LIMB, shift + LIMB
+    return total
+
+
+def along(block: Marginals, place: int, values: Array, axes: int) -> Array:
+    """What a table, by its place, asks of the ordered cells, the last axis; those before are left as they are."""
+    found = values.reshape((*values.shape[:axes], *(block.sizes[i] for i in block.ordered)))
+    at = axes
+    for way in ways_of(block, place):
+        if way == "all":
+            found = found.sum(axis=at)
+            continue
+        if way == "running":
+            found = found.cumsum(axis=at)
+        elif way == "ranges":
+            low, high = np.triu_indices(found.shape[at])
+            before = np.insert(found.cumsum(axis=at), 0, 0.0, axis=at)
+            found = np.take(before, high + 1, axis=at) - np.take(before, low, axis=at)
+        at += 1
+    return found
+
+
+def variances(executed: Strategies) -> Array:
+    """The variance of every released number, in order."""
+    block, found = executed.block, list[Array]()
+    roots = {own: floats(part.reconstruction).T for own, part in executed.parts.items()}
+    for place, table in enumerate(block.tables):
+        plain, total = block.plain(table), np.zeros(())
+        for own in block.within(table):
+            spread = prod(block.sizes[i] for i in plain if i not in own)
+            squares = (along(block, place, roots[own], 1) ** 2).sum(axis=0)
+            total = total + squares * (float(block.share(own)) / spread**2)
+        axes = [*plain, *(i for i in block.ordered if i in table)]
+        full = np.broadcast_to(total, [*(block.sizes[i] for i in plain), *total.shape])
+        found.append(full.transpose([axes.index(i) for i in table]).reshape(-1))
+    return np.concatenate(found)

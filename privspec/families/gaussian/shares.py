@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from privspec.core.matrices import common
 from privspec.families.decision import Infeasible
-from privspec.families.linear.accuracy import within_limits
-from privspec.families.linear.problem import Problem
-from privspec.families.linear.release import Candidate, LinearRelease, input_grid_bits
+from privspec.families.gaussian.accuracy import within_limits
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.release import Candidate, LinearRelease, input_grid_bits
 from privspec.kernel.shares import SMOOTHING
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise

@@ -20,15 +20,15 @@ from privspec.core.rounding import LISTED, graded
 from privspec.families.decision import Decided, Infeasible, Unbounded, increased, price
 from privspec.families.document import decimal_up, guarantee_head
 from privspec.families.family import Settings, Work
-from privspec.families.linear.accuracy import meets, pure_conflict, within_limits
-from privspec.families.linear.exact import Stated, achieved, view_witnesses
-from privspec.families.linear.gaussian import gaussian_budgets, gaussian_candidates
-from privspec.families.linear.problem import Problem
-from privspec.families.linear.program import LinearSystem, lower
-from privspec.families.linear.pure import pure_candidates
-from privspec.families.linear.release import Candidate, LinearRelease, Mechanism
-from privspec.families.linear.sizes import size_of, sized
-from privspec.families.linear.unprotectable import family_conflict, local_conflict
+from privspec.families.gaussian.accuracy import meets, pure_conflict, within_limits
+from privspec.families.gaussian.dense import gaussian_budgets, gaussian_candidates
+from privspec.families.gaussian.exact import Stated, achieved, view_witnesses
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.program import LinearSystem, lower
+from privspec.families.gaussian.pure import pure_candidates
+from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
+from privspec.families.gaussian.sizes import size_of, sized
+from privspec.families.gaussian.unprotectable import family_conflict, local_conflict
 from privspec.kernel.participation import notes_of
 from privspec.language import syntax
 from privspec.model.graph import Model
@@ -146,7 +146,7 @@ def choose(problem: Problem) -> Choice | Infeasible:
             return candidate
         found.append(candidate)
     if model.trust.shared:
-        from privspec.families.linear.shares import in_shares  # few specs are of secure sums
+        from privspec.families.gaussian.shares import in_shares  # few specs are of secure sums
 
         found = [own for own in (in_shares(problem, candidate) for candidate in found) if own is not None]
     offered, found = found, sorted(found, key=lambda c: c.loss)
@@ -197,7 +197,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
         refuse_missing(problem.model)
     best: Candidate | Infeasible | None
     if problem.model.trust.shared:
-        from privspec.families.linear.shares import within_limits_in_shares
+        from privspec.families.gaussian.shares import within_limits_in_shares
 
         best = sized(problem, lambda own: within_limits_in_shares(own, budgets))
     else:
@@ -215,7 +215,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
         yield from _alone(problem, budgets)
     yield from gaussian_candidates(problem)
     if problem.system.outputs_count == 1:
-        from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
+        from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
 
         yield from stepped_candidates(problem)
     gaussian = budgets is not None and problem.family_allowed("gaussian")
@@ -235,7 +235,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
 
 def _alone(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
     """Gaussian noise that parties draw alone: on each number, and on answers of their own."""
-    from privspec.families.linear.local import own_answers, own_numbers  # few specs are of parties
+    from privspec.families.gaussian.local import own_answers, own_numbers  # few specs are of parties
 
     together, rule = sized(problem, lambda own: own_answers(own, budgets)), problem.family_verdict("gaussian")
     try:
@@ -390,7 +390,7 @@ def binding_prices(problem: Problem, mechanism: Mechanism, loss: float) -> list[
 
 def _of_laws(problem: Problem, loss: float) -> list[dict[str, Any]]:
     """By the law in steps for a tenth more of epsilon, where one line alone asks for it."""
-    from privspec.families.linear.stepped import stepped_candidates  # most specs are of several numbers
+    from privspec.families.gaussian.stepped import stepped_candidates  # most specs are of several numbers
 
     lines, found = problem.model.requirements, list[dict[str, Any]]()
     for amount, more in increased(lines[0]) if len(lines) == 1 else ():

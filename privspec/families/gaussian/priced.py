@@ -24,13 +24,13 @@ from privspec.families.amounts import bound_stated, down, shares_of, stated_mu
 from privspec.families.decision import Decided, Infeasible
 from privspec.families.document import decimal_up, float_down
 from privspec.families.family import Settings
-from privspec.families.linear.accuracy import conflict_at, pure_conflict
-from privspec.families.linear.exact import Stated, bound_witness
-from privspec.families.linear.family import Choice, choose, kind_of, parts_of
-from privspec.families.linear.gaussian import PAPER, gaussian_budgets
-from privspec.families.linear.problem import Problem
-from privspec.families.linear.program import LinearSystem, lower
-from privspec.families.linear.release import Candidate, Dual, Mechanism
+from privspec.families.gaussian.accuracy import conflict_at, pure_conflict
+from privspec.families.gaussian.dense import PAPER, gaussian_budgets
+from privspec.families.gaussian.exact import Stated, bound_witness
+from privspec.families.gaussian.family import Choice, choose, kind_of, parts_of
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.program import LinearSystem, lower
+from privspec.families.gaussian.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused, read

@@ -28,7 +28,7 @@ from privspec.execute.family import (
     refuse_missing,
 )
 from privspec.execute.keeper import refuse
-from privspec.families.linear.masks import WORD, Roster, added, read_key, take
+from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import Held, Release
 from privspec.kernel.trust import CURATOR
 from privspec.noise.law import NoiseLaw

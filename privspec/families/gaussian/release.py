@@ -17,7 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.families.decision import Alternative
-from privspec.families.linear.program import SOME, ProtectedView, amounts
+from privspec.families.gaussian.program import SOME, ProtectedView, amounts
 from privspec.kernel.quality.linear import COUNT
 from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted
@@ -28,7 +28,7 @@ from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import Array, DualPoint, Indices, largest_norm
 
 if TYPE_CHECKING:
-    from privspec.families.linear.problem import Problem
+    from privspec.families.gaussian.problem import Problem
 
 FINE_BITS = 52
 """The same where some outputs have next to no noise, which would not hide the rounding."""

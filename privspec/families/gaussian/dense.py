@@ -19,9 +19,9 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.families.decision import Infeasible
 from privspec.families.family import Settings
-from privspec.families.linear.problem import FORCED, LOCAL, Problem, Verdict
-from privspec.families.linear.program import site_map, site_maps
-from privspec.families.linear.release import (
+from privspec.families.gaussian.problem import FORCED, LOCAL, Problem, Verdict
+from privspec.families.gaussian.program import site_map, site_maps
+from privspec.families.gaussian.release import (
     FINE_BITS,
     UNEVEN,
     Candidate,
@@ -33,8 +33,8 @@ from privspec.families.linear.release import (
     output_grid,
     rounded_reconstruction,
 )
-from privspec.families.linear.sizes import sized
-from privspec.families.linear.unprotectable import explain_unprotectable
+from privspec.families.gaussian.sizes import sized
+from privspec.families.gaussian.unprotectable import explain_unprotectable
 from privspec.kernel.measures import APPROXIMATE
 from privspec.solvers.bounds import chain
 from privspec.solvers.gaussian import solve_gaussian
@@ -301,7 +301,7 @@ def _solved_in_units(
             found = _by_one_line(settings, program, progress)
             if found is not None:
                 return found
-    from privspec.families.linear.reference import solve_with_cvxpy
+    from privspec.families.gaussian.reference import solve_with_cvxpy
 
     return solve_with_cvxpy(program, deadline=settings.deadline)
 

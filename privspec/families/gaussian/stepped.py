@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from privspec.families.document import float_down
-from privspec.families.linear.problem import Problem
-from privspec.families.linear.release import (
+from privspec.families.gaussian.problem import Problem
+from privspec.families.gaussian.release import (
     FINE_BITS,
     Candidate,
     LinearRelease,
@@ -29,7 +29,7 @@ from privspec.families.linear.release import (
     rounded_reconstruction,
     rounded_strategy,
 )
-from privspec.families.linear.sizes import size_of
+from privspec.families.gaussian.sizes import size_of
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, read_frame

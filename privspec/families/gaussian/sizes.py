@@ -16,8 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from privspec.core.sparse import SparseMatrix
-from privspec.families.linear.problem import NORMAL, Problem
-from privspec.families.linear.release import Candidate, LinearRelease
+from privspec.families.gaussian.problem import NORMAL, Problem
+from privspec.families.gaussian.release import Candidate, LinearRelease
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.sizes import laplace_size, laplace_tail
 from privspec.noise.knorm import KNormL2Noise

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from privspec.core.spans import Span
 from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.families.linear.problem import Problem
+from privspec.families.gaussian.problem import Problem
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax

@@ -1,1 +1,0 @@
-"""Linear answers with additive noise: where it goes, of what law, and how it is executed."""
