@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 73_000,
     "explain": 83_600,
-    "families": 198_600,
+    "families": 198_400,
     "functions": 14_600,
     "kernel": 132_990,  # while two kernels judge side by side: the core of rules is below 30,000 of these
     "language": 28_000,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 358  # while two kernels judge side by side
+FILES = 357  # while two kernels judge side by side
 ENTERED = 108
 LAYOUT = {
     tokenize.COMMENT,
