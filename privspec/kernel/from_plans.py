@@ -7,24 +7,21 @@ refuses: a form that no function below is about is not judged, and no line of it
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 
 from privspec.kernel.cells import NOTE as CELL_NOTE
 from privspec.kernel.cells import read_cells
 from privspec.kernel.changes import Anything, ByDistance, Change, InARow, Rows, Units
-from privspec.kernel.core.linear_privacy import promised
-from privspec.kernel.core.numbers import sqrt_down
+from privspec.kernel.core.linear_privacy import read_promises
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
-from privspec.kernel.core.tables import Compared, read_law, triples
+from privspec.kernel.core.reading import Item, Refused, parse, read
 from privspec.kernel.designs import Design, case_of
 from privspec.kernel.divergences import Renyi
+from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.frequencies import read_frequencies
-from privspec.kernel.judging import DEFECTS
+from privspec.kernel.judging import DEFECTS, read_case
 from privspec.kernel.laws.knorm import NoisyPoint
 from privspec.kernel.laws.law import Choice
 from privspec.kernel.laws.subsets import SetOfValues
@@ -35,9 +32,7 @@ from privspec.kernel.measures import (
 from privspec.kernel.participation import notes_of
 from privspec.kernel.points import NORM_OF, guarantees_of, judge_view, read_points
 from privspec.kernel.priced import PricedRules, at
-from privspec.kernel.promises import Line, Question, Verdict, verdict
-from privspec.kernel.quality.tables import chosen_numbers, judge_rounds
-from privspec.kernel.quality.tables_forms import Task
+from privspec.kernel.promises import Line, Question, Verdict, promised, verdict
 from privspec.kernel.rules import Hint
 from privspec.kernel.selection import Drawn, changed, read_drawn
 from privspec.kernel.strategies.banded import Banded
@@ -72,13 +67,7 @@ def judge_privacy(plan: str | Item) -> list[Verdict]:
 
 def _read(plan: Item) -> Read:
     """What is executed and promised by a plan, of which every key is known and the digest fits."""
-    entries = dict(plan.entries())
-    design = entries.pop("design", None)
-    case = read(Case, Item({key: item.value for key, item in entries.items()}, plan.place))
-    assert isinstance(case, Case)
-    signed = {key: item.value for key, item in plan.entries() if key != "digest"}
-    if case.digest != hashlib.sha256(canonical(signed).encode()).hexdigest():
-        raise plan.wrong("does not have the digest that fits it")
+    case, design = read_case(plan)
     if design is not None:
         problem, picked, outcomes = design.fields("problem", "chosen", "outcomes")
         known = read(Design, problem)
@@ -106,72 +95,20 @@ def _verdicts(found: Read) -> list[Verdict]:
 
 def _linear(case: Case) -> Read:
     """Noisy linear answers, drawn by a curator, in messages, or in shares of a secure sum."""
-    _, term, promises = promised(case)
+    _, term, promises = read_promises(case)
     return term, [line for _, line in promises]
 
 
-# --- tables ------------------------------------------------------------------------------------------------------
-
-
-def _table(case: Case) -> Read:
-    """A table of exact probabilities: who sees what of it, and which rows a line compares."""
-    task = read(Task, case.block)
-    assert isinstance(task, Task)
-    known: dict[str, object] = {"family": "table", "of": task.of, "counted": task.counted, "releases": task.outputs}
-    prior = [str(weight) for weight in task.weights()] or None
-    known |= {"inputs": task.rows, "outputs": task.columns, "prior": prior}
-    law, scalars, laws, rounds = case.mechanism.stating(known, "probabilities", "scalars", "laws", optional=("rounds",))
-    numerators, whole = read_law(law, (len(task.rows), len(task.columns)))
-    term = Table(tuple(map(tuple, numerators)), whole, tuple(zip(task.outputs, map(tuple, task.places), strict=True)))
-    chosen, frame = chosen_numbers(case, task, scalars, laws), case.frame
-    local = frame.trust.means.alone
-    if frame.trust.means.shared or (local and any(one.party for one in frame.data)):
-        raise Refused("a table is drawn by one keeper, or is one party's report")
-    guarantees, lines = read_guarantees(case.guarantees, frame, chosen), list[Line]()
-    judge_rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
-    if not all(claim.holds for claim in case.found):
-        raise case.mechanism.wrong("picks numbers out of their range, or shares its rounds otherwise")
-    every = set(task.outputs)
-    for guarantee, compared in zip(guarantees, task.compared, strict=True):
-        asked, seen = guarantee.obligation, set(guarantee.obligation.seen)
-        grouped = ["group-privacy"] if any(unit.count > 1 for unit in asked.units) else []
-        because = ("tables", *grouped, *(["repeated-votes"] if task.rounds else []))
-        fits = set(asked.outputs) <= seen <= every and (seen == every or not local) and guarantee.because == because
-        questions = _of_table(guarantee, compared)
-        lines.append(Line(asked.line, frozenset(seen), asked.measure.of, tuple(questions), fits))
+def _by_its_rules(case: Case) -> Read:
+    """A form whose own judge goes by theorems."""
+    rules_of(case.block.form(*HOMES)).privacy(case)
+    if not all(claim.holds for claim in case.found if claim.name != "privacy"):
+        raise case.mechanism.wrong("does not hold")
+    term, lines = promised(case)
     return term, lines
 
 
-def _of_table(guarantee: Guarantee, compared: Compared) -> list[Question]:
-    """One change for each distance: an epsilon is meant for a unit of distance, so it is as much larger there.
-
-    Levels are people's own epsilons where each has one.
-    """
-    measure, limits, reached = guarantee.obligation.measure, guarantee.asked, guarantee.achieved
-    own = {(one.figures({})["epsilon"] / limits["epsilon"]) ** 2 for one in measure.each if len(limits) == 1}
-    atoms = measure.of.each_output
-    known = set(limits) - {"delta"} <= set(reached) <= set(limits) and limits.get("order") == reached.get("order")
-    within = all(reached[key] <= limits[key] for key in reached if key != "delta" or not atoms)
-    if not known or not within or (measure.each and not set(compared.squares) <= own):
-        return []
-    levels: dict[int, list[tuple[int, int]]] = {}
-    for a, b, level in triples(compared.pairs, len(compared.squares)):
-        levels.setdefault(level, []).append((a, b))
-    changes = [(compared.squares[level], Rows(tuple(pairs))) for level, pairs in levels.items()]
-    if compared.cliques or not changes:
-        changes.append((Fraction(1), Rows((), compared.cliques)))
-    found = list[Question]()
-    for square, change in changes:
-        asked, stated, single = dict(limits), dict(reached), None
-        if "epsilon" in reached and "order" not in reached:
-            asked["epsilon"], stated["epsilon"] = (
-                sqrt_down(square * e**2, BITS) for e in (limits["epsilon"], reached["epsilon"])
-            )
-        if atoms:
-            single = asked["epsilon"], limits["delta"] / compared.inputs
-            asked["delta"] = Fraction(1)
-        found.append(Question(change, asked, stated, single=single))
-    return found
+# --- tables ------------------------------------------------------------------------------------------------------
 
 
 # --- choices, reports and rows -----------------------------------------------------------------------------------
@@ -360,7 +297,7 @@ def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem, foun
 
 FORMS: dict[str, Callable[[Case], Read]] = {
     "linear": _linear,
-    "table": _table,
+    "table": _by_its_rules,
     "frequencies": _frequencies,
     "points": _points,
     "cells": _cells,

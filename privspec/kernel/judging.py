@@ -43,13 +43,8 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
 
     Raises: Refused.
     """
-    entries = dict(plan.entries())
-    design = entries.pop("design", None)
-    case = read(Case, Item({key: item.value for key, item in entries.items()}, plan.place))
-    assert isinstance(case, Case)
+    case, design = read_case(plan)
     case.found = found
-    if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
-        raise plan.wrong("does not have the digest that fits it")
     case.says("integrity", True, "every key is known and the digest fits")
     form, own = case.block.form(*HOMES), case
     rules = rules_of(form)
@@ -65,6 +60,17 @@ def _judged(plan: Item, found: list[Claim]) -> Report:
     _computed(own)
     holds = all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
+
+
+def read_case(plan: Item) -> tuple[Case, Item | None]:
+    """A plan with its frame read and the digest that fits it, and what it says of choices that were open."""
+    entries = dict(plan.entries())
+    design = entries.pop("design", None)
+    case = read(Case, Item({key: item.value for key, item in entries.items()}, plan.place))
+    assert isinstance(case, Case)
+    if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
+        raise plan.wrong("does not have the digest that fits it")
+    return case, design
 
 
 def _computed(case: Case) -> None:

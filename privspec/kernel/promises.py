@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from privspec.kernel.changes import Change
+from privspec.kernel.core.problem import Case
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
@@ -61,6 +63,17 @@ class Verdict:
         return {key: max((one.figure(key) for one in self.losses), default=Fraction(0)) for key in keys}
 
 
+Read = tuple[Term, list[Line]]
+
+
+def promised(case: Case) -> Read:
+    """What the rules of its block have read of a plan: what is executed, and what every line promises."""
+    found: Any = case.promised
+    assert found is not None
+    term, lines = found
+    return term, lines
+
+
 def verdict(term: Term, line: Line) -> Verdict:
     """A line holds if for every change some theorem is strong enough for what is asked and what is stated."""
     losses = tuple(derive(term, line.seen, one.change, one.hint).loss for one in line.questions)
@@ -74,7 +87,9 @@ def _within(loss: Loss, measure: Measure, question: Question) -> bool:
     stated = STATED.get(frozenset(question.stated))
     if stated is None or not loss.satisfies(stated.condition(question.stated)):
         return False
-    return loss.satisfies(measure.condition(question.asked)) and _single(loss, question)
+    return loss.satisfies(measure.condition(question.asked)) and (
+        question.single is None or _single(loss, *question.single)
+    )
 
 
 def _proves(question: Question, measure: Measure) -> bool:
@@ -85,9 +100,7 @@ def _proves(question: Question, measure: Measure) -> bool:
     return "order" not in stated and measure.condition(asked).satisfied_by(Composed.of(stated))
 
 
-def _single(loss: Loss, question: Question) -> bool:
-    if question.single is None:
-        return True
+def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:
     (factor,) = loss.factors
     excess = getattr(factor, "largest_excess", None)
-    return excess is not None and excess(question.single[0]) <= question.single[1]
+    return excess is not None and excess(epsilon) <= most

@@ -8,7 +8,7 @@ epsilon a part is counted) is a hint: a wrong one makes the loss larger or is re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from flint import fmpq_mat
@@ -115,19 +115,26 @@ def table(term: Table, seen: Seen, change: Rows, hint: Hint = NOTHING) -> Theore
     compared = [row for rows in (*change.pairs, *change.cliques) for row in rows]
     if min(compared, default=0) < 0 or max(compared, default=0) >= len(term.rows):
         raise Refused("compares rows that the table does not have")
+    finite = FiniteLaws(_seen_of(term, seen), term.whole, change.pairs, change.cliques)
+    loss = Loss(factors=(finite,))
+    if hint.epsilon is not None:
+        loss = Loss(factors=(Response(hint.epsilon),), delta=finite.delta_up(hint.epsilon))
+    return Theorem(_RULE, term, seen, change, loss)
+
+
+def _seen_of(term: Table, seen: Seen) -> tuple[tuple[int, ...], ...]:
+    """The laws of what is seen of each row."""
     columns = list(zip(*(places for name, places in term.places if name in seen), strict=True))
     names = {one: number for number, one in enumerate(dict.fromkeys(columns))}
+    if len(names) == len(term.rows[0]):
+        return term.rows
     laws = []
     for row in term.rows:
         law = [0] * max(len(names), 1)
         for column, chance in enumerate(row):
             law[names[columns[column]] if columns else 0] += chance
         laws.append(tuple(law))
-    finite = FiniteLaws(tuple(laws), term.whole, change.pairs, change.cliques)
-    loss = Loss(factors=(finite,))
-    if hint.epsilon is not None:
-        loss = Loss(factors=(Response(hint.epsilon),), delta=finite.delta_up(hint.epsilon))
-    return Theorem(_RULE, term, seen, change, loss)
+    return tuple(laws)
 
 
 def pick(term: Pick, seen: Seen, change: Change) -> Theorem:
@@ -189,15 +196,18 @@ def weaken(one: Theorem) -> Theorem:
 
 
 def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
-    """What whoever sees some outputs sees of a curator's noisy answers.
+    """What whoever sees some outputs sees of a curator's noisy answers."""
+    rows = term.used(seen)
+    view = NoisyView(term.strategy, tuple(rows), term.strategy.chosen(rows), term.lattice)
+    return view if inverse is None else _mixture(term, seen, view, inverse)
 
-    Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse. That
-    noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then K
-    has an inverse on what L shows.
+
+def _mixture(term: Noise, seen: Seen, view: NoisyView, inverse: fmpq_mat) -> NoisyView:
+    """Whoever sees L (B u + noise) and nothing else sees as much as K L (B u + noise), for any K with an inverse.
+
+    That noise has the covariance K L L'K', which is at least 1 - e where |1 - K L L'K'| <= e < 1 (Frobenius norm); then
+    K has an inverse on what L shows.
     """
-    strategy, rows = term.strategy, term.used(seen)
-    if inverse is None:
-        return NoisyView(strategy, tuple(rows), strategy.chosen(rows), term.lattice)
     shown = [matrix for name, matrix in term.shows if name in seen]
     left = fmpq_mat([row for matrix in shown if matrix is not None for row in matrix.tolist()])
     if not term.mixed or not term.law.spherical or None in shown or seen >= term.outputs:
@@ -210,7 +220,7 @@ def view_of(term: Noise, seen: Seen, inverse: fmpq_mat | None) -> NoisyView:
     defect = sqrt_up(dot(off, off))
     if defect >= 1:
         raise Refused("is not near an inverse of what is seen")
-    return NoisyView(strategy, tuple(rows), Dense(mixed * strategy.matrix), term.lattice, 1 / (1 - defect))
+    return replace(view, seen=Dense(mixed * term.strategy.matrix), slack=1 / (1 - defect))
 
 
 def _all_of(term: Noise, change: Units, hint: Hint) -> Loss:

@@ -250,7 +250,7 @@ class PricedTable:
         assert isinstance(asked, Priced)
         own = read(Task, asked.block)
         assert isinstance(own, Task)
-        executed = Executed(own, self.table.executed, {}, {})
+        executed = Executed(own, self.table.executed, {}, ())
         step, low = Fraction(CLOSE), self.search.found.low
         last: dict[str, Any] = {"upto": None, "proof": None, "mu": []}
         if self.search.found.rest is not None:

@@ -174,7 +174,7 @@ def _kind(measure: AskedMeasure) -> str:
     return f"{measure.name} {measure.amounts}"
 
 
-def promised(case: Case) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
+def read_promises(case: Case) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
     """What is executed, as it was read and as a term; each guarantee with what it promises."""
     family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
     views, _ = case.claims.fields("views", "bound")
@@ -196,7 +196,8 @@ def promised(case: Case) -> tuple[Release, Executed, list[tuple[Guarantee, Line]
 
 def judge(case: Case) -> Release:
     """Every guarantee, from what is executed; the mechanism as it was read."""
-    release, term, promises = promised(case)
+    release, term, promises = read_promises(case)
+    case.promised = term, [line for _, line in promises]
     noise, views = term if isinstance(term, Noise) else None, case.claims.fields("views", "bound")[0]
     for (guarantee, line), witness in zip(promises, views.items(), strict=True):
         asked, answers = guarantee.obligation, sum(release.senders)

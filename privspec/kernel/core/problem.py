@@ -276,6 +276,8 @@ class Case:
     exposures: Item = NOTHING
     frame: Frame = field(init=False)
     found: list[Claim] = field(init=False, default_factory=list)
+    promised: object = field(init=False, default=None)
+    """What is executed, as a term, and the lines that it has to keep, once the rules of its block have read them."""
 
     def __post_init__(self) -> None:
         self.frame = read_frame(self.problem)
@@ -306,6 +308,10 @@ class Rules:
 
     def judge(self, case: Case) -> object:
         """What is executed, as it was read, once every statement of a plan was judged, into `case.found`."""
+        raise NotImplementedError
+
+    def privacy(self, case: Case) -> object:
+        """What is executed, as it was read, once all that it promises was judged, by theorems alone."""
         raise NotImplementedError
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:

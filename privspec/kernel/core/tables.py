@@ -1,27 +1,25 @@
 """Tables Pr(column | row): the law that is executed, what an observer sees of it, and what that tells.
 
-Probabilities are whole numbers over one denominator; e^q is rounded down wherever it limits a probability.
+Probabilities are whole numbers over one denominator.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm, log
+from math import lcm
 
-from flint import ctx
-
-from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_down, sqrt_down
+from privspec.kernel.changes import Rows
+from privspec.kernel.core.numbers import BITS, NONE, sqrt_down
 from privspec.kernel.core.problem import Case, Guarantee, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Refused
-from privspec.kernel.divergences import Curved, HockeyStick
+from privspec.kernel.losses import FiniteLaws
+from privspec.kernel.promises import Line, Question, verdict
+from privspec.kernel.rules import PAIRS, derive
+from privspec.kernel.terms import Table as Drawn
 
 DIGITS = 2**31
 """Most binary digits of all numerators together; a denominator has at most 2^17."""
-PAIRS = 2**22
-"""Most pairs of rows of one obligation, both ways."""
-ABSENT = -1e300
-"""Stands for the logarithm of zero: comparisons with it are always made exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,12 @@ class Table:
     places: list[list[int]]
     numerators: list[list[int]]
     denominator: int
+
+    @property
+    def term(self) -> Drawn:
+        """The table as the rules see it."""
+        places = zip(self.outputs, map(tuple, self.places), strict=True)
+        return Drawn(tuple(map(tuple, self.numerators)), self.denominator, tuple(places))
 
     def view(self, seen: list[str] | tuple[str, ...]) -> list[int]:
         """What whoever sees these outputs tells apart: a number for each column; the last output varies fastest."""
@@ -68,13 +72,14 @@ class Compared:
         inside = [(a, b, -1) for rows in self.cliques for i, a in enumerate(rows) for b in rows[:i]]
         return triples(self.pairs, len(self.squares)) + inside
 
-    def exponent(self, level: int, epsilon: Fraction) -> Fraction:
-        """At most epsilon times the distance of a level, by less than 2^-128 of it."""
-        return epsilon if level < 0 else sqrt_down(self.squares[level] * epsilon**2, 2 * BITS)
-
-    def ratio(self, level: int, epsilon: Fraction) -> int:
-        """The ratio at a level times 2^BITS, rounded down."""
-        return int(exp_down(self.exponent(level, epsilon)) * (1 << BITS))
+    @property
+    def changes(self) -> list[tuple[Fraction, Rows]]:
+        """The rows that are compared, by the squares of their distances."""
+        levels: dict[int, list[tuple[int, int]]] = {}
+        for a, b, level in triples(self.pairs, len(self.squares)):
+            levels.setdefault(level, []).append((a, b))
+        found = [(self.squares[level], Rows(tuple(pairs))) for level, pairs in levels.items()]
+        return [*found, (Fraction(1), Rows((), self.cliques))] if self.cliques or not found else found
 
 
 def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
@@ -98,81 +103,59 @@ def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
     return laws, whole
 
 
-def broken(
-    laws: list[list[int]], whole: int, asked: Compared, epsilon: Fraction, delta: Fraction, *, single: bool
-) -> list[int]:
-    """Two rows with f_a > e^(epsilon distance) f_b + delta in a `single` column, or in a set; none if there are none.
-
-    Logarithms are off by less than `error`, however many digits there are: whatever is nearer is compared exactly.
-    """
-    room, error = int(delta * whole * (1 << BITS)), (log(whole) + LARGEST_LOG) * 2.0**-48
-    for rows in asked.cliques if single else []:
-        ratio = asked.ratio(-1, epsilon)
-        for column in zip(*(laws[row] for row in rows), strict=True):
-            if max(column) << BITS > min(column) * ratio + room:
-                return [rows[column.index(max(column))], rows[column.index(min(column))]]
-    logs = [[log(n) if n else ABSENT for n in row] for row in laws] if single else []
-    for a, b, level in triples(asked.pairs, len(asked.squares)) if single else asked.every():
-        if single:
-            limit = float(asked.exponent(level, epsilon)) - error
-            gaps = [x - y for x, y in zip(logs[a], logs[b], strict=True)]
-            if -limit < min(gaps) and max(gaps) < limit:
-                continue
-        ratio = asked.ratio(level, epsilon)
-        for one, other in ((a, b), (b, a)):
-            over = [(x << BITS) - y * ratio for x, y in zip(laws[one], laws[other], strict=True)]
-            if (max(over) if single else sum(part for part in over if part > 0)) > room:
-                return [one, other]
-    return []
-
-
-def let_through(laws: list[list[int]], whole: int, asked: Compared) -> dict[str, Fraction]:
+def let_through(table: Table, outputs: list[str], asked: Compared) -> dict[str, Fraction]:
     """The largest logarithm of a ratio, rounded up; where a law has what another has not, the largest total variation.
 
     Whatever their distance is: a unit that no line is about may move from any of its rows to any other.
     """
-    over, under, apart = 1, 1, 0
-    for a, b, _ in asked.every():
-        apart = max(apart, sum(x - y for x, y in zip(laws[a], laws[b], strict=True) if x > y))
-        for pair in zip(laws[a], laws[b], strict=True):
-            if max(pair) * under > min(pair) * over:
-                over, under = max(pair), min(pair)
-    if not under:
-        return {"epsilon": NONE, "delta": Fraction(apart, whole)}
-    with ctx.workprec(2 * BITS):
-        return {"epsilon": end(ball(Fraction(over, under)).log().upper()), "delta": NONE}
+    change = Rows(tuple((a, b) for a, b, _ in triples(asked.pairs, len(asked.squares))), asked.cliques)
+    (laws,) = derive(table.term, frozenset(outputs), change).loss.factors
+    epsilon = laws.epsilon
+    if epsilon is not None:
+        return {"epsilon": epsilon, "delta": NONE}
+    assert isinstance(laws, FiniteLaws)
+    return {"epsilon": NONE, "delta": laws.delta_up(NONE)}
 
 
-def privacy(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
+def judge(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
     """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other."""
     frame, guarantees, every = case.frame, read_guarantees(case.guarantees, case.frame, chosen), set(table.outputs)
-    local = frame.trust.means.alone
+    local, term, lines = frame.trust.means.alone, table.term, list[Line]()
     if frame.trust.means.shared or (local and any(one.party for one in frame.data)):
         raise Refused("a table is drawn by one keeper, or is one party's report")
     for guarantee, asked in zip(guarantees, compared, strict=True):
-        line, limits, reached, number = guarantee.obligation, guarantee.asked, guarantee.achieved, guarantee.number
-        seen, measure, name, found = set(line.seen), line.measure.of, line.measure.name, list[int]()
-        holds = set(line.outputs) <= seen <= every and (seen == every or not local)
-        case.says("view", holds, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
+        line, reached, number = guarantee.obligation, guarantee.achieved, guarantee.number
+        seen, measure, within = set(line.seen), line.measure.of, _within(guarantee, asked)
+        fits = set(line.outputs) <= seen <= every and (seen == every or not local)
+        case.says("view", fits, f"line {line.line} is about whoever sees {', '.join(line.seen)}", number)
+        questions = questions_of(guarantee, asked) if within else ()
+        lines.append(Line(line.line, frozenset(seen), measure, questions, fits))
         figures = ", ".join(f"{key} = {float(value):.9g}" for key, value in reached.items())
-        text, within = f"line {line.line}, {line.neighbours}: {name} with {figures}", _within(guarantee, asked)
-        if within:
-            laws, whole = table.seen(table.view(list(line.seen))), table.denominator
-            match measure.condition(reached):
-                case HockeyStick(epsilon, delta):
-                    found = broken(laws, whole, asked, epsilon, delta, single=not delta)
-                case Curved() as curve:
-                    pairs = ((laws[a], laws[b], [a, b]) for a, b, _ in asked.every())
-                    found = next((at for p, q, at in pairs if not curve.holds(p, q, whole)), [])
-                case _:
-                    raise Refused(f"{name} is not known of tables")
-            if measure.each_output and not found:
-                found = broken(laws, whole, asked, limits["epsilon"], limits["delta"] / asked.inputs, single=True)
-        if found:
-            text = f"not true: {text}, as {' beside '.join(str(table.rows[row]) for row in found)} shows"
-        text = text if within else f"line {line.line}: figures that are not within {name}"
-        case.says("privacy", within and not found, text, number)
+        text = f"line {line.line}, {line.neighbours}: {line.measure.name} with {figures}"
+        holds = verdict(term, lines[-1]).holds
+        text = text if holds else f"not true: {text}"
+        text = text if within else f"line {line.line}: figures that are not within {line.measure.name}"
+        case.says("privacy", holds, text, number)
+    case.promised = term, lines
     return guarantees
+
+
+def questions_of(guarantee: Guarantee, compared: Compared) -> tuple[Question, ...]:
+    """One change for each distance: an epsilon is meant for a unit of distance, so it is as much larger there.
+
+    Levels are people's own epsilons where each has one.
+    """
+    limits, reached, found = guarantee.asked, guarantee.achieved, list[Question]()
+    for square, change in compared.changes:
+        asked, stated, single = dict(limits), dict(reached), None
+        if "epsilon" in reached and "order" not in reached:
+            for amounts in (asked, stated):
+                amounts["epsilon"] = sqrt_down(square * amounts["epsilon"] ** 2, 2 * BITS)
+        if guarantee.obligation.measure.of.each_output:
+            single = asked["epsilon"], limits["delta"] / compared.inputs
+            asked["delta"] = Fraction(1)
+        found.append(Question(change, asked, stated, single=single))
+    return tuple(found)
 
 
 def _within(guarantee: Guarantee, asked: Compared) -> bool:

@@ -107,7 +107,7 @@ class LinearRules(Rules):
 
     def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
-        release = judge(case)
+        release = self.privacy(case)
         _, sites, _, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
         block, found = release.problem, Figures.of(release)
         offsets(case, release, found)
@@ -118,6 +118,9 @@ class LinearRules(Rules):
         judge_lines(case, lines, Fraction(1, CLOSE), stated=True)
         units = "squared " * (not block.errors.sizes) + "units of " + " and ".join(one.name for one in block.released)
         return release, found.value, [block.loss, units, "worst" if block.worst else "expected"]
+
+    def privacy(self, case: Case) -> Release:
+        return judge(case)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         assert isinstance(executed, Release)

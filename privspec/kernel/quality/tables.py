@@ -13,9 +13,9 @@ from fractions import Fraction
 from math import ceil, floor
 
 from privspec.kernel.core.numbers import BITS, NONE, exp_up, sqrt_up
-from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View
 from privspec.kernel.core.reading import Grid, Item, Refused, read
-from privspec.kernel.core.tables import Compared, Table, let_through, privacy, read_law
+from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.quality.tables_forms import Amount, Contrast, Rounds, Task, Variation
@@ -32,8 +32,8 @@ class Executed:
 
     task: Task
     table: Table
-    scalars: dict[str, Fraction]
-    laws: dict[str, dict[str, Fraction]]
+    chosen: dict[str, Fraction]
+    guarantees: tuple[Guarantee, ...]
 
 
 class Tables(Rules):
@@ -41,7 +41,7 @@ class Tables(Rules):
 
     def judge(self, case: Case) -> Executed:
         executed, value, words = self.measured(case)
-        task, lines = executed.task, read_guarantees(case.guarantees, case.frame, executed.scalars)
+        task, lines = executed.task, list(executed.guarantees)
         try:
             empty = case.claims.value == {}
             derived = None if empty else lower_bound(case.claims, task, contrasts(task, executed.table, lines))
@@ -50,13 +50,12 @@ class Tables(Rules):
             case.says("bound", False, str(reason))
         return executed
 
-    def measured(self, case: Case) -> tuple[Executed, Fraction, list[str]]:
-        """What is executed, its loss, and how that is said; all but the bound is judged."""
+    def privacy(self, case: Case) -> Executed:
         task = read(Task, case.block)
         assert isinstance(task, Task)
-        prior = task.weights()
+        prior = [str(weight) for weight in task.weights()] or None
         known: dict[str, object] = {"family": "table", "of": task.of, "counted": task.counted, "releases": task.outputs}
-        known |= {"inputs": task.rows, "outputs": task.columns, "prior": list(map(str, prior)) or None}
+        known |= {"inputs": task.rows, "outputs": task.columns, "prior": prior}
         law, scalars, laws, rounds = case.mechanism.stating(
             known, "probabilities", "scalars", "laws", optional=("rounds",)
         )
@@ -64,11 +63,17 @@ class Tables(Rules):
         table = Table(task.outputs, task.rows, task.columns, task.places, numerators, whole)
         case.says("law", True, f"{len(task.rows)} x {len(task.columns)} exact probabilities; each row sums to one")
         chosen = chosen_numbers(case, task, scalars, laws)
-        guarantees = privacy(case, table, task.compared, chosen)
+        guarantees = judge(case, table, task.compared, chosen)
         judge_rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
         for one in guarantees:
             grouped = ["group-privacy"] if any(unit.count > 1 for unit in one.obligation.units) else []
             Item(list(one.because), "because").same(["tables", *grouped, *(["repeated-votes"] if task.rounds else [])])
+        return Executed(task, table, chosen, tuple(guarantees))
+
+    def measured(self, case: Case) -> tuple[Executed, Fraction, list[str]]:
+        """What is executed, its loss, and how that is said; all but the bound is judged."""
+        executed = self.privacy(case)
+        task, table, chosen, prior = executed.task, executed.table, executed.chosen, executed.task.weights()
         for number, line in enumerate(task.conditions):
             wrong = [r for r, total in enumerate(line.totals(table, chosen)) if total > 0 or (line.equality and total)]
             text = f"does not hold at {table.rows[wrong[0]]}" if wrong else "holds at every row"
@@ -77,11 +82,9 @@ class Tables(Rules):
         lies = [(v.line, v.text, v.limit, max([NONE, *v.contrast().gaps(table).values()])) for v in task.manipulation]
         judge_lines(case, limits + lies, NONE, stated=False)
         _fairness(case, task, table)
-        drawn = {name: {label: chosen[f"{name}:{label}"] for label in labels} for name, labels, _ in task.laws}
         loss, worth = task.loss, task.loss.value(table, prior, chosen) + task.errors(table, chosen)
         averaged = loss.average is not None or loss.variations or loss.prices or task.estimates is not None
         kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
-        executed = Executed(task, table, {name: chosen[name] for name in task.ends()}, drawn)
         return executed, worth, [task.expression, "units of the loss expression", kind]
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
@@ -93,7 +96,7 @@ class Tables(Rules):
         asked, table = read(Compared, view.difference), executed.table
         assert isinstance(asked, Compared)
         seen = table.outputs if case.frame.trust.means.public else list(outputs)
-        return let_through(table.seen(table.view(seen)), table.denominator, asked)
+        return let_through(table, seen, asked)
 
 
 def chosen_numbers(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Fraction]:

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from privspec.kernel.core.numbers import BITS, NONE
 from privspec.kernel.core.reading import Grid, Refused
-from privspec.kernel.core.tables import PAIRS, Compared, Table, triples
+from privspec.kernel.core.tables import Compared, Table, triples
 from privspec.kernel.divergences import Curved
+from privspec.kernel.rules import PAIRS
 
 Pair = tuple[int, int]
 Range = tuple[Fraction, Fraction]

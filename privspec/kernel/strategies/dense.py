@@ -17,6 +17,7 @@ from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.changes import Piece, Units, boxed, freely
 from privspec.kernel.core.numbers import end, rational, sqrt_up
+from privspec.kernel.core.reading import Refused
 from privspec.kernel.participation import PERSON, Room
 from privspec.kernel.rows import chosen_rows, products
 
@@ -183,6 +184,8 @@ def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piec
     """
     unit = boxed(unit)
     given = [piece.amount for piece in unit] if scaling is None else scaling
+    if len(given) != len(unit):
+        raise Refused(f"has {len(given)} numbers in place of {len(unit)} in a scaling")
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
     shapes = {piece.shape for piece, _ in kept}
     persons = shapes & set(PERSON)
