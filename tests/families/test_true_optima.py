@@ -6,6 +6,7 @@ the optimum over a polytope of differences is that over its corners.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import PrivspecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
-from tests.plans import Document, solved_text
+from tests.plans import Document, resign, solved_text
 from tests.semantics import specs
 from tests.semantics.meaning import Meaning, World, flat
 
@@ -337,3 +338,20 @@ def test_numbers_and_vectors_that_change_at_once_are_taken_as_a_box(size: int) -
     # the sum of a voter's range of 2, twice, and of 2 from one end of the ball to the other, in each of the numbers
     assert plan["loss"]["value"] == pytest.approx(size * size * (2 * 2 + 2) ** 2, rel=1e-6)
     assert plan["loss"]["lower_bound"] <= plan["loss"]["value"]
+
+
+def test_an_output_that_no_line_names_lies_outside_of_the_places_for_noise() -> None:
+    """Noise has a place that does not reach it: it is executed with noise in name only, and the plan verifies."""
+    text = (
+        "variables:\n  input x in [0, 1]^2\n  input w in [-1, 2]^2\n  intermediate y\n  output A\n  output B\n"
+        "background: y = sum(w)\nloss: E[ ||A - x||^2 ] + E[ ||B - y||^2 ]\n"
+        "privacy: B is 1-GDP wrt w\noptions: noise at y\n"
+    )
+    plan = solved_text(text)
+    assert judge(json.dumps(plan)).ok
+    assert plan["loss"]["value"] == pytest.approx(9, rel=1e-6)
+    (site,) = plan["mechanism"]["sites"]
+    assert site["at"] == "y"
+    forged = copy.deepcopy(plan)
+    forged["mechanism"]["sites"] = [{"at": "y", "variance": [8.9]}]
+    assert not judge(json.dumps(resign(forged))).ok

@@ -196,7 +196,10 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
     if len(set(names)) < len(names) or min(values) < 0:
         raise sites.wrong("are not places, each named once, with a variance or scale from 0 on for each number")
     text = f"independent noise at {listed(names)} is the {release.noise.shape.capitalize()} noise that is executed"
-    case.says("sites", enters(release, found, sites, names, values), text)
+    promised = {name for line in case.frame.obligations for name in line.outputs}
+    bare = [one for one in release.problem.released if one.name not in promised]
+    idle = [i for one in bare for i in range(one.start, one.stop)]
+    case.says("sites", enters(release, found, sites, names, values, idle), text)
 
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
@@ -209,10 +212,18 @@ def together(release: Release, found: Figures) -> list[dict[str, object]]:
     return [{"at": names, "shape": shape, "parameters": parameters, "grid": str(release.grid)}]
 
 
-def enters(release: Release, found: Figures, item: Item, names: list[str], values: list[float]) -> bool:
+IDLE = Fraction(1, 10**6)
+"""Most of the largest variance that noise in name only has."""
+
+
+def enters(
+    release: Release, found: Figures, item: Item, names: list[str], values: list[float], idle: list[int]
+) -> bool:
     """Whether independent noise of these variances, or of these scales, at places is what is executed.
 
     Covariances differ by less than 1 / `CLOSE` of the deviations: of outputs, and of outputs with Laplace noise itself.
+    Numbers that no line names (`idle`), and no place reaches, have noise in name only: every output is made of noisy
+    answers. It is at most the share `IDLE` of the largest variance.
     """
     block, noise = release.problem, laid_out(found.noise)
     maps = {name: (one, copies) for name, one, copies in block.sites or ()}
@@ -239,9 +250,11 @@ def enters(release: Release, found: Figures, item: Item, names: list[str], value
         stated = weighed(times, stated.transpose()).transpose()
     variances = found.variances if laplace else [Fraction(v) * n for v, n in zip(values, counts, strict=True)]
     executed = matrices.covariance(noise, found.variances)
-    sizes = [executed[i, i] for i in range(executed.nrows())]
-    rows = [*zip(sizes, (matrices.covariance(stated, variances) - executed).tolist(), strict=True)]
-    close = all(v * v * CLOSE**2 <= a * b for a, row in rows for b, v in zip(sizes, row, strict=True))
+    there, numbers = matrices.covariance(stated, variances), range(executed.nrows())
+    sizes = [executed[i, i] for i in numbers]
+    spared = {i for i in idle if not there[i, i] and sizes[i] <= max(sizes) * rational(IDLE)}
+    off, kept = there - executed, [i for i in numbers if i not in spared]
+    close = all(off[i, j] ** 2 * CLOSE**2 <= sizes[i] * sizes[j] for i in kept for j in kept)
     if not laplace or not close:
         return close
     known, apart = [rational(v) for v in variances], zip(sizes, (stated - noise).tolist(), strict=True)
