@@ -355,3 +355,14 @@ def test_an_output_that_no_line_names_lies_outside_of_the_places_for_noise() -> 
     forged = copy.deepcopy(plan)
     forged["mechanism"]["sites"] = [{"at": "y", "variance": [8.9]}]
     assert not judge(json.dumps(resign(forged))).ok
+
+
+@pytest.mark.parametrize("measure", ["1-GDP", "1-DP"])
+def test_balls_of_several_sizes_that_change_at_once_lie_in_one(measure: str) -> None:
+    """The kernel's ball for two vectors of the Euclidean norm is the one that noise was fitted to."""
+    text = (
+        "variables:\n  input x in l2_ball(1, 2)\n  input w in l2_ball(2, 2)\n  output A\n  output B\n"
+        "loss: 0.5 * E[ ||A - x||^2 ] + E[ ||B - mean(w)||^2 ]\n"
+        f"privacy: (A, B) is {measure} wrt (x, w), replacing everything\n"
+    )
+    assert judge(json.dumps(solved_text(text))).ok

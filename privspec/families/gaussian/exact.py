@@ -209,7 +209,7 @@ class Stated:
         if block.sites is None:
             tried.append(([COMBINED], list(map(float, self.release.noise.scales))))
         for names, scales in tried:
-            if enters(self.release, self.figures, nothing, names, scales, []):
+            if enters(self.release, self.figures, nothing, names, scales):
                 return {"at": " and ".join(names), "scale": scales}
         return None
 

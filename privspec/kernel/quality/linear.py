@@ -25,7 +25,7 @@ from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
 from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
 from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
 from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Bound, Case, Frame, Rules, View
+from privspec.kernel.core.problem import Bound, Case, Frame, Obligation, Rules, View
 from privspec.kernel.core.reading import Item
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
@@ -196,10 +196,18 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
     if len(set(names)) < len(names) or min(values) < 0:
         raise sites.wrong("are not places, each named once, with a variance or scale from 0 on for each number")
     text = f"independent noise at {listed(names)} is the {release.noise.shape.capitalize()} noise that is executed"
-    promised = {name for line in case.frame.obligations for name in line.outputs}
-    bare = [one for one in release.problem.released if one.name not in promised]
-    idle = [i for one in bare for i in range(one.start, one.stop)]
-    case.says("sites", enters(release, found, sites, names, values, idle), text)
+    case.says("sites", enters(release, found, sites, names, values, case.frame.obligations), text)
+
+
+def _idle(block: Linear, lines: tuple[Obligation, ...]) -> set[int]:
+    """The numbers released that no line is about, or that depend on nothing that its units change."""
+    coefficients = laid_out(block.target).tolist()
+    busy = set[int]()
+    for line in lines:
+        places = [block.places[one.start] for one in block.held if one.name in line.wrt]
+        moved = [i for at, one in places for i in range(at, at + len(one.numbers))]
+        busy.update(row for row in block.rows_of(line.outputs) if any(coefficients[row][i] for i in moved))
+    return set(range(block.size)) - busy
 
 
 def together(release: Release, found: Figures) -> list[dict[str, object]]:
@@ -217,13 +225,18 @@ IDLE = Fraction(1, 10**6)
 
 
 def enters(
-    release: Release, found: Figures, item: Item, names: list[str], values: list[float], idle: list[int]
+    release: Release,
+    found: Figures,
+    item: Item,
+    names: list[str],
+    values: list[float],
+    lines: tuple[Obligation, ...] = (),
 ) -> bool:
     """Whether independent noise of these variances, or of these scales, at places is what is executed.
 
     Covariances differ by less than 1 / `CLOSE` of the deviations: of outputs, and of outputs with Laplace noise itself.
-    Numbers that no line names (`idle`), and no place reaches, have noise in name only: every output is made of noisy
-    answers. It is at most the share `IDLE` of the largest variance.
+    What hides nothing for any of the `lines`, and no place reaches, may have noise in name only: every output is made
+    of noisy answers. It is at most the share `IDLE` of the largest variance.
     """
     block, noise = release.problem, laid_out(found.noise)
     maps = {name: (one, copies) for name, one, copies in block.sites or ()}
@@ -252,9 +265,10 @@ def enters(
     executed = matrices.covariance(noise, found.variances)
     there, numbers = matrices.covariance(stated, variances), range(executed.nrows())
     sizes = [executed[i, i] for i in numbers]
-    spared = {i for i in idle if not there[i, i] and sizes[i] <= max(sizes) * rational(IDLE)}
-    off, kept = there - executed, [i for i in numbers if i not in spared]
-    close = all(off[i, j] ** 2 * CLOSE**2 <= sizes[i] * sizes[j] for i in kept for j in kept)
+    nominal = {i for i in numbers if not there[i, i] and 0 < sizes[i] <= max(sizes) * rational(IDLE)}
+    spared = nominal & _idle(block, lines) if nominal and lines else set()
+    off, kept = (there - executed).tolist(), [i for i in numbers if i not in spared]
+    close = all(off[i][j] ** 2 * CLOSE**2 <= sizes[i] * sizes[j] for i in kept for j in kept)
     if not laplace or not close:
         return close
     known, apart = [rational(v) for v in variances], zip(sizes, (stated - noise).tolist(), strict=True)

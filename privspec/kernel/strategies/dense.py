@@ -183,11 +183,12 @@ def of_unit(columns: list[list[fmpq]], squares: list[Fraction], unit: tuple[Piec
     vertices are bounded one by one; what moves as one moves no farther than if each number did by itself.
     """
     unit = boxed(unit)
-    given = [piece.amount for piece in unit] if scaling is None else scaling
+    shapes = {piece.shape for piece in unit if piece.amount}
+    # vectors of the Euclidean norm lie in one ball, numbers in one box
+    given = scaling or [Fraction(1) if shapes == {"l2"} else piece.amount for piece in unit]
     if len(given) != len(unit):
         raise Refused(f"has {len(given)} numbers in place of {len(unit)} in a scaling")
     kept = [(piece, c) for piece, c in zip(unit, given, strict=True) if piece.amount]
-    shapes = {piece.shape for piece, _ in kept}
     persons = shapes & set(PERSON)
     if len(kept) > 1 and not shapes <= {"box", "l2"} and not persons:
         return sum((sqrt_up(of_unit(columns, squares, (piece,), None)) for piece, _ in kept), Fraction(0)) ** 2
