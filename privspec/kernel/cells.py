@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from flint import ctx
-
-from privspec.kernel.core.numbers import ball, end, exp_up
+from privspec.kernel.changes import Rows
+from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Bound, Case, Rules, View
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.points import Held, guarantees_of, judge_epsilon, judge_view, reach_of_reports
+from privspec.kernel.points import Held, guarantees_of, judge_reports, judge_view, promise, reach_of_reports
+from privspec.kernel.promises import epsilon_of
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.terms import Table
 
 NOTE = "real-cells"
 CLASSES = ("", "all mechanisms that see the number itself")
-PRECISION = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +100,19 @@ class Cells:
         )
         return block.weight * worst / self.total
 
-    def ratio(self) -> Fraction | None:
-        """The largest ratio of two probabilities of one report; None where it has no limit."""
-        found = Fraction(1)
-        for column in zip(*self.rows, strict=True):
-            if min(column) == 0 < max(column):
-                return None
-            if max(column):
-                found = max(found, Fraction(max(column), min(column)))
-        return found
+    @property
+    def term(self) -> Table:
+        """A report of the cell, as a row of a table."""
+        return Table(self.rows, self.total, ((self.block.output, tuple(range(len(self.block.values)))),))
+
+    @property
+    def change(self) -> Rows:
+        """A number may move from any cell to any other."""
+        return Rows((), (tuple(range(self.block.cells)),))
 
     def epsilon(self) -> Fraction | None:
-        """The logarithm of that, rounded up."""
-        ratio = self.ratio()
-        if ratio is None:
-            return None
-        with ctx.workprec(PRECISION):
-            return max(end(ball(ratio).log().upper()), Fraction(0))
+        """The logarithm of the largest ratio of two chances of one report, rounded up; None where it has no limit."""
+        return epsilon_of(self.term, self.change)
 
 
 def read_cells(block: Item, mechanism: Item) -> Cells:
@@ -170,20 +166,23 @@ def units_of(block: CellBlock) -> str:
 class CellRules(Rules):
     """How plans about finite reports of real numbers are judged."""
 
-    def judge(self, case: Case) -> Cells:
+    def privacy(self, case: Case) -> Cells:
         cells = read_cells(case.block, case.mechanism)
-        block = cells.block
+        block, epsilon = cells.block, cells.epsilon()
         judge_view(case, block, "number")
         case.says("law", True, f"{block.cells} rows of {len(block.values)} chances, each of exactly one in all")
         text = "the cell of a number is a function of that number alone: it costs no privacy"
         case.says("rounding", True, f"{text}; within a cell the order of the values by cost never changes")
+        figure = "some report tells for certain" if epsilon is None else f"epsilon {float(epsilon):.8g}"
         guarantees = guarantees_of(case, block, PURE_MEASURES)
-        epsilon = cells.epsilon()
-        for one in guarantees:
-            figure = "some report tells for certain" if epsilon is None else f"epsilon {float(epsilon):.8g}"
-            judge_epsilon(case, block, one, epsilon, figure, NOTE)
+        judge_reports(case, cells.term, NOTE, [promise(one, cells.change, figure) for one in guarantees])
+        return cells
+
+    def judge(self, case: Case) -> Cells:
+        cells = self.privacy(case)
+        block = cells.block
         (bound,) = case.claims.fields(optional=("bound",))
-        strictest = min(one.asked["epsilon"] for one in guarantees)
+        strictest = min(one.measure.figures({})["epsilon"] for one in case.frame.obligations)
         derived = None if bound.absent else lower_bound(block, strictest, bound)
         kind = "worst" if block.costs is None else "expected"
         words = [block.expression, units_of(block), kind]

@@ -156,7 +156,9 @@ class ByDistance:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """All that a model allows may change."""
+    """All that a model allows may change; of reports of several kinds, that of a party who sends one of this `kind`."""
+
+    kind: int | None = None
 
 
 Change = Units | Rows | InARow | Records | ByDistance | Anything | tuple["Change", ...] | None

@@ -10,14 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from flint import ctx
-
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_up
-from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View
+from privspec.kernel.changes import Anything
+from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
+from privspec.kernel.core.problem import AskedMeasure, Bound, Case, Guarantee, Rules, View
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES
-from privspec.kernel.points import Held, guarantees_of, judge_epsilon, reach_of_reports
+from privspec.kernel.points import Held, Promise, guarantees_of, judge_reports, promise, reach_of_reports
+from privspec.kernel.promises import Question, epsilon_of
 from privspec.kernel.quality.stated import judge_lines, judge_loss
+from privspec.kernel.terms import Pick
 from privspec.kernel.trust import NOBODY
 
 NOTE = "local-histograms"
@@ -26,7 +28,6 @@ KINDS = ("expected", "worst")
 WORDS = {"FrequencyBlock.kind": KINDS}
 MOST_VALUES = 1_000_000
 MOST_PARTIES = 100_000_000
-PRECISION = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,6 @@ class Sets:
         own, other = self.variances()
         return replace(self.block, weight=weight).summed(own + (self.block.told - 1) * other)
 
-    def epsilon(self) -> Fraction:
-        """The logarithm of the ratio, rounded up."""
-        with ctx.workprec(PRECISION):
-            return end(ball(self.ratio).log().upper())
-
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
@@ -143,9 +139,17 @@ class Frequencies:
         """The expected sum of the squared errors of what is released, times a weight: reports are independent."""
         return sum((kind.error(weight) for kind in self.kinds), Fraction(0))
 
-    def epsilon(self) -> Fraction:
-        """The largest of any party, rounded up."""
-        return max(kind.epsilon() for kind in self.kinds)
+    @property
+    def term(self) -> Pick:
+        """Reports that all may see."""
+        law = SetOfValues(self.block.told, tuple((kind.subset, kind.chance) for kind in self.kinds))
+        return Pick(self.block.output, law, public=True)
+
+    def epsilon(self, kind: int | None = None) -> Fraction:
+        """That of a kind, or the largest of any party, rounded up."""
+        found = epsilon_of(self.term, Anything(kind))
+        assert found is not None
+        return found
 
 
 def read_frequencies(block: Item, mechanism: Item) -> Frequencies:
@@ -206,10 +210,23 @@ def least_loss(block: FrequencyBlock, epsilon: Fraction) -> Fraction:
     return max(block.summed(each), Fraction(0))
 
 
-def _limits(one: Guarantee) -> list[Fraction]:
+def _limits(asked: AskedMeasure) -> list[Fraction]:
     """The epsilon that a line allows, or those of all parties in order."""
-    each = one.obligation.measure.each
-    return [own.figures({})["epsilon"] for own in each] if each else [one.asked["epsilon"]]
+    return [own.figures({})["epsilon"] for own in asked.each or (asked,)]
+
+
+def _promised(found: Frequencies, one: Guarantee) -> Promise:
+    """What a line asks of every report; where each party has a figure of its own, the plan states the largest."""
+    limits = _limits(one.obligation.measure)
+    if not one.obligation.measure.each:
+        figure = f"epsilon {float(found.epsilon()):.8g}, the logarithm of the largest ratio of chances"
+        return promise(one, Anything(), figure)
+    pairs = dict.fromkeys(zip(found.of or (0,) * found.block.count, limits, strict=True))
+    reached = [float(found.epsilon(kind)) for kind in range(len(found.kinds))]
+    questions = [Question(Anything(kind), {"epsilon": limit}, one.achieved) for kind, limit in pairs]
+    figure = f"epsilon from {min(reached):.8g} to {max(reached):.8g}, which"
+    otherwise = f"{figure} is more than some own figure allows, or another is stated"
+    return one, questions, f"{figure} each own figure allows", otherwise
 
 
 def units_of(block: FrequencyBlock) -> str:
@@ -220,7 +237,7 @@ def units_of(block: FrequencyBlock) -> str:
 class FrequencyRules(Rules):
     """How plans about histograms of reports are judged."""
 
-    def judge(self, case: Case) -> Frequencies:
+    def privacy(self, case: Case) -> Frequencies:
         found = read_frequencies(case.block, case.mechanism)
         block = found.block
         held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
@@ -231,10 +248,14 @@ class FrequencyRules(Rules):
             law = f"sets of {kind.subset} of {block.told} values: the own one with chance {float(kind.chance):.8g}"
             case.says("law", True, f"{law}, all other choices alike; the estimate of every count is unbiased")
         guarantees = guarantees_of(case, block, PURE_MEASURES, block.count)
-        for one in guarantees:
-            self._guarantee(case, found, one)
+        judge_reports(case, found.term, NOTE, [_promised(found, one) for one in guarantees])
+        return found
+
+    def judge(self, case: Case) -> Frequencies:
+        found = self.privacy(case)
+        block, obligations = found.block, case.frame.obligations
         case.claims.fields()
-        limits = [_limits(one) for one in guarantees]
+        limits = [_limits(one.measure) for one in obligations]
         if all(len(some) == 1 for some in limits):
             derived = least_loss(block, min(some[0] for some in limits))
         else:
@@ -246,25 +267,6 @@ class FrequencyRules(Rules):
         judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
         return found
-
-    def _guarantee(self, case: Case, found: Frequencies, one: Guarantee) -> None:
-        """Whether a line holds; where each party has a figure of its own, the plan states the largest."""
-        block, limits, reached = found.block, _limits(one), [kind.epsilon() for kind in found.kinds]
-        largest = max(reached)
-        if not one.obligation.measure.each:
-            figure = f"epsilon {float(largest):.8g}, the logarithm of the largest ratio of chances"
-            judge_epsilon(case, block, one, largest, figure, NOTE)
-            return
-        pairs = set(zip(found.of or (0,) * block.count, limits, strict=True))
-        holds = all(reached[kind] <= limit for kind, limit in pairs)
-        said = one.achieved.get("epsilon")
-        stated = said is not None and largest <= said <= max(limits)
-        stated = stated and set(one.achieved) == {"epsilon"} and one.because == (NOTE,)
-        text = f"epsilon from {float(min(reached)):.8g} to {float(largest):.8g}"
-        tail = "which each own figure allows" if holds else "which is more than some own figure allows"
-        tail += "" if stated else "; another is stated"
-        whose = f"{block.output}, {one.obligation.neighbours}"
-        case.says("privacy", holds and stated, f"{whose}: {text}, {tail}", one.number)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)

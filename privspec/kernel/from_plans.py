@@ -11,33 +11,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
-from privspec.kernel.cells import NOTE as CELL_NOTE
-from privspec.kernel.cells import read_cells
-from privspec.kernel.changes import Anything, ByDistance, Change, InARow, Rows, Units
+from privspec.kernel.changes import Anything, Change, Rows, Units
 from privspec.kernel.core.linear_privacy import read_promises
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, parse, read
 from privspec.kernel.designs import Design, case_of
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.frequencies import read_frequencies
 from privspec.kernel.judging import DEFECTS, read_case
-from privspec.kernel.laws.knorm import NoisyPoint
 from privspec.kernel.laws.law import Choice
-from privspec.kernel.laws.subsets import SetOfValues
-from privspec.kernel.measures import (
-    BY_DISTANCE,
-    PURE_MEASURES,
-)
-from privspec.kernel.participation import notes_of
-from privspec.kernel.points import NORM_OF, guarantees_of, judge_view, read_points
 from privspec.kernel.priced import PricedRules, at
 from privspec.kernel.promises import Line, Question, Verdict, promised, verdict
 from privspec.kernel.rules import Hint
 from privspec.kernel.selection import Drawn, changed, read_drawn
-from privspec.kernel.strategies.banded import Banded
-from privspec.kernel.streams import NOTES as STREAM_NOTES
-from privspec.kernel.streams import pattern_of, read_banded
 from privspec.kernel.systems import (
     PLAIN_UNITS,
     PartOfSystem,
@@ -46,7 +32,7 @@ from privspec.kernel.systems import (
     read_system,
     units_within,
 )
-from privspec.kernel.terms import Independent, Pick, Structured, Table, Term, Times
+from privspec.kernel.terms import Independent, Pick, Term, Times
 from privspec.kernel.voting import read_executed as read_voted
 
 BITS = 256
@@ -125,49 +111,6 @@ def _choice(case: Case, law: Choice, output: str, changes: list[Change], *, publ
     return Pick(output, law, public), lines
 
 
-def _frequencies(case: Case) -> Read:
-    """Sets of values that parties send, each drawn by one of them alone: all may see every set."""
-    sets = read_frequencies(case.block, case.mechanism)
-    block, frame = sets.block, case.frame
-    if [(one.name, one.party) for one in frame.data] != [(block.source, block.party)] or frame.trust.kind != "nobody":
-        raise case.block.wrong("is about other data, or other trust, than the problem")
-    if len(sets.kinds) > 1:
-        raise case.mechanism.wrong("has several kinds of sets, which have not come over")
-    guarantees_of(case, block, PURE_MEASURES)
-    (kind,) = sets.kinds
-    law = SetOfValues(block.told, kind.subset, kind.chance)
-    return _choice(case, law, block.output, [Anything()] * len(frame.obligations), public=True)
-
-
-def _points(case: Case) -> Read:
-    """Reports of points, each with noise of its own."""
-    points = read_points(case.block, case.mechanism)
-    block, changes = points.block, list[Change]()
-    judge_view(case, block, "point")
-    for one in guarantees_of(case, block, (BY_DISTANCE, *PURE_MEASURES)):
-        asked = one.obligation.measure
-        if asked.of.by_distance and asked.distance not in NORM_OF:
-            raise case.problem.wrong("is about a distance that is not known")
-        changes.append(ByDistance(NORM_OF[str(asked.distance)]) if asked.of.by_distance else Anything())
-    law = NoisyPoint(points.norm, block.size, points.scale, block.diameter_squared(points.norm))
-    return _choice(case, law, block.output, changes, public=True)
-
-
-def _cells(case: Case) -> Read:
-    """Finite reports of a number: which cell it lies in picks a row."""
-    cells = read_cells(case.block, case.mechanism)
-    block = cells.block
-    judge_view(case, block, "number")
-    term = Table(cells.rows, cells.total, ((block.output, tuple(range(len(block.values)))),))
-    lines, change = list[Line](), Rows((), (tuple(range(block.cells)),))
-    for one in guarantees_of(case, block, PURE_MEASURES):
-        fits = one.because == (CELL_NOTE,) and set(one.achieved) == {"epsilon"}
-        question = Question(change, one.asked, one.achieved)
-        asked = one.obligation
-        lines.append(Line(asked.line, frozenset({block.output}), asked.measure.of, (question,), fits))
-    return term, lines
-
-
 def _selection(case: Case) -> Read:
     """A value that is drawn by scores."""
     drawn = read_drawn(case.block, case.mechanism, case.frame)
@@ -187,29 +130,6 @@ def _voting(case: Case) -> Read:
     if not all(holds for _, holds, _ in voted.fits(case.frame)):
         raise case.mechanism.wrong("draws a winner in a way that the problem does not allow")
     return voted.term, [line for _, line in voted.promised(case)]
-
-
-def _stream(case: Case) -> Read:
-    """Running totals of a long row."""
-    executed = read_banded(case.block, case.mechanism)
-    block, frame = executed.block, case.frame
-    if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
-        raise case.block.wrong("is about other data than the problem")
-    if frame.trust.kind != "curator" or frame.data[0].rule != "clip":
-        raise case.block.wrong("is about other trust than the problem, or leaves out what does not fit")
-    strategy = Banded(executed.ramp, executed.band, executed.lengths, executed.deviations)
-    lines = list[Line]()
-    for guarantee in read_guarantees(case.guarantees, frame):
-        asked = guarantee.obligation
-        if asked.seen != executed.outputs or asked.wrt != (block.source,):
-            raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
-        pattern = pattern_of(asked, block)
-        change = InARow(block.steps, block.amount, pattern.times, pattern.apart, pattern.exactly)
-        because = (*STREAM_NOTES, *notes_of([(one.kind, one.count) for one in asked.units]))
-        fits = guarantee.because == because and set(guarantee.achieved) == {"mu"} and not asked.measure.each
-        question = Question(change, guarantee.asked, guarantee.achieved)
-        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits))
-    return Structured(strategy, frozenset(executed.outputs)), lines
 
 
 # --- an amount that is picked ------------------------------------------------------------------------------------
@@ -298,11 +218,11 @@ def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem, foun
 FORMS: dict[str, Callable[[Case], Read]] = {
     "linear": _linear,
     "table": _by_its_rules,
-    "frequencies": _frequencies,
-    "points": _points,
-    "cells": _cells,
+    "frequencies": _by_its_rules,
+    "points": _by_its_rules,
+    "cells": _by_its_rules,
     "selection": _selection,
-    "stream": _stream,
+    "stream": _by_its_rules,
     "votes": _voting,
     "priced": _priced,
     "system": _system,

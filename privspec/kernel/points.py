@@ -12,12 +12,15 @@ from math import prod
 
 from flint import arb, ctx
 
+from privspec.kernel.changes import Anything, ByDistance, Change
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
+from privspec.kernel.core.problem import AskedMeasure, Bound, Case, Guarantee, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
-from privspec.kernel.laws.knorm import NORMS, ratio_squared, root_up
+from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
+from privspec.kernel.promises import Line, Question, epsilon_of, verdict
 from privspec.kernel.quality.stated import judge_lines, judge_loss
+from privspec.kernel.terms import Pick, Term
 from privspec.kernel.trust import CURATOR, NOBODY
 
 NORM_OF = {"euclidean": "l2", "manhattan": "l1", "chebyshev": "linf"}
@@ -134,6 +137,13 @@ class Points:
     def outputs(self) -> tuple[str, ...]:
         return (self.block.output,)
 
+    @property
+    def term(self) -> Pick:
+        """A report that all may see."""
+        block = self.block
+        law = NoisyPoint(self.norm, block.size, self.scale, block.diameter_squared(self.norm))
+        return Pick(block.output, law, public=True)
+
 
 def read_points(block: Item, mechanism: Item) -> Points:
     """What a plan executes for a block."""
@@ -149,13 +159,15 @@ def read_points(block: Item, mechanism: Item) -> Points:
 
 def rate(points: Points, metric: str) -> Fraction:
     """The epsilon for each unit of a distance, rounded up."""
-    return root_up(ratio_squared(points.norm, NORM_OF[metric], points.block.size)) / points.scale
+    found = epsilon_of(points.term, ByDistance(NORM_OF[metric]))
+    assert found is not None
+    return found
 
 
 def whole(points: Points) -> Fraction | None:
     """The epsilon for any two points, rounded up; None where points may be anywhere."""
     square = points.block.diameter_squared(points.norm)
-    return None if square is None else root_up(square) / points.scale
+    return None if square is None else epsilon_of(points.term, Anything())
 
 
 # --- losses ----------------------------------------------------------------------------------------------
@@ -253,10 +265,16 @@ def units_of(block: PointBlock) -> str:
 class PointRules(Rules):
     """How plans about reports of points are judged."""
 
-    def judge(self, case: Case) -> Points:
+    def privacy(self, case: Case) -> Points:
         points = read_points(case.block, case.mechanism)
+        judge_view(case, points.block, "point")
+        promises = [_promised(points, one) for one in guarantees_of(case, points.block, (BY_DISTANCE, *PURE_MEASURES))]
+        judge_reports(case, points.term, NOTE, promises)
+        return points
+
+    def judge(self, case: Case) -> Points:
+        points = self.privacy(case)
         block = points.block
-        judge_view(case, block, "point")
         text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
         case.says("rounding", True, text)
         if block.moved:
@@ -264,8 +282,7 @@ class PointRules(Rules):
                 "reports beyond their ends are moved to them, and no point lies there: errors are at most those stated"
             )
             case.says("moved", True, text)
-        guarantees = guarantees_of(case, block, (BY_DISTANCE, *PURE_MEASURES))
-        bounds = [self._guarantee(case, points, one) for one in guarantees]
+        bounds = [_least(block, one.measure) for one in case.frame.obligations]
         case.claims.fields()
         derived = None if block.moved else max((one for one in bounds if one is not None), default=None)
         exact = loss_of(points, block.error)
@@ -283,23 +300,29 @@ class PointRules(Rules):
         case.fairness.same(None)
         return points
 
-    def _guarantee(self, case: Case, points: Points, guarantee: Guarantee) -> Fraction | None:
-        """Whether a line holds; the least loss under it, where it is one by distance."""
-        asked, epsilon = guarantee.obligation, guarantee.asked["epsilon"]
-        metric = asked.measure.distance
-        by_distance = asked.measure.common is BY_DISTANCE and metric in NORM_OF
-        epsilon_of = rate(points, str(metric)) if by_distance else whole(points)
-        known = by_distance or asked.measure.common in PURE_MEASURES
-        figure = "no epsilon" if epsilon_of is None else f"epsilon {float(epsilon_of):.8g}"
-        figure += f" per unit of {metric} distance" * by_distance
-        text = f"{figure}, from {points.norm} noise of scale {points.scale}"
-        judge_epsilon(case, points.block, guarantee, epsilon_of if known else None, text, NOTE)
-        return least_loss(points.block, str(metric), epsilon) if by_distance and epsilon else None
-
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         witness.same(None)
         assert isinstance(executed, Points)
         return reach_of_reports(executed.block, whole(executed), view, outputs)
+
+
+def _promised(points: Points, guarantee: Guarantee) -> Promise:
+    """What a line asks of any two points, or of two for each unit of their distance."""
+    measure, figure = guarantee.obligation.measure, "no epsilon"
+    if measure.of.by_distance and measure.distance not in NORM_OF:
+        raise Refused("is about a distance that is not known")
+    change = ByDistance(NORM_OF[str(measure.distance)]) if measure.of.by_distance else Anything()
+    epsilon = rate(points, str(measure.distance)) if measure.of.by_distance else whole(points)
+    figure = figure if epsilon is None else f"epsilon {float(epsilon):.8g}"
+    figure += f" per unit of {measure.distance} distance" * measure.of.by_distance
+    text = f"{figure}, from {points.norm} noise of scale {points.scale}"
+    return promise(guarantee, change, text)
+
+
+def _least(block: PointBlock, asked: AskedMeasure) -> Fraction | None:
+    """The least loss under a line, where it is one by distance."""
+    epsilon = asked.figures({})["epsilon"]
+    return least_loss(block, str(asked.distance), epsilon) if asked.of.by_distance and epsilon else None
 
 
 # --- reports of any kind, each of one party's own ---------------------------------------------------------
@@ -313,13 +336,28 @@ def judge_view(case: Case, block: Held, of: str) -> None:
     case.says("view", True, f"each report is of one {of} alone, under trust {trust}")
 
 
-def judge_epsilon(case: Case, block: Held, one: Guarantee, least: Fraction | None, figure: str, note: str) -> None:
+Promise = tuple[Guarantee, list[Question], str, str]
+"""A guarantee, what it asks of reports, and in words what these let through, where it holds and where it does not."""
+
+
+def promise(one: Guarantee, change: Change, figure: str) -> Promise:
+    """A guarantee of one epsilon for all."""
+    said, asked = one.achieved.get("epsilon") or 0, one.asked["epsilon"]
+    tail = f"; the plan states {float(said):.8g}, where {float(asked):.8g} is asked for"
+    return one, [Question(change, one.asked, one.achieved)], figure, figure + tail
+
+
+def judge_reports(case: Case, term: Term, note: str, promises: list[Promise]) -> None:
     """Whether a plan states an epsilon between what was derived, if there is any, and what is asked for."""
-    said, asked = one.achieved.get("epsilon"), one.asked["epsilon"]
-    holds = least is not None and said is not None and least <= said <= asked
-    holds = holds and set(one.achieved) == {"epsilon"} and one.because == (note,)
-    tail = "" if holds else f"; the plan states {float(said or 0):.8g}, where {float(asked):.8g} is asked for"
-    case.says("privacy", holds, f"{block.output}, {one.obligation.neighbours}: {figure}{tail}", one.number)
+    lines = list[Line]()
+    for one, questions, text, otherwise in promises:
+        asked = one.obligation
+        fits = set(one.achieved) == {"epsilon"} and one.because == (note,)
+        lines.append(Line(asked.line, term.outputs, asked.measure.of, tuple(questions), fits))
+        holds = verdict(term, lines[-1]).holds
+        words = f"{', '.join(term.outputs)}, {asked.neighbours}: {text if holds else otherwise}"
+        case.says("privacy", holds, words, one.number)
+    case.promised = term, lines
 
 
 def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs: tuple[str, ...]) -> Bound:

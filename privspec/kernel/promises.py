@@ -74,6 +74,12 @@ def promised(case: Case) -> Read:
     return term, lines
 
 
+def epsilon_of(term: Term, change: Change) -> Fraction | None:
+    """At least the epsilon of all that a term shows, on a change; None where it has no limit."""
+    pure = derive(term, term.outputs, change).loss.epsilons()
+    return None if pure is None else sum(pure, Fraction(0))
+
+
 def verdict(term: Term, line: Line) -> Verdict:
     """A line holds if for every change some theorem is strong enough for what is asked and what is stated."""
     losses = tuple(derive(term, line.seen, one.change, one.hint).loss for one in line.questions)

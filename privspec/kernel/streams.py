@@ -24,13 +24,16 @@ from flint import arb, ctx, fmpz, fmpz_poly
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import Held, Released
-from privspec.kernel.core.numbers import ball, end, sqrt_up
+from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.participation import notes_of
+from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.rules import derive
 from privspec.kernel.strategies import banded
 from privspec.kernel.strategies.banded import BITS, roots
+from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
 
 AMONG = "Gaussian noise of any covariance, unbiased"
@@ -156,11 +159,19 @@ class Banded:
     def outputs(self) -> tuple[str, ...]:
         return self.block.outputs
 
+    @property
+    def term(self) -> Structured:
+        """What is drawn; whoever sees some total may see all noisy answers."""
+        strategy = banded.Banded(self.ramp, self.band, self.lengths, self.deviations)
+        return Structured(strategy, frozenset(self.outputs))
+
+    def change(self, pattern: Pattern) -> InARow:
+        """What one unit changes."""
+        return InARow(self.block.steps, self.block.amount, pattern.times, pattern.apart, pattern.exactly)
+
     def mu_squared(self, pattern: Pattern) -> Fraction:
         """At least mu^2 of what one unit changes."""
-        rows = banded.Banded(self.ramp, self.band, self.lengths, self.deviations)
-        change = InARow(self.block.steps, self.block.amount, pattern.times, pattern.apart, pattern.exactly)
-        return rows.quadratic_sensitivity(change, frozenset())
+        return derive(self.term, self.term.outputs, self.change(pattern)).loss.mu_squared
 
     def loss(self) -> tuple[Fraction, Fraction]:
         """At least the loss; and at least the sum of |g_m|, by which rounding of noisy answers may add up."""
@@ -393,9 +404,9 @@ def _groups(size: int, pattern: Pattern) -> list[tuple[int, int, int]]:
 class StreamRules(Rules):
     """How plans about running totals of a long series are judged."""
 
-    def judge(self, case: Case) -> Banded:
+    def privacy(self, case: Case) -> Banded:
         executed = read_banded(case.block, case.mechanism)
-        block, frame = executed.block, case.frame
+        block, frame, lines = executed.block, case.frame, list[Line]()
         if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
             raise case.block.wrong("is about other data than the problem")
         if frame.trust.kind != CURATOR.name or frame.data[0].rule != "clip":
@@ -404,7 +415,20 @@ class StreamRules(Rules):
             if asked.seen != executed.outputs or asked.wrt != (block.source,):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
         for guarantee in read_guarantees(case.guarantees, frame):
-            conclude(case, guarantee, executed)
+            asked, said = guarantee.obligation, guarantee.achieved
+            group = notes_of([(one.kind, one.count) for one in asked.units])
+            if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
+                raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+            question = Question(executed.change(pattern_of(asked, block)), guarantee.asked, said)
+            measure = asked.measure.of
+            lines.append(Line(asked.line, frozenset(asked.seen), measure, (question,), measure.of_laws))
+            _says(case, guarantee, verdict(executed.term, lines[-1]))
+        case.promised = executed.term, lines
+        return executed
+
+    def judge(self, case: Case) -> Banded:
+        executed = self.privacy(case)
+        block, frame = executed.block, case.frame
         loss, added = executed.loss()
         moved = executed.moves(added) / min(executed.deviations)
         text = f"rounding to grids moves no output by more than {float(moved):.2g} of its standard deviation"
@@ -427,18 +451,13 @@ def least(obligations: tuple[Obligation, ...], block: Stream, witness: Item) -> 
     return bound(block, pattern_of(asked, block), largest_mu_squared(asked.measure, False, mu))
 
 
-def conclude(case: Case, guarantee: Guarantee, executed: Banded) -> None:
+def _says(case: Case, guarantee: Guarantee, found: Verdict) -> None:
     """What a plan states of a line covers what was found, and proves what is asked."""
-    asked, said = guarantee.obligation, guarantee.achieved
-    group = notes_of([(one.kind, one.count) for one in asked.units])
-    if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
-        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-    found = executed.mu_squared(pattern_of(asked, executed.block))
+    asked, stated = guarantee.obligation, float(guarantee.achieved["mu"])
     text = f"whoever sees {' and '.join(asked.seen)} sees noisy answers and nothing else"
     case.says("view", True, text, guarantee.number)
-    stated, measure = said["mu"], asked.measure
-    holds = found <= stated**2 and measure.proved_by(guarantee.asked, said)
     figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
-    tail = "gives" if holds else f"does not give, with the {float(stated):.8g} that is stated,"
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: mu is {float(sqrt_up(found)):.8g} at most, which {tail} "
-    case.says("privacy", holds, f"{text}{measure.name} with {figures}", guarantee.number)
+    tail = "gives" if found.holds else f"does not give, with the {stated:.8g} that is stated,"
+    mu = float(found.largest(("mu",))["mu"])
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: mu is {mu:.8g} at most, which {tail} "
+    case.says("privacy", found.holds, f"{text}{asked.measure.name} with {figures}", guarantee.number)

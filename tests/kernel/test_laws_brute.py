@@ -187,10 +187,11 @@ def test_sets_of_values_let_through_what_is_charged(examples: int) -> None:
         subset = min(subset, values - 1)
         # any chance between that of a uniform set and 1
         low = F(subset, values)
-        law = SetOfValues(values, subset, low + (1 - low) * weight)
+        chance = low + (1 - low) * weight
+        law = SetOfValues(values, ((subset, chance),))
         (factor,) = derive(Pick("O", law), frozenset({"O"}), Anything()).loss.factors
         assert factor.epsilon is not None
-        inside, outside = law.chance / comb(values - 1, subset - 1), (1 - law.chance) / comb(values - 1, subset)
+        inside, outside = chance / comb(values - 1, subset - 1), (1 - chance) / comb(values - 1, subset)
         ratios = [
             (inside if 0 in one else outside) / (inside if 1 in one else outside)
             for one in combinations(range(values), subset)

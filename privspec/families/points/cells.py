@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.core.rounding import exp_down, log_up
+from privspec.core.rounding import exp_down
 from privspec.families.decision import STEP, Alternative, Decided, Decision, Infeasible, price
 from privspec.families.document import promised
 from privspec.families.family import Settings
@@ -152,7 +152,7 @@ def _alternatives(system: System) -> Iterator[Alternative]:
 
 def _stated(model: Model, cells: Cells) -> dict[str, Any]:
     """The rows as they stand in the plan, with what they guarantee."""
-    block, ratio = cells.block, log_up(cells.ratio() or Fraction(1))
+    block, ratio = cells.block, cells.epsilon() or Fraction(0)
     entries = tuple(entry for row in cells.rows for entry in row)
     table = Numbers((block.cells, len(block.values)), Fraction(1, cells.total), entries)
     guarantees = [promised(line, number, ratio, NOTE) for number, line in enumerate(model.requirements)]

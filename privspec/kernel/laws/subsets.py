@@ -22,20 +22,21 @@ PRECISION = 256
 
 @dataclass(frozen=True, slots=True)
 class SetOfValues(Choice):
-    """`subset` of so many `values`, the own one among them by a `chance`."""
+    """A set of `values`: kinds of reports, each with a size of sets and the chance that the own value is among them."""
 
     values: int
-    subset: int
-    chance: Fraction
+    kinds: tuple[tuple[int, Fraction], ...]
     notes = ("local-histograms",)
 
     def __post_init__(self) -> None:
-        if not 0 < self.subset < self.values or not Fraction(self.subset, self.values) < self.chance < 1:
-            raise Refused("has sets that hold no value or all, or a chance that tells nothing")
+        for size, chance in self.kinds:
+            if not 0 < size < self.values or not Fraction(size, self.values) < chance < 1:
+                raise Refused("has sets that hold no value or all, or a chance that tells nothing")
 
     def let_through(self, change: Change) -> Loss:
         if not isinstance(change, Anything):
             raise Refused("is a report of one value, any of which may stand in place of another")
-        ratio = self.chance / (1 - self.chance) * Fraction(self.values - self.subset, self.subset)
+        kinds = self.kinds if change.kind is None else (self.kinds[change.kind],)
+        ratio = max(chance / (1 - chance) * Fraction(self.values - size, size) for size, chance in kinds)
         with ctx.workprec(PRECISION):
             return Loss(factors=(Response(end(ball(ratio).log().upper())),))
