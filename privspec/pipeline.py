@@ -90,7 +90,7 @@ def _with_exposures(document: dict[str, Any]) -> dict[str, Any]:
     """The plan with what observers may learn beyond what any one line says, where there is such."""
     if not document["problem"]["views"]:
         return document
-    from privspec.families.document import exposures_of, sealed
+    from privspec.families.decision import exposures_of, sealed
 
     return sealed(document | {"exposures": exposures_of(document)})
 
@@ -101,7 +101,7 @@ def _with_errors(document: dict[str, Any], model: Model) -> dict[str, Any]:
         return document
     from privspec.execute.family import mechanism_of
     from privspec.execute.predicted import remark
-    from privspec.families.document import sealed
+    from privspec.families.decision import sealed
     from privspec.model.reports import Failure
 
     try:
@@ -150,7 +150,7 @@ def confirm(plan: Plan) -> Plan:
 
     Raises: VerificationError PS0620 with the claims that failed: a bug of ours, never the user's fault.
     """
-    from privspec.families.document import ABOUT_BETTER_ONES, without_bound
+    from privspec.families.decision import ABOUT_BETTER_ONES, without_bound
     from privspec.plan import Plan
 
     report = plan.verify()

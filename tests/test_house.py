@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 357  # while two kernels judge side by side
+FILES = 352  # while two kernels judge side by side
 ENTERED = 108
 LAYOUT = {
     tokenize.COMMENT,

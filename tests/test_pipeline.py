@@ -23,7 +23,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.render import render_all
 from privspec.core.spans import Source
 from privspec.explain.summary import infeasible_text
-from privspec.families.document import WITHDRAWN, sealed
+from privspec.families.decision import WITHDRAWN, sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.manual import template_text
 from privspec.pipeline import STAGES, Request, check, confirm, solve

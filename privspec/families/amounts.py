@@ -15,8 +15,7 @@ import numpy as np
 
 from privspec.core.diagnostics import InternalError, SolveError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import Decided, Decision, Infeasible, Relaxation, conflict_line
-from privspec.families.document import decimal_up
+from privspec.families.decision import Decided, Decision, Infeasible, Relaxation, conflict_line, decimal_up
 from privspec.families.family import Settings
 from privspec.kernel.divergences import HockeyStick
 from privspec.kernel.gaussian import delta_bounds

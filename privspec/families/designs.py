@@ -15,8 +15,7 @@ from numpy.linalg import LinAlgError
 
 from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import Infeasible
-from privspec.families.document import ABOUT_BETTER_ONES, float_down, sealed, without_bound
+from privspec.families.decision import ABOUT_BETTER_ONES, Infeasible, float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import acos, ceil, comb, floor, pi, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.columns import crossed
 from privspec.core.records import dataclass
-from privspec.core.sparse import SparseMatrix, kron
 from privspec.functions.moments import MEAN, VARIANCE
 from privspec.model import domains
 from privspec.model.conditions import LEAST
@@ -32,6 +31,9 @@ from privspec.model.library import (
 from privspec.model.reports import suggestion
 from privspec.model.targets import Labels, cell_values, joined
 from privspec.model.values import Array, Value, as_float
+
+if TYPE_CHECKING:
+    from privspec.core.sparse import SparseMatrix
 
 HISTOGRAM_LIMIT = 2**12
 """Values of an entry that are counted one by one."""
@@ -300,6 +302,8 @@ class _Selected:
 
     def matrix(self) -> SparseMatrix:
         """The same as a sparse matrix (groups, cells), before running totals and ranges."""
+        from privspec.core.sparse import SparseMatrix, kron  # few specs have tables
+
         found = SparseMatrix.diagonal(np.ones(1))
         for i, (size, places) in enumerate(zip(self.table.cell_shape, self.kept, strict=True)):
             at = np.asarray(places, dtype=np.intp)

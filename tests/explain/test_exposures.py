@@ -14,7 +14,7 @@ import pytest
 from privspec import Problem
 from privspec.explain.facts import Facts
 from privspec.explain.reports import READERS
-from privspec.families.document import sealed
+from privspec.families.decision import sealed
 from privspec.plan import Plan
 
 from .plans import facts

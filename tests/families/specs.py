@@ -15,8 +15,7 @@ from privspec.core.spans import Source
 from privspec.families.decision import Infeasible
 from privspec.families.family import Settings
 from privspec.families.gaussian.family import Choice, choose
-from privspec.families.gaussian.problem import Problem
-from privspec.families.gaussian.program import LinearSystem, lower
+from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.language import syntax
 from privspec.model.build import load_model
 from privspec.model.evaluate import evaluate

@@ -17,8 +17,7 @@ import pytest
 from scipy.optimize import linprog
 
 from privspec.core.spans import Source
-from privspec.families.decision import Infeasible
-from privspec.families.document import exposures_of, sealed
+from privspec.families.decision import Infeasible, exposures_of, sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel import judge
 from privspec.model.build import load_model

@@ -17,8 +17,7 @@ from scipy.optimize import linprog
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.decision import Infeasible
-from privspec.families.document import sealed
+from privspec.families.decision import Infeasible, sealed
 from privspec.families.family import Settings
 from privspec.families.tables.family import Finite
 from privspec.model.build import load_model

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privspec.core.matrices import DyadicMatrix
-from privspec.families.gaussian.program import plain_differences
+from privspec.families.gaussian.problem import plain_differences
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise

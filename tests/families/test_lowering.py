@@ -8,7 +8,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import SpecError
-from privspec.families.gaussian.program import LinearSystem, site_maps
+from privspec.families.gaussian.problem import LinearSystem, site_maps
 from privspec.model.graph import Model
 from privspec.model.targets import target
 

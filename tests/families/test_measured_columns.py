@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
 from privspec.execute.data import Grid, count_cells
-from privspec.families.document import sealed
+from privspec.families.decision import sealed
 from privspec.kernel.core.linear import Held
 from privspec.model.build import load_model
 from privspec.model.domains import Between, Cut, IntegerRange

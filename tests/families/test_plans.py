@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
-from privspec.families.document import decimal_up
+from privspec.families.decision import decimal_up
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
 

@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.families.gaussian.program import plain_differences
+from privspec.families.gaussian.problem import plain_differences
 from privspec.noise import law
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.problem.linear_differences import BallDifferences, BoxDifferences, PairDifferences, VectorDifferences

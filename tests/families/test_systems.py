@@ -12,7 +12,7 @@ import pytest
 
 from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
-from privspec.families.document import sealed
+from privspec.families.decision import sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.families.gaussian.family import Linear
 from privspec.families.systems.family import _Solver

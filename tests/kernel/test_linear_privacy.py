@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from flint import fmpq_mat
 
-from privspec.families.document import inverse_root
+from privspec.families.decision import inverse_root
 from privspec.kernel import judge
 from privspec.kernel.core.linear import (
     COUNTED,

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
-from privspec.families.decision import Decided
-from privspec.families.document import sealed
+from privspec.families.decision import Decided, sealed
 from privspec.families.family import Settings
 from privspec.families.gaussian.family import Linear
-from privspec.families.gaussian.program import LinearSystem, lower
+from privspec.families.gaussian.problem import LinearSystem, lower
 from privspec.kernel import judge
 from privspec.pipeline import Request, check
 from tests.families.specs import spec

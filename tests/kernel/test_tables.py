@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from privspec.core.spans import Source
-from privspec.families.decision import Infeasible
-from privspec.families.document import sealed
+from privspec.families.decision import Infeasible, sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel import Report, judge
 from privspec.kernel.core.reading import Item, Refused, read

@@ -11,7 +11,7 @@ import pytest
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
-from privspec.families.document import sealed
+from privspec.families.decision import sealed
 from privspec.model.build import load_model
 from privspec.model.graph import Model
 from privspec.noise.samplers import SimulationRandomness

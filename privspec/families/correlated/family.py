@@ -16,8 +16,20 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import short_down, short_up
-from privspec.families.decision import MEETS, STEP, Alternative, Decided, Decision, Infeasible, missed, price, ranked
-from privspec.families.document import accuracy_json, decimal_up, promised
+from privspec.families.decision import (
+    MEETS,
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
+    Infeasible,
+    accuracy_json,
+    decimal_up,
+    missed,
+    price,
+    promised,
+    ranked,
+)
 from privspec.families.family import Settings
 from privspec.kernel.chains import (
     CLASSES,

@@ -17,8 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import ExactVector, integers
 from privspec.execute.data import Grid, place_entries, read_inputs
 from privspec.execute.family import Circumstances
-from privspec.families.decision import Alternative, gaussian_prices
-from privspec.families.document import decimal_up
+from privspec.families.decision import Alternative, decimal_up, gaussian_prices
 from privspec.families.family import Settings
 from privspec.families.gaussian.drawing import DRAWN, DrawnMechanism, DrawnSecret, six_digits
 from privspec.families.gaussian.structured import OUTPUT_STEPS, Offer, Structured, System

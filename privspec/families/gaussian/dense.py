@@ -17,10 +17,8 @@ from scipy import sparse
 
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
-from privspec.families.decision import Infeasible
 from privspec.families.family import Settings
-from privspec.families.gaussian.problem import FORCED, LOCAL, Problem, Verdict
-from privspec.families.gaussian.program import site_map, site_maps
+from privspec.families.gaussian.problem import FORCED, LOCAL, Problem, Verdict, site_map, site_maps
 from privspec.families.gaussian.release import (
     FINE_BITS,
     UNEVEN,
@@ -34,7 +32,6 @@ from privspec.families.gaussian.release import (
     rounded_reconstruction,
 )
 from privspec.families.gaussian.sizes import sized
-from privspec.families.gaussian.unprotectable import explain_unprotectable
 from privspec.kernel.measures import APPROXIMATE
 from privspec.solvers.bounds import chain
 from privspec.solvers.gaussian import solve_gaussian
@@ -78,7 +75,7 @@ def gaussian_budgets(problem: Problem) -> tuple[float, ...] | None:
     return tuple(floats)
 
 
-def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
+def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Unprotectable]:
     """The best Gaussian release that the options allow, then those it is compared with."""
     budgets = gaussian_budgets(problem)
     if budgets is None:
@@ -92,7 +89,7 @@ def gaussian_candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
     elif forced is not None:
         maps = site_maps(problem.model, system, tuple(forced))
         found = sized(problem, lambda own: _restricted(own, budgets, maps, rule))
-        yield explain_unprotectable(problem, found, tuple(forced)) if isinstance(found, Unprotectable) else found
+        yield found
         if small:
             # what correlated noise would reach if `noise at` allowed it; nothing when that takes too long
             with suppress(SolverError):

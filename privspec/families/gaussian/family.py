@@ -17,18 +17,22 @@ import numpy as np
 from privspec.core.diagnostics import InternalError, PrivspecError
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import LISTED, graded
-from privspec.families.decision import Decided, Infeasible, Unbounded, increased, price
-from privspec.families.document import decimal_up, guarantee_head
+from privspec.families.decision import Decided, Infeasible, Unbounded, decimal_up, guarantee_head, increased, price
 from privspec.families.family import Settings, Work
-from privspec.families.gaussian.accuracy import meets, pure_conflict, within_limits
+from privspec.families.gaussian.accuracy import (
+    explain_unprotectable,
+    family_conflict,
+    local_conflict,
+    meets,
+    pure_conflict,
+    within_limits,
+)
 from privspec.families.gaussian.dense import gaussian_budgets, gaussian_candidates
 from privspec.families.gaussian.exact import Stated, achieved, view_witnesses
-from privspec.families.gaussian.problem import Problem
-from privspec.families.gaussian.program import LinearSystem, lower
+from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.pure import pure_candidates
 from privspec.families.gaussian.release import Candidate, LinearRelease, Mechanism
 from privspec.families.gaussian.sizes import size_of, sized
-from privspec.families.gaussian.unprotectable import family_conflict, local_conflict
 from privspec.kernel.participation import notes_of
 from privspec.language import syntax
 from privspec.model.graph import Model
@@ -40,7 +44,7 @@ from privspec.problem.elaborate import units_of
 from privspec.problem.linear_differences import StreamDifferences
 from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.linear_supported import refuse_missing
-from privspec.solvers.programs import NotSpecialError, SolverError
+from privspec.solvers.programs import NotSpecialError, SolverError, Unprotectable
 
 BYTES, SECONDS = 600, 2.5e-5
 """Of an entry of a square matrix, as measured of running totals of 256 to 800 numbers.
@@ -142,11 +146,11 @@ def choose(problem: Problem) -> Choice | Infeasible:
         return local_conflict(problem, model.noise_at)
     found: list[Candidate] = []
     for candidate in _candidates(problem):
-        if isinstance(candidate, Infeasible):
-            return candidate
+        if isinstance(candidate, Unprotectable):
+            return explain_unprotectable(problem, candidate, tuple(model.noise_at or ()))
         found.append(candidate)
     if model.trust.shared:
-        from privspec.families.gaussian.shares import in_shares  # few specs are of secure sums
+        from privspec.families.gaussian.parties import in_shares  # few specs are of secure sums
 
         found = [own for own in (in_shares(problem, candidate) for candidate in found) if own is not None]
     offered, found = found, sorted(found, key=lambda c: c.loss)
@@ -197,7 +201,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
         refuse_missing(problem.model)
     best: Candidate | Infeasible | None
     if problem.model.trust.shared:
-        from privspec.families.gaussian.shares import within_limits_in_shares
+        from privspec.families.gaussian.parties import within_limits_in_shares
 
         best = sized(problem, lambda own: within_limits_in_shares(own, budgets))
     else:
@@ -209,7 +213,7 @@ def _within_accuracy(problem: Problem, found: list[Candidate], possible: list[Ca
     return Choice(best, tuple(c for c in judged if c is not best))
 
 
-def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
+def _candidates(problem: Problem) -> Iterator[Candidate | Unprotectable]:
     budgets = gaussian_budgets(problem)
     if problem.local and budgets is not None:
         yield from _alone(problem, budgets)
@@ -235,7 +239,7 @@ def _candidates(problem: Problem) -> Iterator[Candidate | Infeasible]:
 
 def _alone(problem: Problem, budgets: tuple[float, ...]) -> Iterator[Candidate]:
     """Gaussian noise that parties draw alone: on each number, and on answers of their own."""
-    from privspec.families.gaussian.local import own_answers, own_numbers  # few specs are of parties
+    from privspec.families.gaussian.parties import own_answers, own_numbers  # few specs are of parties
 
     together, rule = sized(problem, lambda own: own_answers(own, budgets)), problem.family_verdict("gaussian")
     try:

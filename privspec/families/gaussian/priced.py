@@ -21,15 +21,13 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import bound_stated, down, shares_of, stated_mu
-from privspec.families.decision import Decided, Infeasible
-from privspec.families.document import decimal_up, float_down
+from privspec.families.decision import Decided, Infeasible, decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.gaussian.accuracy import conflict_at, pure_conflict
 from privspec.families.gaussian.dense import PAPER, gaussian_budgets
 from privspec.families.gaussian.exact import Stated, bound_witness
 from privspec.families.gaussian.family import Choice, choose, kind_of, parts_of
-from privspec.families.gaussian.problem import Problem
-from privspec.families.gaussian.program import LinearSystem, lower
+from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame, read_frame

@@ -21,8 +21,7 @@ from privspec.core.rounding import SHORT_BITS, short_up
 from privspec.families.gaussian.accuracy import ROOM as LIMIT_ROOM
 from privspec.families.gaussian.accuracy import unbiased_budgets
 from privspec.families.gaussian.dense import correlated_program, full_dual, solved
-from privspec.families.gaussian.problem import Problem, Verdict
-from privspec.families.gaussian.program import site_map
+from privspec.families.gaussian.problem import Problem, Verdict, site_map
 from privspec.families.gaussian.release import (
     FINE_BITS,
     GRID_EXPONENT,
@@ -207,9 +206,9 @@ def _places(problem: Problem, bound: Bound | None) -> Iterator[Place]:
 
 def _of_parties(problem: Problem) -> Iterator[Place]:
     """What each party alone adds to the answers: a row for each of the answers that it has a part in."""
-    from privspec.families.gaussian.local import parties_of
+    from privspec.families.gaussian.parties import numbers_by_party
 
-    parties, target = parties_of(problem), problem.system.target
+    parties, target = numbers_by_party(problem), problem.system.target
     if parties is None or len(parties) * len(target) > ROWS:
         return
     rows = [(own, np.flatnonzero(target[:, own].any(axis=1))) for own in parties]

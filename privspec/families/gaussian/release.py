@@ -17,7 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.families.decision import Alternative
-from privspec.families.gaussian.program import SOME, ProtectedView, amounts
+from privspec.families.gaussian.problem import SOME, ProtectedView, amounts
 from privspec.kernel.quality.linear import COUNT
 from privspec.model.domains import Between
 from privspec.model.neighbours import Asserted

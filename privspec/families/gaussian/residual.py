@@ -17,8 +17,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.core.rounding import short_up
 from privspec.families.amounts import shares_of
-from privspec.families.decision import STEP, Alternative, gaussian_prices, price
-from privspec.families.document import decimal_up
+from privspec.families.decision import STEP, Alternative, decimal_up, gaussian_prices, price
 from privspec.families.family import Settings
 from privspec.families.gaussian.drawing import floats
 from privspec.families.gaussian.structured import Offer, Structured, System, finest, grown, prices

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.families.document import float_down
+from privspec.families.decision import float_down
 from privspec.families.gaussian.problem import Problem
 from privspec.families.gaussian.release import (
     FINE_BITS,

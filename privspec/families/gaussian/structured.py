@@ -17,8 +17,7 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field
 from privspec.core.rounding import graded
 from privspec.families.amounts import stated_mu
-from privspec.families.decision import Alternative, Decided, gaussian_prices, increased, price, ranked
-from privspec.families.document import guarantee_head
+from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee_head, increased, price, ranked
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
 from privspec.kernel.core.reading import Item

@@ -25,11 +25,13 @@ from privspec.families.decision import (
     Decision,
     Infeasible,
     Relaxation,
+    accuracy_json,
     conflict_line,
+    decimal_up,
+    guarantee_head,
     missed,
     price,
 )
-from privspec.families.document import accuracy_json, decimal_up, guarantee_head
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit

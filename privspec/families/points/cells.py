@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
 from privspec.core.rounding import exp_down
-from privspec.families.decision import STEP, Alternative, Decided, Decision, Infeasible, price
-from privspec.families.document import promised
+from privspec.families.decision import STEP, Alternative, Decided, Decision, Infeasible, price, promised
 from privspec.families.family import Settings
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
 from privspec.kernel.core.reading import Item

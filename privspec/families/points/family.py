@@ -17,11 +17,12 @@ from privspec.families.decision import (
     Decision,
     Infeasible,
     Relaxation,
+    accuracy_json,
     conflict_line,
     missed,
     price,
+    promised,
 )
-from privspec.families.document import accuracy_json, promised
 from privspec.families.family import Settings
 from privspec.kernel.core.reading import Item
 from privspec.kernel.laws.knorm import ratio_squared, root_up

@@ -18,10 +18,12 @@ from privspec.families.decision import (
     Decided,
     Decision,
     Infeasible,
+    accuracy_json,
+    decimal_up,
+    guarantee_head,
     missed,
     price,
 )
-from privspec.families.document import accuracy_json, decimal_up, guarantee_head
 from privspec.families.family import Settings
 from privspec.kernel.core.numbers import exp_down
 from privspec.kernel.frequencies import (

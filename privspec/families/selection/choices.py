@@ -14,7 +14,7 @@ from typing import Any
 
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import log_down
-from privspec.families.document import decimal_up
+from privspec.families.decision import decimal_up
 from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, limited, spent
 from privspec.families.selection.profiles import Averages, Estimate, unanimous_distance
 from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Rule

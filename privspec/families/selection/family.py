@@ -14,8 +14,18 @@ from typing import Any
 from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
-from privspec.families.decision import ConflictLine, Infeasible, Relaxation, conflict_line
-from privspec.families.document import decimal_up, float_down, float_up, guarantee_head, plan_document, rated
+from privspec.families.decision import (
+    ConflictLine,
+    Infeasible,
+    Relaxation,
+    conflict_line,
+    decimal_up,
+    float_down,
+    float_up,
+    guarantee_head,
+    plan_document,
+    rated,
+)
 from privspec.families.family import Settings
 from privspec.families.selection import choices
 from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks

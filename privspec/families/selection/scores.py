@@ -26,9 +26,11 @@ from privspec.families.decision import (
     Infeasible,
     Relaxation,
     conflict_line,
+    decimal_up,
+    float_down,
+    guarantee_head,
     price,
 )
-from privspec.families.document import decimal_up, float_down, guarantee_head
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused

@@ -17,8 +17,8 @@ from privspec.families.decision import (
     Infeasible,
     Relaxation,
     conflict_line,
+    guarantee_head,
 )
-from privspec.families.document import guarantee_head
 from privspec.families.family import Settings
 from privspec.families.statistics.predict import (
     Predicted,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privspec.families.document import float_down
+from privspec.families.decision import float_down
 from privspec.families.systems.splits import Curve, Lines, Split, corners, directed, minimised, rounded_down
 from privspec.kernel.core.problem import Case
 from privspec.kernel.core.reading import Item, Refused, read

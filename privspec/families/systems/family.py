@@ -11,8 +11,7 @@ from typing import Any
 from privspec.core.diagnostics import Diagnostic, SolveError, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded, least_whole
-from privspec.families.decision import Alternative, Decided, Decision, Infeasible
-from privspec.families.document import guarantee_head
+from privspec.families.decision import Alternative, Decided, Decision, Infeasible, guarantee_head
 from privspec.families.family import Settings
 from privspec.families.systems.bracket import judged, proved
 from privspec.families.systems.splits import (

@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import conflict_line
-from privspec.families.document import decimal_up
+from privspec.families.decision import conflict_line, decimal_up
 from privspec.families.tables.system import edited
 from privspec.language import syntax
 from privspec.language.spelling import spell

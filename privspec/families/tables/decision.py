@@ -15,8 +15,7 @@ import numpy as np
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.decision import Infeasible, conflict_line
-from privspec.families.document import float_down
+from privspec.families.decision import Infeasible, conflict_line, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.system import (
     Debiased,

@@ -22,8 +22,7 @@ import numpy as np
 from privspec.core.diagnostics import SolveError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import log_up, readable
-from privspec.families.decision import STEP, Decided, Infeasible
-from privspec.families.document import decimal_up, guarantee_head
+from privspec.families.decision import STEP, Decided, Infeasible, decimal_up, guarantee_head
 from privspec.families.family import Settings, Work
 from privspec.families.tables.changes import ConditionLine, Figure, Line, PrivacyLine, lines_of
 from privspec.families.tables.conflicts import A_SECOND, EnoughError, Trials, work

@@ -18,8 +18,7 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families import amounts
 from privspec.families.amounts import bound_stated, down
-from privspec.families.decision import Decided, Infeasible
-from privspec.families.document import decimal_up, float_down
+from privspec.families.decision import Decided, Infeasible, decimal_up, float_down
 from privspec.families.family import Settings
 from privspec.families.tables.decision import LinearTable, explained, solved
 from privspec.families.tables.family import fairness_of, guarantee_of, mechanism_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
-from privspec.families.document import float_up
+from privspec.families.decision import float_up
 from privspec.families.selection.family import alternative_json, ranked
 from privspec.families.selection.plans import calibrated, judge
 from privspec.families.selection.profiles import Averages

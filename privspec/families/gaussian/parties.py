@@ -1,22 +1,36 @@
-"""`trust nobody`: parties add noise to each of their numbers, or to answers of their own, drawn together.
+"""Parties without a curator: noise of their own, or shares of a sum's.
 
-What a party sends may depend on all that it holds. The loss is a sum over parties, and so each party's noise is that of
-a curator who sees this party alone.
+Under `trust nobody` parties add noise to each of their numbers, or to answers of their own, drawn together. What a
+party sends may depend on all that it holds. The loss is a sum over parties, and so each party's noise is that of a
+curator who sees this party alone. In a secure sum what a curator would execute has its noise in shares: every party
+computes its own part of the strategy answers and adds a share of the noise; the sum is what is released
+(noise/notes/shares.md).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag
 
+from privspec.core.matrices import common
 from privspec.core.records import dataclass, replace
+from privspec.families.decision import Infeasible
+from privspec.families.gaussian.accuracy import within_limits
 from privspec.families.gaussian.dense import described, offered, solved
 from privspec.families.gaussian.problem import Problem, Verdict
-from privspec.families.gaussian.release import Candidate, Dual, exact_gaussian
+from privspec.families.gaussian.release import Candidate, Dual, LinearRelease, exact_gaussian, input_grid_bits
+from privspec.kernel.shares import SMOOTHING
+from privspec.noise.gaussian import GaussianNoise
+from privspec.noise.laplace import LaplaceNoise
+from privspec.noise.shares import GaussianShares, LaplaceShares, Shares
+from privspec.problem.linear import grid_of, held_of
+from privspec.problem.linear_supported import parties_of
 from privspec.solvers.bounds import PINNED, lower_bound
 from privspec.solvers.programs import (
     Array,
@@ -41,7 +55,7 @@ NAME = "noise by each party on answers of its own"
 AMONG = "Gaussian noise that each party draws alone"
 
 
-def parties_of(problem: Problem) -> list[Indices] | None:
+def numbers_by_party(problem: Problem) -> list[Indices] | None:
     """The coordinates that each party holds, or the parties of a class; None where none holds several.
 
     Nor where inputs are whole, or they are too many.
@@ -216,7 +230,7 @@ class Alone:
 
 def own_answers(problem: Problem, budgets: tuple[float, ...]) -> Candidate | None:
     """The least loss of Gaussian noise that each party draws by itself; None where nothing is known of it."""
-    parties = parties_of(problem)
+    parties = numbers_by_party(problem)
     if parties is None or problem.system.worst or problem.system.limits:
         return None
     known: dict[bytes, Alone] = {}
@@ -340,3 +354,70 @@ def _bytes(view: View) -> bytes:
             return repr((coordinates.tolist(), scale)).encode()
         case Streams():
             return repr(view.differences).encode()
+
+
+# --- a secure sum -------------------------------------------------------------------------------
+
+
+AT_THE_CURATOR = ", at the curator"
+
+
+def in_shares(problem: Problem, candidate: Candidate) -> Candidate | None:
+    """The same in shares, of which those of a coalition do not count; None for noise that has no shares."""
+    trust, model = problem.model.trust, problem.model
+    parties = parties_of(model)
+    honest = parties - trust.colluding
+    mechanism, factor = candidate.mechanism, parties / honest
+    if mechanism is not None:
+        unknown = problem.sizes and honest < parties and isinstance(mechanism.release.noise, LaplaceNoise)
+        release = None if unknown else _shared(problem, mechanism.release, parties, honest)
+        if release is None:
+            return None
+        mechanism = replace(mechanism, release=release)
+    return replace(
+        candidate,
+        name=candidate.name.removesuffix(AT_THE_CURATOR) + ", in shares",
+        loss=problem.scaled(candidate.loss, factor),
+        lower_bound=None if candidate.lower_bound is None else candidate.lower_bound * factor,
+        among=candidate.among and f"shares of {candidate.among}",
+        mechanism=mechanism,
+    )
+
+
+def within_limits_in_shares(problem: Problem, budgets: tuple[float, ...]) -> Candidate | Infeasible | None:
+    """The least loss of Gaussian shares that meet every accuracy line: without a coalition they meet narrower ones."""
+    trust, model = problem.model.trust, problem.model
+    parties = parties_of(model)
+    left = (parties - trust.colluding) / parties
+    limits = tuple(replace(limit, bound=limit.bound * left) for limit in problem.system.limits)
+    narrow = Problem(model, replace(problem.system, limits=limits), problem.settings, problem.best_loss)
+    found = within_limits(narrow, budgets)
+    if isinstance(found, Infeasible):
+        # what would be accepted is said of the noise that is left
+        return found if not trust.colluding else replace(found, relaxations=())
+    return in_shares(problem, found)
+
+
+def _shared(problem: Problem, release: LinearRelease, parties: int, honest: int) -> LinearRelease | None:
+    """On a lattice that every answer of every party is a point of."""
+    grid = release.strategy.unit * common(_points(problem, release))
+    noise = release.noise
+    law: Shares
+    if isinstance(noise, GaussianNoise):
+        law = GaussianShares(parties, honest, (noise.standard_deviation**2 + SMOOTHING * grid**2) / honest)
+    elif isinstance(noise, LaplaceNoise):
+        law = LaplaceShares(parties, honest, noise.scales)
+    else:
+        return None
+    return replace(release, noise=law, grid=str(grid))
+
+
+def _points(problem: Problem, release: LinearRelease) -> Iterable[Fraction]:
+    """What all values of the inputs are whole multiples of."""
+    bits = input_grid_bits(problem, release)
+    for block, held in zip(problem.model.blocks, map(held_of, problem.model.blocks), strict=True):
+        low, high = held.lower, held.upper
+        width = Fraction(1) if low is None or high is None else high - low
+        yield grid_of(block, bits) * (held.ball.radius if held.ball else width)
+        if low and held.ball is None:
+            yield abs(low)
