@@ -19,8 +19,7 @@ from privspec.explain.facts import MechanismFact, executed, randomness, run_comm
 from privspec.explain.fitting import Effects
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded
 from privspec.kernel.keys import KeyBlock, read_keys
-from privspec.kernel.marginals import Marginals, Residuals, Separate
-from privspec.kernel.ordered import Strategies, read_executed
+from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies, read_executed
 from privspec.model.reports import listing
 from privspec.problem.fitting import Done
 from privspec.stated import Stated

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privspec.kernel.judging import judge
-    from privspec.kernel.report import Claim, Report
+    from privspec.kernel.core.problem import Claim
+    from privspec.kernel.judging import Report, judge
 
 __all__ = ["Claim", "Report", "judge"]
 

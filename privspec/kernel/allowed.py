@@ -6,13 +6,13 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-from privspec.kernel.changes import Piece, Units
+from privspec.kernel.changes import PERSON, Piece, Room, Units
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
 from privspec.kernel.core.numbers import NONE, ball, end, fraction, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import PERSON, Room, of_kept
+from privspec.kernel.participation import of_kept
 from privspec.kernel.rows import chosen_rows
 from privspec.kernel.shares import Owner, check_one, owners
 

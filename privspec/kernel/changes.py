@@ -10,11 +10,85 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
 
-from privspec.kernel.core.reading import Refused
-from privspec.kernel.participation import Room, groups, spaced
+from privspec.kernel.core.reading import Grid, Refused
 
 GROUPS = 4096
 """Groups of units are listed up to so many."""
+MOST_LAWS, MOST_SEQUENCES = 64, 2**14
+"""Laws of a model that are looked at, and sequences of a network, which are listed."""
+
+
+PERSON = ("kept", "replaced")
+"""Shapes of one person's records: they come or go, or are replaced by others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a person's records in a table may lie: `most` in all, `each` in one cell, at any of its coordinates."""
+
+    cells: tuple[tuple[int, ...], ...]
+    most: int
+    each: int
+
+    @classmethod
+    def of(cls, size: int, most: int, each: int | None, cells: tuple[int, ...] | None) -> Room:
+        """Of a table of so many coordinates; `cells`: of which cell each is an end, where cells have several."""
+        if cells is None:
+            return cls(tuple((i,) for i in range(size)), most, each or most)
+        ends = dict[int, list[int]]()
+        for i, cell in enumerate(cells):
+            ends.setdefault(cell, []).append(i)
+        return cls(tuple(map(tuple, ends.values())), most, each or most)
+
+    def top(self, values: list[Fraction] | tuple[Fraction | int, ...]) -> Fraction:
+        """The largest sum of the values of as many records, one value for each coordinate; 0 for none."""
+        best = sorted((max(values[i] for i in cell) for cell in self.cells), reverse=True)
+        total, left = Fraction(0), self.most
+        for value in best[: -(-self.most // self.each)]:
+            if value > 0:
+                total, left = total + value * min(self.each, left), left - min(self.each, left)
+        return total
+
+    def holds(self, values: dict[int, Fraction]) -> Fraction:
+        """The least factor by which it holds as many records as these values, none below 0, say."""
+        cells = (sum((values.get(i, Fraction(0)) for i in cell), Fraction(0)) for cell in self.cells)
+        return max(max(cells, default=Fraction(0)) / self.each, sum(values.values(), Fraction(0)) / self.most)
+
+
+def groups(copies: list[int], count: int) -> list[list[tuple[int, int]]]:
+    """Every choice of `count` units, as the places of those that move the same and how many of them."""
+    if not copies or not count:
+        return [] if count else [[]]
+    *rest, most = copies
+    some = [(k, group) for k in range(min(most, count) + 1) for group in groups(rest, count - k)]
+    return [[*group, (len(rest), k)] if k else group for k, group in some]
+
+
+def spaced(size: int, count: int, apart: int, *, exactly: bool, most: int) -> list[list[int]] | None:
+    """The largest choices of up to `count` of `size` places, `apart` from each other or more; None for too many.
+
+    Those that are within another choice are left out: what changes less often changes no more.
+    """
+    if exactly:
+        starts = range(max(size - (count - 1) * apart, min(apart, size)))
+        found = [list(range(start, size, apart))[:count] for start in starts]
+        return found if len(found) <= most else None
+    free = size - (count - 1) * (apart - 1)
+    if free >= count and comb(free, count) > most:
+        return None
+    found, open_ = list[list[int]](), [[i] for i in range(size)]
+    while open_:
+        chosen = open_.pop()
+        after = size - chosen[-1] > apart
+        steps = [chosen[i + 1] - chosen[i] for i in range(len(chosen) - 1)]
+        tight = chosen[0] < apart and not after and max(steps, default=0) < 2 * apart
+        if len(chosen) == count or tight:
+            found.append(chosen)
+        elif after:
+            open_ += [[*chosen, i] for i in range(chosen[-1] + apart, size)]
+        if len(found) + len(open_) > 2 * most:
+            return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +220,84 @@ class Records:
     adding: bool
     each: int
 
+    @property
+    def sides(self) -> int:
+        """2 where some go and others come at once."""
+        return 1 if self.adding else 2
+
+    @property
+    def moves(self) -> int:
+        """How many records come or go."""
+        return self.count * self.sides
+
+    @property
+    def fullest(self) -> list[int]:
+        """How many of one side are in each key, where as few keys as may be have all."""
+        full, rest = divmod(self.count, self.each)
+        return [*[self.each] * full, rest]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """One entry of a sequence takes any other value, or `every` one does."""
+
+    every: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalLaw:
+    """Chances (rows, S) of an entry, a row for all values of its `parents`, earlier entries: the last one's fastest."""
+
+    parents: tuple[int, ...]
+    chances: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceModel:
+    """Laws that draw a sequence: any of `starts` for its first entry, and any of `steps`, given the entry before.
+
+    Of a step there is a row for each value. Where entries are drawn each in its own way, `network` has the law of each.
+    """
+
+    starts: Grid
+    steps: Grid
+    network: tuple[ConditionalLaw, ...] = ()
+
+    def __post_init__(self) -> None:
+        grids = (self.starts, self.steps, *(own.chances for own in self.network))
+        laws = [(row, grid) for grid in grids for row in grid.rows]
+        sizes = {len(row) for row, _ in laws}
+        if any(min(row) < 0 or sum(row) * grid.unit != 1 for row, grid in laws):
+            raise Refused("has a law whose chances do not add up to one")
+        if self.network:
+            known = not self.starts.rows and not self.steps.rows and len(sizes) == 1
+            for place, one in enumerate(self.network):
+                parents = len(set(one.parents)) == len(one.parents) and all(0 <= own < place for own in one.parents)
+                known = known and parents and len(one.chances.rows) == self.size ** len(one.parents)
+            if not known or self.size ** len(self.network) > MOST_SEQUENCES:
+                raise Refused("has a network whose laws do not fit its entries, or one that is too large to be listed")
+        elif len(sizes) != 1 or not self.starts.rows or not self.steps.rows or len(self.steps.rows) % self.size:
+            raise Refused("has no laws of a step, or parts of one")
+        if len(self.starts.rows) * len(self.steps.rows) > MOST_LAWS * self.size:
+            raise Refused("has more laws than are judged")
+
+    @property
+    def size(self) -> int:
+        """How many values an entry may have."""
+        return len((self.network[0].chances if self.network else self.starts).rows[0])
+
+    def every(self) -> list[tuple[int, list[int], list[list[int]]]]:
+        """Every law: the number of its steps, the first entry, and an entry (column) given the one before (row)."""
+        steps = [self.steps.rows[i : i + self.size] for i in range(0, len(self.steps.rows), self.size)]
+        return [(number, first, step) for first in self.starts.rows for number, step in enumerate(steps)]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenModel:
+    """One entry takes another value, and all others are drawn given it by any law of a model."""
+
+    model: SequenceModel
+
 
 @dataclass(frozen=True, slots=True)
 class ByDistance:
@@ -161,5 +313,5 @@ class Anything:
     kind: int | None = None
 
 
-Change = Units | Rows | InARow | Records | ByDistance | Anything | tuple["Change", ...] | None
+Change = Units | Rows | InARow | Records | Entries | GivenModel | ByDistance | Anything | tuple["Change", ...] | None
 """Of independent parts a tuple, one change each that happen at once; None where nothing changes."""

@@ -23,7 +23,6 @@ from flint import arb, ctx, fmpq
 
 from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_up, gaussian_delta_up, sqrt_down
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.gaussian import delta_bounds
 
 SMALLEST = Fraction(1, 2**1000)
 """Smaller ratios count as this."""
@@ -122,7 +121,7 @@ class HockeyStick(Condition):
             stated.same(None)
             return None
         mu = stated.exact(0)
-        if delta_bounds(self.epsilon, mu)[0] <= self.delta:
+        if not self.broken_by(mu * mu, []):
             raise stated.wrong("is not shown to be more than the measure allows")
         return mu * mu
 

@@ -16,7 +16,7 @@ HOMES = {
     "frequencies": ("frequencies", "FrequencyRules"),
     "keys": ("keys", "KeyRules"),
     "selection": ("selection", "SelectionRules"),
-    "marginals": ("ordered", "MarginalRules"),
+    "marginals": ("marginals", "MarginalRules"),
     "stream": ("streams", "StreamRules"),
     "system": ("systems", "SystemRules"),
 }

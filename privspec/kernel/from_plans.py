@@ -224,6 +224,9 @@ FORMS: dict[str, Callable[[Case], Read]] = {
     "selection": _selection,
     "stream": _by_its_rules,
     "votes": _voting,
+    "marginals": _by_its_rules,
+    "keys": _by_its_rules,
+    "chain": _by_its_rules,
     "priced": _priced,
     "system": _system,
 }

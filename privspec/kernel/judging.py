@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from privspec.kernel.core.problem import Case
+from privspec.kernel.core.problem import Case, Claim
 from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
 from privspec.kernel.forms import HOMES, rules_of
-from privspec.kernel.report import Claim, Report
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The claims of a plan in the order in which they were judged, and what they are about.
+
+    `problem`: the digest of the problem that the plan was judged against; `elaborator`: the version that wrote it.
+    `mechanism`: what is executed, as it was read; None unless the plan holds.
+    """
+
+    claims: tuple[Claim, ...]
+    problem: str = ""
+    elaborator: str = ""
+    mechanism: object = field(default=None, repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was derived again."""
+        return bool(self.claims) and all(claim.holds for claim in self.claims)
+
+    @property
+    def failed(self) -> tuple[Claim, ...]:
+        """The claims that do not hold."""
+        return tuple(claim for claim in self.claims if not claim.holds)
 
 
 @dataclass(frozen=True, slots=True)

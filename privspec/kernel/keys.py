@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, comb, floor
+from math import ceil, floor
 
-from flint import arb, ctx
-
-from privspec.kernel.core.numbers import LARGEST_LOG, ball, end, exp_down, exp_up, gaussian_delta_up
+from privspec.kernel.changes import Records
+from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Case, Guarantee, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
 from privspec.kernel.participation import Kept, wrong_person
+from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.quality.stated import judge_lines, judge_loss
+from privspec.kernel.rules import Hint
+from privspec.kernel.terms import Shown
 from privspec.kernel.trust import CURATOR
 
-NOTE = "unknown-keys"
 ALL = "all mechanisms that show only keys that occur"
 CLASSES = ("", ALL, f"{ALL}, with whole counts")
 CLAIMS = ("share", "scale", "middle", "bound")
@@ -36,7 +38,6 @@ GRAIN = 100
 """Binary places of multipliers."""
 MOST_RECORDS = 1000
 """Records of one person."""
-PRECISION = 256
 FINE = 192
 """Binary places of the best chances."""
 
@@ -143,20 +144,13 @@ class Keys:
         """The chances that a key of 1, 2, ... records is shown; the last is one."""
         return [Fraction(reached, self.total) for reached in sums(list(self.steps))]
 
-    def delta(self, epsilon: Fraction) -> Fraction:
-        """At least the delta at an epsilon of one record more or less of one key, whatever its count."""
-        ratio = exp_down(epsilon)
-        if not self.block.counts:
-            kept = sums(list(self.steps))
-            pairs = list(zip([0, *kept], kept, strict=False))
-            up = max(after - ratio * before for before, after in pairs)
-            down = max((self.total - before) - ratio * (self.total - after) for before, after in pairs)
-            return max(up, down, Fraction(0)) / self.total
-        # from a number of records on that all thresholds are below; merging hidden values can only lower it
-        pairs = list(zip([0, *self.steps], [*self.steps, 0], strict=True))
-        up = sum((max(after - ratio * before, Fraction(0)) for before, after in pairs), Fraction(0))
-        down = sum((max(before - ratio * after, Fraction(0)) for before, after in pairs), Fraction(0))
-        return max(up, down) / self.total
+    @property
+    def law(self) -> Threshold:
+        return Threshold(self.steps, self.block.counts)
+
+    @property
+    def term(self) -> Shown:
+        return Shown(self.block.output, self.law)
 
     def loss(self) -> Fraction:
         return self.error(self.block)
@@ -193,79 +187,13 @@ def read_keys(block: Item, mechanism: Item) -> Keys:
     return Keys(found, chances.entries, sum(chances.entries), where)
 
 
-# --- what one unit moves -------------------------------------------------------------------------------
+# --- what one unit moves, and what no mechanism is below ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """How many records a unit has at most, how many of them one key; `sides`: 2 where they are replaced by others."""
-
-    records: int
-    each: int
-    sides: int
-
-    @classmethod
-    def of(cls, unit: Unit, kept: Kept | None) -> Moved:
-        """Of one record each is in one key; nothing says of several in which they are, but where a person keeps few."""
-        limit = unit.count if kept is None or kept.per_cell is None else kept.per_cell
-        return cls(unit.count, limit, 1 if unit.adding else 2)
-
-    def grown(self, share: Fraction) -> Fraction:
-        """At least how many times the delta of one record that of all is, where each key has as many as it may."""
-        ratio = exp_up(share)
-        full, rest = divmod(self.records, self.each)
-        sizes = [*[self.each] * full, rest]
-        return self.sides * sum((Fraction(ratio**j) for size in sizes for j in range(size)), Fraction(0))
-
-
-def composed(share: Fraction, delta: Fraction, moves: int, epsilon: Fraction) -> Fraction:
-    """At least the delta at an epsilon of so many independent keys, each (share, delta)-DP.
-
-    Each pair of laws is made of randomised response with a failure by post-processing (Kairouz, Oh & Viswanath 2015).
-    """
-    if share > LARGEST_LOG:
-        return Fraction(1)
-    with ctx.workprec(4 * PRECISION):
-        ratio, limit = ball(share).exp(), ball(epsilon).exp()
-        likely = [k for k in range(moves + 1) if share * (moves - 2 * k) > epsilon]
-        whole = sum((comb(moves, k) * (ratio ** (moves - k) - limit * ratio**k) for k in likely), arb(0))
-        found = 1 - (1 - ball(delta)) ** moves * (1 - whole / (1 + ratio) ** moves)
-        return min(max(end(found.upper()), Fraction(0)), Fraction(1))
-
-
-def unit_delta(keys: Keys, moved: Moved, share: Fraction, epsilon: Fraction) -> Fraction:
-    """At least the delta at an epsilon of one unit, where one record of one key spends `share` of it.
-
-    Where all records have different keys, as many keys move. Else j in one key are (j share, d(j))-DP by group privacy,
-    d(j) = delta (R^j - 1) / (R - 1), R = e^share; these add up over keys, and d is largest where few keys have all.
-    """
-    per_key = keys.delta(share)
-    if moved.each == 1:
-        moves = moved.records * moved.sides
-        return per_key if moves == 1 and share <= epsilon else composed(share, per_key, moves, epsilon)
-    return Fraction(1) if share * moved.records * moved.sides > epsilon else per_key * moved.grown(share)
-
-
-def gaussian_delta(keys: Keys, moved: Moved, scale: Fraction, middle: Fraction, epsilon: Fraction) -> Fraction:
-    """At least the delta at an epsilon of one unit, where thresholds are near the rounding of a Gaussian number.
-
-    With thresholds round(middle + scale Z) counts are rounded from n - scale Z: whoever moves d_j records of key j has
-    mu = |d| / scale. Thresholds as executed differ from these, in all, by `off` for each key; what differs is added.
-    """
-    if scale <= 0:
-        raise Refused("claims.scale is no size of noise")
-    with ctx.workprec(PRECISION):
-        size, steps = ball(scale) * arb(2).sqrt(), len(keys.steps)
-        above = [((ball(i - middle) + arb(1) / 2) / size).erfc() / 2 for i in range(steps + 1)]
-        off = (1 - above[0]) + above[-1]
-        for i, step in enumerate(keys.steps):
-            off += abs(above[i] - above[i + 1] - ball(Fraction(step, keys.total)))
-        each = end((off / 2).upper())
-    full, rest = divmod(moved.records, moved.each)
-    square = moved.sides * (full * moved.each**2 + rest**2) / scale**2
-    return min(
-        gaussian_delta_up(epsilon, square) + (1 + exp_up(epsilon)) * moved.records * moved.sides * each, Fraction(1)
-    )
+def moved(unit: Unit, kept: Kept | None) -> Records:
+    """Of one record each is in one key; nothing says of several in which they are, but where a person keeps few."""
+    each = unit.count if kept is None or kept.per_cell is None else kept.per_cell
+    return Records(unit.count, unit.adding, each)
 
 
 def best_kept(epsilon: Fraction, delta: Fraction, most: int) -> list[Fraction]:
@@ -377,17 +305,43 @@ def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: It
 class KeyRules(Rules):
     """How plans about unknown keys are judged."""
 
-    def judge(self, case: Case) -> Keys:
-        keys = read_keys(case.block, case.mechanism)
-        block, frame = keys.block, case.frame
-        held = [(data.name, data.party, data.rule) for data in frame.data]
-        if held != [(block.source, None, "drop")] or frame.trust.kind != CURATOR.name:
+    def privacy(self, case: Case) -> Keys:
+        keys, found = read_keys(case.block, case.mechanism), read_guarantees(case.guarantees, case.frame)
+        held = [(data.name, data.party, data.rule) for data in case.frame.data]
+        if held != [(keys.block.source, None, "drop")] or case.frame.trust.kind != CURATOR.name:
             raise case.block.wrong("is about other data, or other trust, than the problem")
-        case.says("view", True, f"one keeper sees {block.source}; a key that no record has is never shown")
+        if len(found) != 1 or found[0].obligation.measure.common is not APPROXIMATE:
+            raise Refused(f"one line of {APPROXIMATE.name} is judged for unknown keys, and no other")
+        (one,), asked = found, found[0].obligation
+        (unit, *more), output = asked.units, (keys.block.output,)
+        (data,) = case.frame.data
+        if wrong := wrong_person([(unit.kind, unit.count)], [data.kept]):
+            raise Refused(f"line {asked.line} {wrong}")
+        fits = unit.kind in ("record", "person") and unit.party is None and unit.apart is None and not more
+        fits = fits and unit.count <= MOST_RECORDS and asked.wrt == (keys.block.source,)
+        if not fits or not asked.outputs == asked.seen == output:
+            raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
+        share, scale, middle, _ = case.claims.fields(optional=CLAIMS)
+        if share.absent:
+            hint = Hint(epsilon=one.asked["epsilon"], threshold=Normal(scale.exact(), middle.exact()))
+        else:
+            hint = Hint(epsilon=one.asked["epsilon"], threshold=share.exact(0))
+            scale.same(None)
+            middle.same(None)
+        notes = (*keys.law.notes, "people") if unit.kind == "person" else keys.law.notes
+        known = set(one.achieved) == set(one.asked) and one.achieved["epsilon"] == one.asked["epsilon"]
+        question = Question(moved(unit, data.kept), one.asked, one.achieved, hint)
+        line = Line(asked.line, frozenset(output), asked.measure.of, (question,), known and one.because == notes)
+        case.promised = keys.term, [line]
+        case.says("view", True, f"one keeper sees {keys.block.source}; a key that no record has is never shown")
         text = f"thresholds 1 to {len(keys.steps)}, their chances exactly one in all"
         case.says("law", True, f"{text}: the chance to be shown grows with the count, from 0 at no record")
-        guarantee = self._guarantee(case, keys)
-        asked = guarantee.asked
+        self._says(case, one, verdict(keys.term, line))
+        return keys
+
+    def judge(self, case: Case) -> Keys:
+        keys = self.privacy(case)
+        block, asked = keys.block, case.frame.obligations[0].measure.figures({})
         derived, proof = least_loss(block, asked["epsilon"], asked["delta"]), case.claims.fields(optional=CLAIMS)[-1]
         if not proof.absent:
             if not block.counts:
@@ -400,34 +354,11 @@ class KeyRules(Rules):
         case.fairness.same(None)
         return keys
 
-    def _guarantee(self, case: Case, keys: Keys) -> Guarantee:
-        """The one line, and whether it holds."""
-        found = read_guarantees(case.guarantees, case.frame)
-        if len(found) != 1 or found[0].obligation.measure.common is not APPROXIMATE:
-            raise Refused(f"one line of {APPROXIMATE.name} is judged for unknown keys, and no other")
-        (one,), asked = found, found[0].obligation
-        (unit, *more), output = asked.units, (keys.block.output,)
-        (data,) = case.frame.data
-        if wrong := wrong_person([(unit.kind, unit.count)], [data.kept]):
-            raise Refused(f"line {asked.line} {wrong}")
-        notes = (NOTE, "people") if unit.kind == "person" else (NOTE,)
-        fits = unit.kind in ("record", "person") and unit.party is None and unit.apart is None and not more
-        fits = fits and unit.count <= MOST_RECORDS and asked.wrt == (keys.block.source,)
-        if not fits or not asked.outputs == asked.seen == output:
-            raise Refused(f"line {asked.line} is about outputs, inputs or units that are not judged here")
-        said, moved = one.achieved, Moved.of(unit, data.kept)
-        epsilon, delta = one.asked["epsilon"], one.asked["delta"]
-        share, scale, middle, _ = case.claims.fields(optional=CLAIMS)
-        if share.absent:
-            least = gaussian_delta(keys, moved, scale.exact(), middle.exact(), epsilon)
-        else:
-            least = unit_delta(keys, moved, share.exact(0), epsilon)
-            scale.same(None)
-            middle.same(None)
-        holds = set(said) == {"epsilon", "delta"} and said["epsilon"] == epsilon and one.because == notes
-        holds = holds and least <= said["delta"] <= delta
-        text = f"{output[0]}, {asked.neighbours}: delta {float(least):.8g} at epsilon {float(epsilon):.8g}"
-        stated = float(said.get("delta", Fraction(0)))
-        tail = "" if holds else f"; the plan states {stated:.8g}, where {float(delta):.8g} is asked for"
-        case.says("privacy", holds, text + tail, one.number)
-        return one
+    def _says(self, case: Case, guarantee: Guarantee, found: Verdict) -> None:
+        asked, delta = guarantee.obligation, guarantee.asked["delta"]
+        (least,), epsilon = found.largest(("delta",)).values(), guarantee.asked["epsilon"]
+        head = f"{asked.outputs[0]}, {asked.neighbours}: "
+        stated = float(guarantee.achieved.get("delta", Fraction(0)))
+        tail = "" if found.holds else f"; the plan states {stated:.8g}, where {float(delta):.8g} is asked for"
+        text = f"{head}delta {float(least):.8g} at epsilon {float(epsilon):.8g}{tail}"
+        case.says("privacy", found.holds, text, guarantee.number)

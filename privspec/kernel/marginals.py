@@ -12,41 +12,55 @@ and where a record moves from one cell to another, which differ in the columns D
 prod_(S - D) (1 - 1 / n_i) prod_(S and D) (-1 / n_i), for the worst D. No Gaussian noise of any covariance has a loss
 below (sum over S of sqrt(c_S b_S))^2 / sum of lambda mu^2, for c the coefficients of the variances sigma_S^2 in any
 mixture of the terms of the loss, and b = sum of lambda q: labels of a column may be exchanged.
+
+Columns along which some table is added up in order are `ordered`, their cells together M; all other columns split
+as above. With T a set of those, what is drawn is P_T (B_T x + N(0, 1)), x the counts by T and the ordered columns,
+and tables are put together from estimates R_T of x in it (noise/notes/marginals.md, "Columns in order"):
+
+    mu^2 = max over ordered cells m of sum_T p_T |B_T e_m|^2,      loss = sum_T tr(R_T' V_T R_T),
+    V_T = sum over tables A that T is within of weight d_T / prod_(A - T) n_i  W_A' W_A,
+
+d_T = prod_T (n_i - 1), W_A what A asks of the ordered cells. For every diagonal S and all Y_T with |V_T^(1/2) Y_T| <= 1
+no Gaussian noise has a loss below (sum_T sqrt(p_T) tr(Y_T' V_T S))^2 / (mu^2 tr S^2).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from math import comb, lcm, prod
+from math import prod
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx, fmpq, fmpq_mat, fmpz_mat
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.chains import FINEST, variance
+from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
-from privspec.kernel.core.linear import size_of
-from privspec.kernel.core.numbers import ball, end, fraction, rational
-from privspec.kernel.core.problem import Case, Obligation, Unit, View
-from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.participation import wrong_person
+from privspec.kernel.core.linear import Matrix, read_matrix, size_of
+from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
+from privspec.kernel.core.problem import Bound, Case, Guarantee, Obligation, Rules, View, read_guarantees
+from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.laws.gaussian import Gaussian
+from privspec.kernel.laws.laplace import WholeLaplace
+from privspec.kernel.laws.law import Law, Strategy
+from privspec.kernel.participation import notes_of, wrong_person
+from privspec.kernel.promises import Line, Question, Verdict, verdict
+from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.rows import identity, products
+from privspec.kernel.rules import derive
+from privspec.kernel.strategies import residuals
+from privspec.kernel.strategies.residuals import Subset
+from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 PURE = "additive noise of the same pure epsilon, unbiased"
-LAPLACE = ("laplace", "discrete-laplace", "post-processing")
-NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "marginals")
 PRECISION = 160
 MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
 """Columns of a table, and pairs of a table that is asked for and a set of columns within it, that are looked at."""
-WORST_COLUMNS = 16
-"""Columns up to which every set of them is looked at in which two cells may differ."""
-MOST_SHAPES = 2**18
-"""Sets of columns in which two cells may differ, sets that are alike as one, of which the worst is looked for."""
 MOST_CELLS, MOST_ENTRIES = 4096, 2**24
 """Cells of the columns in order together, and entries of all strategies."""
 NONE = fmpq(0)
-Subset = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +174,10 @@ class Marginals:
         """The sets of columns that some tables tell of, small ones first."""
         return tuple(sorted({own for table in tables for own in self.within(table)}, key=lambda own: (len(own), own)))
 
-    def seen(self, outputs: tuple[str, ...]) -> tuple[Subset, ...]:
-        """The sets of columns that some outputs tell of."""
-        return self.parts_of(tuple(one for own in self.released if own.name in outputs for one in own.tables))
+    @property
+    def told(self) -> dict[str, tuple[Subset, ...]]:
+        """The sets of columns that each output tells of."""
+        return {one.name: self.parts_of(one.tables) for one in self.released}
 
     @property
     def units(self) -> str:
@@ -171,7 +186,7 @@ class Marginals:
 
     def share(self, own: Subset) -> Fraction:
         """What a record adds to the part of a set of columns, squared."""
-        return Fraction(prod(self.sizes[i] - 1 for i in own), prod(self.sizes[i] for i in own))
+        return residuals.share(self.sizes, own)
 
     def coefficients(self, weights: list[tuple[int, Fraction]]) -> dict[Subset, Fraction]:
         """How the variances sigma_S^2 enter a sum of squared errors, those of table A with a weight each."""
@@ -198,8 +213,30 @@ Weighed = tuple[int, Fraction]
 READERS = {"Column": LINEAR["Column"], "Weighed": {"table": "int", "weight": "Fraction"}}
 
 
+class Released:
+    """What is executed, in deviations of normal noise or in scales of Laplace noise; and what it rests on."""
+
+    block: Marginals
+    law: Law = Gaussian(Fraction(1))
+    figure = "mu"
+    notes: tuple[str, ...] = ("gaussian-exact", "rounded-gaussian", "post-processing", "marginals")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.block.released)
+
+    @property
+    def strategy(self) -> Strategy:
+        """What is drawn."""
+        raise NotImplementedError
+
+    @property
+    def term(self) -> Structured:
+        return Structured(self.strategy, self.law, frozenset(self.outputs))
+
+
 @dataclass(frozen=True, slots=True)
-class Residuals:
+class Residuals(Released):
     """What is executed: for each set of columns the deviation of its noise, in records; rounded in units of that.
 
     `variances`: of the numbers of each part, times the squared number of its cells. The part of a set is rounded to
@@ -217,24 +254,16 @@ class Residuals:
             scale = prod(self.block.sizes[i] * (self.block.sizes[i] - 1) for i in own)
             self.variances[own] = rational(deviation) ** 2 * scale
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.block.released)
-
     def variance(self, table: Subset) -> Fraction:
         """Of one number of a table."""
         total = sum((self.variances[own] for own in self.block.within(table)), NONE)
         return fraction(total) / prod(self.block.sizes[i] for i in table) ** 2
 
-    def mu_squared(self, seen: tuple[Subset, ...], unit: Unit) -> Fraction | None:
-        """At least mu^2 of the parts of some sets of columns; None where a part that moves has no noise."""
-        moving = [own for own in seen if own or unit.adding]
-        if any(not self.deviations[own] for own in moving):
-            return None
-        inverse = {own: 1 / self.deviations[own] ** 2 for own in moving}
-        if unit.adding:
-            return unit.count**2 * sum((self.block.share(own) * value for own, value in inverse.items()), Fraction(0))
-        return unit.count**2 * worst_move(self.block, inverse)
+    @property
+    def strategy(self) -> residuals.Residuals:
+        """What is drawn, in deviations of the noise."""
+        parts = {own: fmpq_mat(1, 1, [1 / rational(one)]) if one else None for own, one in self.deviations.items()}
+        return residuals.Residuals(self.block.sizes, parts, self.block.told)
 
     def losses(self) -> list[Fraction]:
         """Every term of the loss; the loss is the largest."""
@@ -269,11 +298,15 @@ def read_residuals(block: Marginals, mechanism: Item) -> Residuals:
 
 
 @dataclass(frozen=True, slots=True)
-class Separate:
+class Separate(Released):
     """What is executed instead: tables by themselves, with discrete Laplace noise of a scale on each count.
 
     One without a scale is added up from that noisy table by more columns whose squared scales then add up to least.
     """
+
+    law = WholeLaplace(Fraction(1))
+    figure = "epsilon"
+    notes = ("laplace", "discrete-laplace", "post-processing")
 
     block: Marginals
     scales: tuple[Fraction | None, ...]
@@ -301,16 +334,10 @@ class Separate:
         return self._added(table, source) * variance(self.scales[source] or FINEST)
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.block.released)
-
-    def epsilon(self, unit: Unit) -> Fraction:
-        """What all noisy tables let through: a record counts in one number of each, or moves to another."""
-        found = Fraction(0)
-        for own, scale in zip(self.block.tables, self.scales, strict=True):
-            moves = 1 if unit.adding else 2 * any(self.block.sizes[i] > 1 for i in own)
-            found += Fraction(0) if scale is None else moves * unit.count / scale
-        return found
+    def strategy(self) -> residuals.Separate:
+        """What is drawn, in scales of the noise."""
+        listed = zip(self.block.tables, self.scales, strict=True)
+        return residuals.Separate(self.block.sizes, tuple((own, scale) for own, scale in listed if scale is not None))
 
     def losses(self) -> list[Fraction]:
         """Every term of the loss; the loss is the largest."""
@@ -331,8 +358,8 @@ def read_separate(block: Marginals, mechanism: Item) -> Separate:
 # --- what a record tells ---------------------------------------------------------------------------------
 
 
-def unit_of(obligation: Obligation | View, block: Marginals) -> Unit:
-    """The unit that a line is about: records of the table, or all that are kept of one person.
+def unit_of(obligation: Obligation | View, block: Marginals) -> Records:
+    """What the unit of a line changes: records of the table, or all that are kept of one person.
 
     No more records are replaced than everybody knows that there are.
     """
@@ -346,7 +373,8 @@ def unit_of(obligation: Obligation | View, block: Marginals) -> Unit:
     if more or not plain:
         raise Refused("is about other units than records of the table")
     known = unit.count if unit.adding else block.records
-    return replace(unit, count=min(unit.count, known or unit.count))
+    count = min(unit.count, known or unit.count)
+    return Records(count, unit.adding, count)
 
 
 def held_by(case: Case, source: str) -> None:
@@ -361,100 +389,12 @@ def held_by(case: Case, source: str) -> None:
             raise case.block.wrong(wrong or "keeps records cell by cell")
 
 
-def seen_unit(case: Case, view: View, block: Marginals) -> Unit:
-    """The unit of a view; refused for single records where which are kept depends on others."""
-    unit = unit_of(view, block)
-    if wrong_person([(unit.kind, unit.count)], [case.frame.data[0].kept]):
+def seen_unit(case: Case, view: View, block: Marginals) -> Records:
+    """That of a view; refused for single records where which are kept depends on others."""
+    found = unit_of(view, block)
+    if wrong_person([(unit.kind, found.count) for unit in view.units], [case.frame.data[0].kept]):
         raise Refused("is about other units than records of the table")
-    return unit
-
-
-def worst_move(block: Marginals, inverse: dict[Subset, Fraction]) -> Fraction:
-    """The largest over D of the sum over S of q_S(D) / sigma_S^2: 2 F(none) - 2 F(D), F a polynomial in the columns.
-
-    F(D) = sum over S of u_S prod_(S) t_i, t_i = -1 for columns of D and n_i - 1 else, u_S = 1 / (sigma_S^2 prod n_i).
-    Columns of one size that F has in the same way are exchanged: of those only how many differ counts.
-    """
-    below = lcm(*(value.denominator * prod(block.sizes[i] for i in own) for own, value in inverse.items()))
-    whole = {
-        own: value.numerator * (below // (value.denominator * prod(block.sizes[i] for i in own)))
-        for own, value in inverse.items()
-    }
-    used = sorted({i for own in inverse for i in own})
-    if len(used) <= WORST_COLUMNS:
-        values = _transformed(block, used, whole)
-    else:
-        values = _by_classes(block, _classes(block, used, whole), whole)
-    return Fraction(2 * (values[0] - min(values)), below)
-
-
-def _transformed(block: Marginals, used: list[int], whole: dict[Subset, int]) -> list[int]:
-    """F at every set of columns that may differ, none first."""
-    places = {column: k for k, column in enumerate(used)}
-    values = [0] * 2 ** len(used)
-    for own, value in whole.items():
-        values[sum(1 << places[i] for i in own)] += value
-    for column, k in places.items():
-        step, size = 1 << k, block.sizes[column] - 1
-        for start in range(0, len(values), 2 * step):
-            for at in range(start, start + step):
-                bare, held = values[at], values[at + step]
-                values[at], values[at + step] = bare + size * held, bare - held
-    return values
-
-
-def _classes(block: Marginals, used: list[int], whole: dict[Subset, int]) -> list[list[int]]:
-    """Columns by size; refused where F is not the same for all sets with as many columns of each."""
-    sizes = sorted({block.sizes[i] for i in used})
-    classes = [[i for i in used if block.sizes[i] == size] for size in sizes]
-    known: dict[tuple[int, ...], tuple[int, int]] = {}
-    for own, value in whole.items():
-        kind = tuple(sum(block.sizes[i] == size for i in own) for size in sizes)
-        same, count = known.get(kind, (value, 0))
-        if same != value:
-            raise Refused("has too many columns whose parts differ, of records that move")
-        known[kind] = same, count + 1
-    for kind, (_, count) in known.items():
-        if count != prod(comb(len(some), k) for some, k in zip(classes, kind, strict=True)):
-            raise Refused("has too many columns that are asked for in different ways, of records that move")
-    if prod(len(some) + 1 for some in classes) > MOST_SHAPES:
-        raise Refused("has too many columns of different sizes, of records that move")
-    return classes
-
-
-def _by_classes(block: Marginals, classes: list[list[int]], whole: dict[Subset, int]) -> list[int]:
-    """F by how many columns of each class differ, none first."""
-    sizes = [block.sizes[some[0]] for some in classes]
-    kinds = {tuple(sum(block.sizes[i] == size for i in own) for size in sizes): value for own, value in whole.items()}
-    most = [max(kind[c] for kind in kinds) for c in range(len(sizes))]
-    tables = [
-        [_elementary(len(some) - k, sizes[c] - 1, k, most[c]) for k in range(len(some) + 1)]
-        for c, some in enumerate(classes)
-    ]
-
-    def below(c: int, left: dict[tuple[int, ...], int]) -> list[int]:
-        if c == len(classes):
-            return [left.get((), 0)]
-        found = []
-        for row in tables[c]:
-            inner: dict[tuple[int, ...], int] = {}
-            for kind, value in left.items():
-                inner[kind[1:]] = inner.get(kind[1:], 0) + value * row[kind[0]]
-            found += below(c + 1, inner)
-        return found
-
-    return below(0, kinds)
-
-
-def _elementary(same: int, size: int, differing: int, most: int) -> list[int]:
-    """Coefficients of (1 + size x)^same (1 - x)^differing up to x^most."""
-    return [
-        sum(
-            comb(same, k - j) * size ** (k - j) * comb(differing, j) * (-1) ** j
-            for j in range(max(0, k - same), min(k, differing) + 1)
-        )
-        for k in range(most + 1)
-    ]
+    return found
 
 
 # --- the bound ------------------------------------------------------------------------------------------
@@ -504,3 +444,277 @@ def _columns(item: Item, block: Marginals) -> frozenset[int]:
     if not found or found != sorted(set(found)):
         raise item.wrong("is no set of columns in which two cells differ")
     return frozenset(found)
+
+
+# --- columns in order ----------------------------------------------------------------------------------------
+
+ROUNDED = Fraction(1, 10**4)
+"""Share of its deviation by which rounding may move a number."""
+BIAS, COUNT = Fraction(1, 10**6), 1000
+"""Share of its deviation by which the average of a number may be off, for counts up to so many in a cell."""
+Ways = tuple[str, ...]
+"""What a table asks of each ordered column: "all" (added up), "each", "running" or "ranges"."""
+
+
+def ways_of(block: Marginals, table: int) -> Ways:
+    """What a table, by its place, asks of the ordered columns."""
+    asked, columns = block.asks[table], block.tables[table]
+    return tuple(asked.get(i, "each" if i in columns else "all") for i in block.ordered)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The matrices V_T up to a factor: the weights of the ways to ask that each is made of, and each V_T by these."""
+
+    weights: tuple[dict[Ways, Fraction], ...]
+    places: dict[Subset, tuple[int, Fraction]]
+
+
+def kinds_of(block: Marginals) -> Kinds:
+    """In the order of the sets of columns."""
+    every: dict[Subset, dict[Ways, Fraction]] = {own: {} for own in block.subsets}
+    for table, weight in block.terms[0]:
+        columns, ways = block.tables[table], ways_of(block, table)
+        for own in block.within(columns):
+            spread, found = prod(block.sizes[i] for i in block.plain(columns) if i not in own), every[own]
+            worth = weight * Fraction(prod(block.sizes[i] - 1 for i in own), spread)
+            found[ways] = found.get(ways, Fraction(0)) + worth
+    known, places = dict[frozenset[tuple[Ways, Fraction]], int](), dict[Subset, tuple[int, Fraction]]()
+    for own, weights in every.items():
+        factor = sum(weights.values(), Fraction(0))
+        kind = frozenset((ways, worth / factor) for ways, worth in weights.items())
+        places[own] = known.setdefault(kind, len(known)), factor
+    return Kinds(tuple(map(dict, known)), places)
+
+
+def gram_of(block: Marginals, ways: Ways) -> fmpz_mat:
+    """W'W for one way to ask of the ordered cells: a Kronecker product."""
+    found = [[1]]
+    for i, way in zip(block.ordered, ways, strict=True):
+        own = _gram(block.sizes[i], way)
+        found = [[a * b for a in left for b in right] for left in found for right in own]
+    return fmpz_mat(found)
+
+
+def asked_of(block: Marginals, weights: dict[Ways, Fraction]) -> Matrix:
+    """V_T, of the weights that it is made of."""
+    found = fmpq_mat(block.cells, block.cells)
+    for ways, worth in weights.items():
+        found += fmpq_mat(gram_of(block, ways)) * rational(worth)
+    return found
+
+
+def _gram(n: int, way: str) -> list[list[int]]:
+    """In how many numbers along a column both of two values are counted."""
+    before = [[min(i, j) + 1 for j in range(n)] for i in range(n)]
+    after = [[n - max(i, j) for j in range(n)] for i in range(n)]
+    if way == "ranges":
+        return [[a * b for a, b in zip(*rows, strict=True)] for rows in zip(before, after, strict=True)]
+    return after if way == "running" else [[int(i == j or way == "all") for j in range(n)] for i in range(n)]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Of a set of columns: what is made noisy, and what estimates the counts of the ordered cells from it."""
+
+    strategy: Matrix
+    reconstruction: Matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Strategies(Released):
+    """What is executed: noise of deviation one on each answer of every strategy, rounded to multiples of `grid`."""
+
+    block: Marginals
+    parts: dict[Subset, Part]
+    grid: Fraction
+    output_grid: Fraction
+
+    @property
+    def strategy(self) -> residuals.Residuals:
+        """What is drawn, in deviations of the noise."""
+        parts = {own: part.strategy for own, part in self.parts.items()}
+        return residuals.Residuals(self.block.sizes, parts, self.block.told)
+
+    @property
+    def of_one(self) -> Fraction:
+        """At least mu^2 of one record that comes or goes."""
+        return self.strategy.quadratic_sensitivity(Records(1, True, 1), frozenset(self.outputs))
+
+    def losses(self) -> list[Fraction]:
+        """The weighted sum of the variances of all tables."""
+        kinds, found = kinds_of(self.block), Fraction(0)
+        asked = [asked_of(self.block, weights) for weights in kinds.weights]
+        for own, part in self.parts.items():
+            kind, factor = kinds.places[own]
+            found += factor * sum(products(asked[kind] * part.reconstruction, part.reconstruction), Fraction(0))
+        return [found]
+
+    def bias_squared(self) -> Fraction:
+        """At least the square of what the average of a number may be off, for `COUNT` records in each ordered cell."""
+        block, kinds, found = self.block, kinds_of(self.block), Fraction(0)
+        one, added = identity(block.cells), fmpq_mat(1, block.cells, [1] * block.cells)
+        grams = {ways: fmpq_mat(gram_of(block, ways)) for weights in kinds.weights for ways in weights}
+        for own, part in self.parts.items():
+            for ways in kinds.weights[kinds.places[own][0]]:
+                if set(ways) == {"all"}:
+                    off = added * part.reconstruction * part.strategy - added
+                    moved = sum(products(off, off), Fraction(0))
+                else:
+                    off = part.reconstruction * part.strategy - one
+                    moved = sum(products(grams[ways] * off, off), Fraction(0))
+                found = max(found, moved * 4 ** len(own))
+        together = max(len(block.within(table)) for table in block.tables)
+        return found * block.cells * (COUNT * together) ** 2
+
+    def rounding_squared(self) -> Fraction:
+        """At least the square of the share of its deviation by which rounding moves a number.
+
+        A record moves some number by one, so that no deviation is below 1 / mu.
+        """
+        parts = sum(
+            (
+                (self.grid / 2 * 2 ** len(own)) ** 2 * part.strategy.nrows() / (self.block.share(own) or 1)
+                for own, part in self.parts.items()
+            ),
+            Fraction(0),
+        )
+        return 4 * parts + self.output_grid**2 * self.of_one
+
+
+def read_strategies(block: Marginals, mechanism: Item) -> Strategies:
+    """What a plan executes for a block with columns in order."""
+    parts, grid, output_grid = mechanism.stating({"family": "ordered"}, "parts", "grid", "output_grid")
+    listed = {}
+    for own, item in zip(block.subsets, parts.items(len(block.subsets)), strict=True):
+        strategy, reconstruction = item.stating({"columns": list(own)}, "strategy", "reconstruction")
+        rows = strategy.extents(2)[0]
+        if not 0 < rows <= block.cells:
+            raise strategy.wrong("has no rows, or more than there are cells")
+        listed[own] = Part(read_matrix(strategy, rows, block.cells), read_matrix(reconstruction, block.cells, rows))
+    steps = grid.exact(), output_grid.exact()
+    if min(steps) <= 0:
+        raise mechanism.wrong("has a grid that is not positive")
+    return Strategies(block, listed, *steps)
+
+
+def read_executed(block: Item, mechanism: Item) -> Residuals | Separate | Strategies:
+    """What a plan executes for a block: one family where columns are in order, one of two where none is."""
+    found = read(Marginals, block)
+    assert isinstance(found, Marginals)
+    pure = not found.ordered and isinstance(mechanism.value, dict) and mechanism.value.get("family") == "laplace"
+    if found.families and not ({"laplace", "geometric"} if pure else {"gaussian"}) & set(found.families):
+        raise mechanism.wrong("is not a family of noise that the problem allows")
+    return (read_strategies if found.ordered else read_separate if pure else read_residuals)(found, mechanism)
+
+
+Executed = Residuals | Separate | Strategies
+
+
+class MarginalRules(Rules):
+    """How plans about tables of counts are judged."""
+
+    def privacy(self, case: Case) -> Executed:
+        executed, lines = read_executed(case.block, case.mechanism), list[Line]()
+        block = executed.block
+        held_by(case, block.source)
+        for guarantee in read_guarantees(case.guarantees, case.frame):
+            asked, said = guarantee.obligation, guarantee.achieved
+            change, measure = unit_of(asked, block), asked.measure.of
+            if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
+                raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
+            if case.frame.data[0].rule == "drop" and not change.adding:
+                raise case.block.wrong("replaces records of a table whose rule leaves records out")
+            notes = (*executed.notes, *notes_of([(one.kind, one.count) for one in asked.units]))
+            if guarantee.because != notes or set(said) != {executed.figure} or asked.measure.each:
+                raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+            question = Question(change, guarantee.asked, said)
+            lines.append(Line(asked.line, frozenset(asked.seen), measure, (question,), measure.of_laws))
+            says(case, executed, guarantee, verdict(executed.term, lines[-1]))
+        case.promised = executed.term, lines
+        return executed
+
+    def judge(self, case: Case) -> Executed:
+        executed = self.privacy(case)
+        block = executed.block
+        self.averages(case, executed)
+        (witness,) = case.claims.fields("bound")
+        low, pure = None, isinstance(executed, Separate)
+        if not witness.absent and block.ordered:
+            low = ordered_bound(case.frame.obligations, block, witness)
+        elif not witness.absent:
+            low = bound(case.frame.obligations, block, witness, pure=pure)
+        words = [block.loss, block.units, "worst" if block.worst else "expected"]
+        among = "" if low is None else PURE if pure else AMONG
+        judge_loss(case, max(executed.losses()), low, (among,), "such noise", words)
+        case.accuracy.same([])
+        case.fairness.same(None)
+        return executed
+
+    def averages(self, case: Case, executed: Executed) -> None:
+        """Noise averages to 0, and rounding moves no number by more than a share of its deviation."""
+        if isinstance(executed, Separate):
+            case.says("rounding", True, "counts and their noise are whole numbers: nothing is rounded")
+            case.says("unbiased", True, "each count has noise that averages to 0")
+            return
+        rounded = executed.rounding_squared()
+        text = f"rounding to grids moves no output by more than {float(rounded) ** 0.5:.2g} of its standard deviation"
+        case.says("rounding", rounded <= ROUNDED**2, text)
+        if isinstance(executed, Residuals):
+            text = "each table is the sum of its parts, each of which averages to what the records say"
+            case.says("unbiased", True, text)
+            return
+        off = executed.bias_squared() * executed.of_one
+        said = float(max(off, BIAS**2)) ** 0.5
+        text = f"averages are what the problem asks for, within {said:.2g} standard deviations"
+        case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
+
+    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+        witness.same(None)
+        assert isinstance(executed, Executed)
+        try:
+            change = seen_unit(case, view, executed.block)
+            loss = derive(executed.term, frozenset(outputs), change).loss
+        except Refused:
+            return None
+        figures = ("epsilon", "delta") if isinstance(executed, Separate) else ("mu",)
+        return {name: loss.figure(name) for name in figures}
+
+
+def says(case: Case, executed: Executed, guarantee: Guarantee, found: Verdict) -> None:
+    """What whoever sees the outputs sees, and what that lets through."""
+    asked, name, tables = guarantee.obligation, executed.figure, len(executed.block.subsets)
+    sees = f"the noisy parts of {tables} sets of columns and nothing else"
+    if isinstance(executed, Separate):
+        sees = "noisy counts, each by itself"
+    case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
+    stated, (least,) = guarantee.achieved[name], found.largest((name,)).values()
+    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
+    tail = "gives" if found.holds else f"does not give, with the {float(stated):.8g} that is stated,"
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {name} is {float(least):.8g} at most, which {tail} "
+    case.says("privacy", found.holds, f"{text}{asked.measure.name} with {figures}", guarantee.number)
+
+
+def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:
+    """At most the loss of all Gaussian noise that satisfies one line, by a nuclear norm for each V_T up to a factor."""
+    line, mu, scales, parts = witness.fields("line", "mu", "scales", "parts")
+    asked = obligations[line.integer(0, len(obligations) - 1)]
+    sizes = [rational(value) for value in scales.array(block.cells).values()]
+    if min(sizes) < 0 or not any(sizes):
+        raise scales.wrong("are not numbers from 0 on")
+    total = largest_mu_squared(asked.measure, False, mu) / unit_of(asked, block).count ** 2
+    total *= sum((fraction(value) ** 2 for value in sizes), Fraction(0))
+    kinds = kinds_of(block)
+    with ctx.workprec(PRECISION):
+        shares, found = [arb(0) for _ in kinds.weights], arb(0)
+        for own, (kind, factor) in kinds.places.items():
+            shares[kind] += (ball(block.share(own)) * ball(factor)).sqrt()
+        for weights, share, item in zip(kinds.weights, shares, parts.items(len(shares)), strict=True):
+            vectors = read_matrix(item, block.cells, block.cells)
+            image = asked_of(block, weights) * vectors
+            gram = vectors.transpose() * image
+            # a symmetric matrix with |G^2 - G| <= d has no eigenvalue above 1 + d
+            off = gram * gram - gram
+            trace = sum((image[m, m] * size for m, size in enumerate(sizes)), fmpq_mat(1, 1)[0, 0])
+            found += share * ball(fraction(trace)) / ball(1 + sqrt_up(sum(products(off, off), Fraction(0)))).sqrt()
+        return max(end((found * found / ball(total)).lower()), Fraction(0)) if found > 0 else Fraction(0)

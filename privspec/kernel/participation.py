@@ -7,22 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, prod
+from math import prod
 
+from privspec.kernel.changes import PERSON, Room
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
-from privspec.kernel.core.reading import Item, Positive, Refused
+from privspec.kernel.core.reading import Positive, Refused
 from privspec.kernel.divergences import pure_mu_up
+from privspec.kernel.rows import Wholes, wholes
 
 Ball = tuple[Fraction, int, int]
-Wholes = tuple[int, ...]
-
-
-def wholes(item: Item) -> Wholes:
-    """An array of whole numbers."""
-    found = item.array(*item.extents(1))
-    if found.unit != 1:
-        raise item.wrong("are not whole numbers")
-    return found.entries
 
 
 READERS = {"Wholes": wholes}
@@ -74,46 +67,7 @@ def told_apart(
     return vectors is not None and (apart or more or each == 1)
 
 
-def groups(copies: list[int], count: int) -> list[list[tuple[int, int]]]:
-    """Every choice of `count` units, as the places of those that move the same and how many of them."""
-    if not copies or not count:
-        return [] if count else [[]]
-    *rest, most = copies
-    some = [(k, group) for k in range(min(most, count) + 1) for group in groups(rest, count - k)]
-    return [[*group, (len(rest), k)] if k else group for k, group in some]
-
-
-def spaced(size: int, count: int, apart: int, *, exactly: bool, most: int) -> list[list[int]] | None:
-    """The largest choices of up to `count` of `size` places, `apart` from each other or more; None for too many.
-
-    Those that are within another choice are left out: what changes less often changes no more.
-    """
-    if exactly:
-        starts = range(max(size - (count - 1) * apart, min(apart, size)))
-        found = [list(range(start, size, apart))[:count] for start in starts]
-        return found if len(found) <= most else None
-    free = size - (count - 1) * (apart - 1)
-    if free >= count and comb(free, count) > most:
-        return None
-    found, open_ = list[list[int]](), [[i] for i in range(size)]
-    while open_:
-        chosen = open_.pop()
-        after = size - chosen[-1] > apart
-        steps = [chosen[i + 1] - chosen[i] for i in range(len(chosen) - 1)]
-        tight = chosen[0] < apart and not after and max(steps, default=0) < 2 * apart
-        if len(chosen) == count or tight:
-            found.append(chosen)
-        elif after:
-            open_ += [[*chosen, i] for i in range(chosen[-1] + apart, size)]
-        if len(found) + len(open_) > 2 * most:
-            return None
-    return found
-
-
 # --- one person's records in tables -----------------------------------------------------------------
-
-PERSON = ("kept", "replaced")
-"""Shapes of one person's records: they come or go, or are replaced by others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,39 +125,6 @@ def notes_of(units: list[tuple[str, int]]) -> tuple[str, ...]:
     if any(kind == "person" for kind, _ in units):
         return ("people",)
     return ("group-privacy",) if any(count > 1 for _, count in units) else ()
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Where a person's records in a table may lie: `most` in all, `each` in one cell, at any of its coordinates."""
-
-    cells: tuple[Wholes, ...]
-    most: int
-    each: int
-
-    @classmethod
-    def of(cls, size: int, most: int, each: int | None, cells: Wholes | None) -> Room:
-        """Of a table of so many coordinates; `cells`: of which cell each is an end, where cells have several."""
-        if cells is None:
-            return cls(tuple((i,) for i in range(size)), most, each or most)
-        ends = dict[int, list[int]]()
-        for i, cell in enumerate(cells):
-            ends.setdefault(cell, []).append(i)
-        return cls(tuple(map(tuple, ends.values())), most, each or most)
-
-    def top(self, values: list[Fraction] | tuple[Fraction | int, ...]) -> Fraction:
-        """The largest sum of the values of as many records, one value for each coordinate; 0 for none."""
-        best = sorted((max(values[i] for i in cell) for cell in self.cells), reverse=True)
-        total, left = Fraction(0), self.most
-        for value in best[: -(-self.most // self.each)]:
-            if value > 0:
-                total, left = total + value * min(self.each, left), left - min(self.each, left)
-        return total
-
-    def holds(self, values: dict[int, Fraction]) -> Fraction:
-        """The least factor by which it holds as many records as these values, none below 0, say."""
-        cells = (sum((values.get(i, Fraction(0)) for i in cell), Fraction(0)) for cell in self.cells)
-        return max(max(cells, default=Fraction(0)) / self.each, sum(values.values(), Fraction(0)) / self.most)
 
 
 def of_kept(moved: list[tuple[dict[int, Fraction], Room, str]]) -> Fraction:

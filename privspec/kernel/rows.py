@@ -14,7 +14,16 @@ from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.core.numbers import NONE, fraction, rational
 from privspec.kernel.core.reading import ENTRIES, Item, Refused
-from privspec.kernel.participation import Wholes, wholes
+
+Wholes = tuple[int, ...]
+
+
+def wholes(item: Item) -> Wholes:
+    """An array of whole numbers."""
+    found = item.array(*item.extents(1))
+    if found.unit != 1:
+        raise item.wrong("are not whole numbers")
+    return found.entries
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,17 @@ from fractions import Fraction
 
 from flint import fmpq_mat
 
-from privspec.kernel.changes import Change, Rows, Units
+from privspec.kernel.changes import Change, GivenModel, Records, Rows, Units
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import NoisyView
+from privspec.kernel.laws.threshold import Normal
 from privspec.kernel.losses import Factor, FiniteLaws, Loss, Response
 from privspec.kernel.rows import dot
 from privspec.kernel.strategies.dense import Dense, Scaling
-from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Structured, Table, Term, Times
+from privspec.kernel.strategies.sequences import Drawn, Proof, Sums
+from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Shown, Structured, Table, Term, Times
 
 PAIRS = 2**22
 """Most pairs of rows of one change, both ways."""
@@ -30,12 +33,16 @@ PAIRS = 2**22
 class Hint:
     """What only helps to bound a loss: for noise an inverse of a mixture, and a scaling of pieces by unit.
 
-    `epsilon`: at which a finite law counts as a response with a lump of delta; `parts`: hints for each part.
+    `epsilon`: at which a law counts as a response with a lump of delta; `threshold`: by which epsilon of one record, or
+    by which normal law, thresholds are counted; `sequence`: how it is shown what is
+    let through given a model; `parts`: hints for each part.
     """
 
     inverse: fmpq_mat | None = None
     scaling: list[Scaling] | None = None
     epsilon: Fraction | None = None
+    threshold: Fraction | Normal | None = None
+    sequence: Proof | None = None
     parts: tuple[Hint, ...] = ()
 
 
@@ -142,9 +149,25 @@ def pick(term: Pick, seen: Seen, change: Change) -> Theorem:
     return Theorem(_RULE, term, seen, change, term.law.let_through(change))
 
 
+def shown(term: Shown, seen: Seen, change: Records, hint: Hint = NOTHING) -> Theorem:
+    """Keys above thresholds, as randomised response of an epsilon that fails with the delta of a change at it."""
+    if hint.epsilon is None or hint.threshold is None:
+        raise Refused("shows keys, and does not say at which epsilon")
+    delta = term.law.delta_up(change, hint.epsilon, hint.threshold)
+    return Theorem(_RULE, term, seen, change, Loss(factors=(Response(hint.epsilon),), delta=delta))
+
+
 def structured(term: Structured, seen: Seen, change: Change) -> Theorem:
-    """Normal noise of deviation 1: mu^2 is the largest squared length of what a change moves (Dong, Roth & Su 2022)."""
-    return Theorem(_RULE, term, seen, change, Loss(mu_squared=term.strategy.quadratic_sensitivity(change, seen)))
+    """Noise on answers with structure: by its law, of how far these move."""
+    return Theorem(_RULE, term, seen, change, term.law.of_structure(term.strategy, change, seen))
+
+
+def given_model(term: Structured, seen: Seen, change: GivenModel, hint: Hint = NOTHING) -> Theorem:
+    """Noisy sums of a sequence: by the laws of entries that are drawn by a model, whoever sees which of the numbers."""
+    if not isinstance(term.strategy, Sums) or not isinstance(term.law, WholeLaplace) or hint.sequence is None:
+        raise Refused("is no noisy sum of a sequence, or does not say how a model shows what it hides")
+    epsilon = hint.sequence.epsilon(Drawn(term.strategy.counts, change.model, term.law.scale))
+    return Theorem(_RULE, term, seen, change, Loss(factors=(Response(epsilon),) if epsilon else ()))
 
 
 def times(term: Times, seen: Seen, one: Theorem) -> Theorem:
@@ -252,6 +275,10 @@ def derive(term: Term, seen: Seen, change: Change, hint: Hint = NOTHING) -> Theo
             return table(term, seen, change, hint)
         case Pick(), _:
             return pick(term, seen, change)
+        case Shown(), Records():
+            return shown(term, seen, change, hint)
+        case Structured(), GivenModel():
+            return given_model(term, seen, change, hint)
         case Structured(), _:
             return structured(term, seen, change)
         case Times(), _:

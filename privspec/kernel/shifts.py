@@ -16,14 +16,13 @@ from typing import TypeVar
 
 from flint import ctx, fmpq, fmpq_mat
 
-from privspec.kernel.changes import Piece
+from privspec.kernel.changes import PERSON, Piece
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import PERSON
 from privspec.kernel.rows import laid_out
 from privspec.kernel.shares import Owner, owners
 

@@ -27,6 +27,7 @@ from privspec.kernel.core.linear import Held, Released
 from privspec.kernel.core.numbers import ball, end
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
+from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.participation import notes_of
 from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.quality.stated import judge_loss
@@ -163,7 +164,7 @@ class Banded:
     def term(self) -> Structured:
         """What is drawn; whoever sees some total may see all noisy answers."""
         strategy = banded.Banded(self.ramp, self.band, self.lengths, self.deviations)
-        return Structured(strategy, frozenset(self.outputs))
+        return Structured(strategy, Gaussian(Fraction(1)), frozenset(self.outputs))
 
     def change(self, pattern: Pattern) -> InARow:
         """What one unit changes."""

@@ -14,13 +14,11 @@ from fractions import Fraction
 from flint import fmpq_mat
 
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Choice, Law
-from privspec.kernel.strategies.banded import Banded
+from privspec.kernel.laws.law import Choice, Law, Strategy
+from privspec.kernel.laws.threshold import Threshold
 from privspec.kernel.strategies.dense import Dense, Lattice
 
 NONE = Fraction(0)
-Strategy = Banded
-"""Strategies whose matrices are never written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A member of a list, or what is shown of counts, drawn by a law; `public` where all see it."""
+    """A member of a list, drawn by a law; `public` where all see it."""
 
     output: str
     law: Choice
@@ -94,11 +92,25 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """Normal noise on the answers of a strategy with structure, in its own deviations; outputs are made of them."""
+    """Noise of a law on the answers of a strategy with structure, of which outputs are made."""
 
     strategy: Strategy
+    law: Law
     outputs: frozenset[str]
     public = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Of counts by keys that nobody has listed, the keys whose counts reach a threshold, drawn by a law for each."""
+
+    output: str
+    law: Threshold
+    public = False
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset({self.output})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,4 +183,4 @@ class Independent:
         return frozenset(name for part in self.parts for name in part.outputs)
 
 
-Term = Noise | Table | Pick | Structured | Reports | Shares | Times | Independent
+Term = Noise | Table | Pick | Structured | Shown | Reports | Shares | Times | Independent

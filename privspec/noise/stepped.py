@@ -12,7 +12,7 @@ import numpy as np
 
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
-from privspec.kernel.stepped import Stepped
+from privspec.kernel.laws.staircase import Stepped
 from privspec.noise.laplace import scaled_l1_sensitivity
 from privspec.noise.law import Array, Moves, NoiseLaw, lattice_of, on_lattice
 from privspec.noise.samplers import Randomness, bernoulli_fraction

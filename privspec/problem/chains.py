@@ -17,7 +17,8 @@ import numpy as np
 from privspec.core.diagnostics import Diagnostic
 from privspec.core.sparse import SparseMatrix, kron
 from privspec.kernel import chains as judged
-from privspec.kernel.chains import Accuracy, ConditionalLaw, Output
+from privspec.kernel.chains import Accuracy, Output
+from privspec.kernel.changes import ConditionalLaw
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import CURATOR
 from privspec.language import syntax

@@ -17,8 +17,9 @@ from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.matrices import least_top, whole_numbers
 from privspec.core.records import dataclass, replace
 from privspec.core.sparse import sparse_of
+from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import COUNTED, Difference, Part, Released, first_cells
-from privspec.kernel.participation import PERSON, of_person
+from privspec.kernel.participation import of_person
 from privspec.language.spelling import spell
 from privspec.model.domains import Between, Cut, Domain, IntegerRange
 from privspec.model.graph import Model

@@ -19,11 +19,10 @@ from privspec.core.diagnostics import InternalError, SpecError
 from privspec.core.records import dataclass
 from privspec.core.rounding import Array, as_float, sqrt_up
 from privspec.core.sparse import SparseMatrix
-from privspec.kernel.changes import GROUPS, Piece
+from privspec.kernel.changes import GROUPS, PERSON, Piece, Room
 from privspec.kernel.core.linear import COUNTED, Difference
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import PERSON, Room
 from privspec.kernel.strategies.dense import moves_of
 from privspec.model.graph import Model
 from privspec.model.neighbours import UnboundedError

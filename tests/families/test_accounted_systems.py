@@ -18,7 +18,7 @@ from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.systems import family
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.stepped import Stepped
+from privspec.kernel.laws.staircase import Stepped
 from privspec.pipeline import Request, solve
 from privspec.stated import parse_exact
 from tests.plans import Document, components

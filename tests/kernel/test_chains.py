@@ -16,16 +16,9 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
-from privspec.kernel.chains import (
-    MOST_RATIOS,
-    reached_by_laws,
-    reached_by_quilts,
-    reached_by_windows,
-    read_chain,
-    told_beyond,
-    variance,
-)
+from privspec.kernel.chains import read_chain, read_proof, told_beyond, variance
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.strategies.sequences import MOST_RATIOS, reached_by_laws, reached_by_windows
 from privspec.problem.form import Numbers
 from tests.plans import mutate, solved_text
 
@@ -325,11 +318,11 @@ def test_influence_is_that_of_the_paper(back, ahead, laws):
         item = Item(Numbers((1, 6, 2, 2, 2), Fraction(1), tuple(chosen)).to_json(), "quilts")
         if ratio is None:
             with pytest.raises(Exception, match="for certain"):
-                reached_by_quilts(chain, item)
+                read_proof("quilts", item, chain).epsilon(chain)
             continue
         near = 2 * ((2 + ahead if ahead else 6) - (2 - back + 1 if back else 0))
         expected = max(12 / 1e6, log(ratio) + near / 1e6)
-        assert float(reached_by_quilts(chain, item)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert float(read_proof("quilts", item, chain).epsilon(chain)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def random_chain(dice, length, size, query):

@@ -15,7 +15,8 @@ from scipy.optimize import linprog
 from privspec.families.keys.family import steps_of
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.keys import KeyBlock, Keys, best_kept, composed, count_bound, read_keys
+from privspec.kernel.keys import KeyBlock, Keys, best_kept, count_bound, read_keys
+from privspec.kernel.laws.threshold import composed
 from tests.plans import mutate, solved_text
 
 ALONE = "worst[ missed(shown, keys(people, by = {district}, at_least = 5)) ]"
@@ -60,8 +61,8 @@ def test_the_delta_is_that_of_the_laws_written_out(loss, epsilon, delta):
     for at in (float(epsilon), float(epsilon) / 2, 2 * float(epsilon)):
         laws = [law(keys, count) for count in range(len(keys.steps) + 4)]
         exact = max(apart(*pair, at) for a, b in pairwise(laws) for pair in ((a, b), (b, a)))
-        assert float(keys.delta(Fraction(at))) == pytest.approx(exact, abs=1e-12)
-    assert keys.delta(Fraction(epsilon)) <= Fraction(delta)
+        assert float(keys.law.of_one(Fraction(at))) == pytest.approx(exact, abs=1e-12)
+    assert keys.law.of_one(Fraction(epsilon)) <= Fraction(delta)
 
 
 @pytest.mark.parametrize("loss", [ALONE, COUNTS, COUNTS.replace("|shown", "(shown").replace("})|", "}))^2")])

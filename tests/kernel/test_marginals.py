@@ -12,20 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privspec.kernel import judge
-from privspec.kernel.core.problem import Unit
+from privspec.kernel.changes import Records
 from privspec.kernel.core.reading import Item, Refused, read
-from privspec.kernel.marginals import (
-    Marginals,
-    Residuals,
-    _by_classes,
-    _classes,
-    _transformed,
-    worst_move,
-)
-from privspec.kernel.ordered import read_executed
+from privspec.kernel.marginals import Marginals, Residuals, read_executed
+from privspec.kernel.strategies.residuals import _by_classes, _classes, _transformed, worst_move
 from privspec.problem import marginals
 from tests.plans import mutate, solved_text, without
 
+EVERY = frozenset({"O"})
 SPEC = """spec counts
 variables:
   input people in table(a in 0..3, b in {{x, y}}, c in 0..2)
@@ -97,11 +91,11 @@ def test_privacy_and_variances_are_those_of_dense_matrices(sizes, ways):
     scaled = {own: prod(n for i, n in enumerate(sizes) if i not in own) for own in executed.block.subsets}
     precision = sum(projection(sizes, own) * scaled[own] / float(d) ** 2 for own, d in executed.deviations.items())
     covariance = sum(projection(sizes, own) * float(d) ** 2 / scaled[own] for own, d in executed.deviations.items())
-    square = executed.mu_squared(executed.block.subsets, Unit("record", ("x",), True, 1, None, None, False))
+    square = executed.strategy.quadratic_sensitivity(Records(1, True, 1), EVERY)
     assert float(square) == pytest.approx(np.diag(precision).max(), rel=1e-12)
     pairs = product(range(len(precision)), repeat=2)
     most = max(precision[i, i] + precision[j, j] - 2 * precision[i, j] for i, j in pairs)
-    moved = executed.mu_squared(executed.block.subsets, Unit("record", ("x",), False, 2, None, None, False))
+    moved = executed.strategy.quadratic_sensitivity(Records(2, False, 2), EVERY)
     assert float(moved) == pytest.approx(4 * most, rel=1e-12)
     total = 0.0
     for table in executed.block.tables:
@@ -119,20 +113,20 @@ def test_the_worst_move_is_the_worst_of_all(sizes, ways, seed):
     inverse = {s: 1 / d**2 for s, d in executed.deviations.items() if s}
     every = [frozenset(d) for k in range(1, len(sizes) + 1) for d in combinations(range(len(sizes)), k)]
     most = max(sum((own.moved(s, d) * u for s, u in inverse.items()), Fraction(0)) for d in every)
-    assert worst_move(own, inverse) == most
+    assert worst_move(own.sizes, inverse) == most
 
 
 def test_columns_that_are_alike_are_looked_at_by_their_number():
     own = block((2, 3, 2, 3, 3), [t for k in range(4) for t in combinations(range(5), k)])
     whole = {s: 7 ** sum(own.sizes[i] == 3 for i in s) + len(s) for s in own.subsets}
-    classes = _classes(own, list(range(5)), whole)
+    classes = _classes(own.sizes, list(range(5)), whole)
     assert classes == [[0, 2], [1, 3, 4]]
-    assert set(_by_classes(own, classes, whole)) == set(_transformed(own, list(range(5)), whole))
-    assert _by_classes(own, classes, whole)[0] == _transformed(own, list(range(5)), whole)[0]
+    assert set(_by_classes(own.sizes, classes, whole)) == set(_transformed(own.sizes, list(range(5)), whole))
+    assert _by_classes(own.sizes, classes, whole)[0] == _transformed(own.sizes, list(range(5)), whole)[0]
     with pytest.raises(Refused, match="whose parts differ"):
-        _classes(own, list(range(5)), whole | {(0,): 1})
+        _classes(own.sizes, list(range(5)), whole | {(0,): 1})
     with pytest.raises(Refused, match="asked for in different ways"):
-        _classes(own, list(range(5)), {s: v for s, v in whole.items() if s != (0,)})
+        _classes(own.sizes, list(range(5)), {s: v for s, v in whole.items() if s != (0,)})
 
 
 @pytest.mark.parametrize(
@@ -158,13 +152,13 @@ def test_the_number_of_records_is_known_where_they_are_replaced():
     # but not where they come and go: the same plan with that line
     units = {"adding": True, "kind": "record", "inputs": ["people"], "count": 1, "party": None, "apart": None}
     forged = mutate(found, ("problem", "obligations", 0, "units"), [units | {"exactly": False}])
-    assert "a part without noise moves" in refusals(forged)
+    assert "a part without noise that moves" in refusals(forged)
 
 
 FORGERIES = [
     # less noise on one set of columns, with the rest as it is
     (("mechanism", "deviations", 3), "1/2", "mu is 1.8713092 at most, which does not give"),
-    (("mechanism", "deviations", 3), "0", "a part without noise moves"),
+    (("mechanism", "deviations", 3), "0", "a part without noise that moves"),
     (("mechanism", "deviations", 3), "-1", "is less than 0"),
     # a set of columns that a table needs is not drawn, or one that none needs
     (("mechanism", "subsets", 6), [0, 1, 2], "is not what the problem and the mechanism say"),

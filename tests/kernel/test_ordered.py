@@ -8,7 +8,7 @@ from privspec.solvers.marginals import strategies
 
 from privspec.kernel import judge
 from privspec.kernel.core.reading import Item
-from privspec.kernel.ordered import _gram, asked_of, kinds_of, read_executed
+from privspec.kernel.marginals import _gram, asked_of, kinds_of, read_executed
 from privspec.problem import marginals
 from tests.plans import mutate, solved_text
 
@@ -84,7 +84,7 @@ def test_privacy_and_loss_are_those_of_dense_matrices(asked):
         precision = precision + np.kron(projection * scale, strategy.T @ strategy)
         kind, factor = kinds.places[own]
         total += float(factor) * np.trace(estimates.T @ floats(asked_of(block, kinds.weights[kind])) @ estimates)
-    assert float(done.most(block.subsets)) == pytest.approx(np.diag(precision).max(), rel=1e-12)
+    assert float(done.of_one) == pytest.approx(np.diag(precision).max(), rel=1e-12)
     assert float(done.losses()[0]) == pytest.approx(total, rel=1e-12)
 
 

@@ -15,7 +15,7 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import DyadicMatrix
 from privspec.kernel import judge
-from privspec.kernel.participation import groups, spaced
+from privspec.kernel.changes import groups, spaced
 from tests.plans import Document, resign, solved_text
 
 SPEC = """\

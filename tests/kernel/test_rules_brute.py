@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 from typing import Any
 
+import numpy as np
 import pytest
-from flint import fmpq_mat
+from flint import fmpq, fmpq_mat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from privspec.kernel.changes import Piece, Rows, Units
+from privspec.kernel.changes import (
+    ConditionalLaw,
+    Entries,
+    GivenModel,
+    InARow,
+    Piece,
+    Records,
+    Rows,
+    SequenceModel,
+    Units,
+)
 from privspec.kernel.core.numbers import gaussian_delta_up, rational
-from privspec.kernel.core.reading import Refused
+from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
 from privspec.kernel.laws.knorm import KNorm
-from privspec.kernel.laws.laplace import Laplace
+from privspec.kernel.laws.laplace import Laplace, WholeLaplace
 from privspec.kernel.laws.law import Law
-from privspec.kernel.laws.staircase import Staircase
+from privspec.kernel.laws.staircase import Staircase, Stepped
+from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.losses import GRID as LOG_RATIOS
 from privspec.kernel.losses import Loss
 from privspec.kernel.rules import Hint, Theorem, derive, independent, weaken
-from privspec.kernel.stepped import Stepped
 from privspec.kernel.strategies.dense import Dense, Lattice
-from privspec.kernel.terms import Independent, Noise, Reports, Shares, Table, Times
+from privspec.kernel.strategies.residuals import Residuals, Separate
+from privspec.kernel.strategies.sequences import ByLaws, ByQuilts, ByWindows, Proof, Sums
+from privspec.kernel.terms import Independent, Noise, Reports, Shares, Shown, Structured, Table, Times
 
 F = Fraction
 FEW, MANY = 15, 2000
@@ -459,6 +474,336 @@ def test_a_part_on_a_condition_lets_through_no_more(examples: int) -> None:
         assert float(found) >= max(hockey_stick(*joint, epsilon), hockey_stick(*joint[::-1], epsilon)) - 1e-9
 
     tried(examples, holds, st.tuples(tables("t"), tables("s"), EPSILONS))
+
+
+# --- tables of counts --------------------------------------------------------------------------------------------
+
+
+def part_of(sizes: tuple[int, ...], own: tuple[int, ...], inner: fmpq_mat) -> fmpq_mat:
+    """From the counts of all cells, those of columns in order last, to B_T applied to the part of a set of columns."""
+    found = fmpq_mat([[1]])
+    for i, n in enumerate(sizes):
+        centred = [[fmpq(int(a == b)) - fmpq(1, n) for b in range(n)] for a in range(n)]
+        found = kronecker(found, fmpq_mat(centred if i in own else [[1] * n]))
+    return kronecker(found, inner)
+
+
+def kronecker(left: fmpq_mat, right: fmpq_mat) -> fmpq_mat:
+    return fmpq_mat([[a * b for a in one for b in other] for one in left.tolist() for other in right.tolist()])
+
+
+def of_records(cells: int, change: Records) -> Iterator[Move]:
+    """What records that come or go, or are replaced, change in the counts of all cells."""
+    single = [{i: sign * F(1)} for i in range(cells) for sign in (1, -1)]
+    if not change.adding:
+        single = [{i: F(1), j: F(-1)} for i in range(cells) for j in range(cells) if i != j]
+    for chosen in product([*single, {}], repeat=change.count):
+        yield added(chosen)
+
+
+@st.composite
+def residual_spaces(draw: st.DrawFn) -> tuple[Residuals, int]:
+    """Some sets of columns with a matrix each on cells in order, and how many of these there are."""
+    sizes = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=2)))
+    inner = draw(st.integers(1, 3))
+    every = [own for k in range(len(sizes) + 1) for own in combinations(range(len(sizes)), k)]
+    parts = {own: draw(strategies(draw(st.integers(1, 2)), inner)) for own in every if draw(st.integers(0, 3))}
+    listed = list(parts)
+    some = tuple(draw(st.lists(st.sampled_from(listed), unique=True))) if listed else ()
+    return Residuals(sizes, parts, {"all": tuple(listed), "some": some}), inner
+
+
+RECORDS = st.builds(lambda count, adding: Records(count, adding, count), st.integers(1, 2), st.booleans())
+
+
+@EXAMPLES
+def test_residual_spaces_let_through_no_more(examples: int) -> None:
+    """mu^2 is the largest squared length of what records change, of all parts that are told of; no less, no more."""
+
+    def holds(drawn: tuple[tuple[Residuals, int], Records, str]) -> None:
+        (strategy, inner), change, name = drawn
+        term = Structured(strategy, Gaussian(F(1, 2)), frozenset(strategy.told))
+        seen = frozenset({name})
+        cells = math.prod(strategy.sizes) * inner
+        change = change if cells <= 6 else replace(change, count=1)
+        parts = [part_of(strategy.sizes, own, strategy.parts[own]) for own in strategy.told[name]]
+        worst = F(0)
+        for move in of_records(cells, change):
+            worst = max(worst, sum((v**2 for part in parts for v in applied(part, move)), F(0)))
+        try:
+            found = derive(term, seen, change).loss.mu_squared
+        except Refused:
+            assert inner > 1 and not change.adding
+            return
+        assert found >= 4 * worst
+        # columns of one value differ in no two records: what they may say is counted all the same
+        assert found == 4 * worst or (1 in strategy.sizes and not change.adding)
+
+    tried(examples, holds, st.tuples(residual_spaces(), RECORDS, st.sampled_from(["all", "some"])))
+
+
+@EXAMPLES
+def test_separate_tables_let_through_no_more(examples: int) -> None:
+    """Epsilon is at least the sum of what records change in all counts, in scales."""
+
+    def holds(drawn: tuple[list[int], list[int], Records]) -> None:
+        sizes, scales = tuple(drawn[0]), drawn[1]
+        change = drawn[2] if math.prod(sizes) <= 6 else replace(drawn[2], count=1)
+        every = [own for k in range(len(sizes) + 1) for own in combinations(range(len(sizes)), k)]
+        tables = tuple((own, F(scale)) for own, scale in zip(every, scales, strict=False))
+        term = Structured(Separate(sizes, tables), WholeLaplace(F(1, 3)), frozenset({"O"}))
+        worst = F(0)
+        for move in of_records(math.prod(sizes), change):
+            total = F(0)
+            for own, scale in tables:
+                flat = [fmpq_mat([[int(a == b) for b in range(n)] for a in range(n)]) if i in own
+                        else fmpq_mat([[1] * n]) for i, n in enumerate(sizes)]  # fmt: skip
+                whole = fmpq_mat([[1]])
+                for one in flat:
+                    whole = kronecker(whole, one)
+                total += sum(map(abs, applied(whole, move)), F(0)) / scale
+            worst = max(worst, total)
+        (found,) = derive(term, frozenset({"O"}), change).loss.epsilons() or [F(0)]
+        assert found >= 3 * worst
+        # two records that differ in all columns move two counts of every table
+        assert found == 3 * worst
+
+    drawn = st.tuples(
+        st.lists(st.integers(1, 3), min_size=1, max_size=2),
+        st.lists(st.integers(1, 5), min_size=1, max_size=4),
+        RECORDS,
+    )
+    tried(examples, holds, drawn)
+
+
+def test_a_part_without_noise_is_still_or_refused() -> None:
+    """The number of records does not change where they are replaced; any other part does, and so does that one else."""
+    parts: dict[tuple[int, ...], fmpq_mat | None] = {(): None, (0,): fmpq_mat([[1]])}
+    term = Structured(Residuals((3,), parts, {"O": ((), (0,))}), Gaussian(F(1)), frozenset({"O"}))
+    assert derive(term, frozenset({"O"}), Records(1, False, 1)).loss.mu_squared == 2
+    with pytest.raises(Refused, match="without noise that moves"):
+        derive(term, frozenset({"O"}), Records(1, True, 1))
+    bare = Structured(replace(term.strategy, parts={(0,): None}, told={"O": ((0,),)}), term.law, term.outputs)
+    with pytest.raises(Refused, match="without noise that moves"):
+        derive(bare, frozenset({"O"}), Records(1, False, 1))
+
+
+def test_tables_are_moved_by_records_alone_and_by_laws_that_fit_them() -> None:
+    tables = Structured(Separate((2,), (((0,), F(1)),)), WholeLaplace(F(1)), frozenset({"O"}))
+    with pytest.raises(Refused, match="other units"):
+        derive(tables, frozenset({"O"}), InARow(2, F(1), 1, 1, False))
+    with pytest.raises(Refused, match="squares"):
+        derive(replace(tables, law=Gaussian(F(1))), frozenset({"O"}), Records(1, True, 1))
+    with pytest.raises(Refused, match="with structure"):
+        derive(replace(tables, law=KNorm(F(1))), frozenset({"O"}), Records(1, True, 1))
+
+
+# --- keys that nobody has listed ---------------------------------------------------------------------------------
+
+
+def of_key(law: Threshold, count: int) -> NDArray[np.float64]:
+    """Chances of what a key of so many records shows: that it is hidden, that it occurs, or n - i from 0 on."""
+    found = np.zeros(10)
+    for threshold, step in enumerate(law.steps, 1):
+        place = 0 if count < threshold else 1 + (count - threshold) * law.counts
+        found[place] += step / sum(law.steps)
+    return found
+
+
+def by_key(change: Records) -> Iterator[tuple[int, ...]]:
+    """By how many records some keys differ."""
+    for signs in range(change.moves + 1):
+        for size in product(range(1, change.each + 1), repeat=signs):
+            for way in product((1, -1), repeat=signs):
+                moved = [a * b for a, b in zip(size, way, strict=True)]
+                gone, come = (sum(abs(v) for v in moved if v * sign > 0) for sign in (1, -1))
+                if gone + come <= change.count if change.adding else max(gone, come) <= change.count:
+                    yield tuple(moved)
+
+
+laws_of_thresholds = st.builds(
+    Threshold, st.lists(st.integers(0, 6), min_size=1, max_size=4).map(tuple).filter(any), st.booleans()
+)
+MOVED_KEYS = st.sampled_from([(1, True, 1), (2, True, 1), (2, True, 2), (3, True, 2), (1, False, 1), (3, True, 3)])
+WITNESSES = st.one_of(
+    st.sampled_from([F(0), F(1, 4), F(1, 3), F(1, 2), F(1), F(2)]),
+    st.builds(Normal, st.sampled_from([F(1, 2), F(1), F(3)]), st.sampled_from([F(0), F(3, 2), F(3)])),
+)
+
+
+@EXAMPLES
+def test_keys_above_thresholds_let_through_no_more(examples: int) -> None:
+    """Whatever the witness is, the delta is at least that of all joint laws of keys at counts on either side."""
+
+    def holds(drawn: tuple[Threshold, tuple[int, bool, int], Fraction, Fraction | Normal]) -> None:
+        law, change, epsilon, by = drawn[0], Records(*drawn[1]), drawn[2], drawn[3]
+        term = Shown("O", law)
+        loss = derive(term, frozenset({"O"}), change, Hint(epsilon=epsilon, threshold=by)).loss
+        assert loss.epsilons() == [epsilon]
+        laws = [of_key(law, count) for count in range(len(law.steps) + 5)]
+        worst = 0.0
+        for moved in by_key(change):
+            for counts in product(range(len(law.steps) + 2), repeat=len(moved)):
+                if any(n + by < 0 for n, by in zip(counts, moved, strict=True)):
+                    continue
+                one = other = np.ones(1)
+                for n, move in zip(counts, moved, strict=True):
+                    one, other = np.outer(one, laws[n]).ravel(), np.outer(other, laws[n + move]).ravel()
+                worst = max(worst, float(np.maximum(one - math.exp(epsilon) * other, 0).sum()))
+        assert float(loss.delta) >= worst - 1e-12
+
+    tried(examples, holds, st.tuples(laws_of_thresholds, MOVED_KEYS, EPSILONS, WITNESSES))
+
+
+def test_the_delta_of_one_record_of_one_key_is_exact() -> None:
+    """A key of one record is shown by a chance of 1/10, and none of no record: that is the delta, and no less."""
+    term = Shown("O", Threshold((1, 8, 1), counts=False))
+    alone = derive(term, frozenset({"O"}), Records(1, True, 1), Hint(epsilon=F(9), threshold=F(9)))
+    assert alone.loss.delta == F(1, 10)
+    with pytest.raises(Refused, match="at which epsilon"):
+        derive(term, frozenset({"O"}), Records(1, True, 1))
+    with pytest.raises(Refused, match="no rule"):
+        derive(term, frozenset({"O"}), Rows(((0, 1),)), Hint(epsilon=F(9), threshold=F(9)))
+    with pytest.raises(Refused, match="no size"):
+        derive(term, frozenset({"O"}), Records(1, True, 1), Hint(epsilon=F(9), threshold=Normal(F(0), F(1))))
+    with pytest.raises(Refused, match="no law"):
+        Threshold((0, 0), counts=True)
+
+
+# --- sequences ---------------------------------------------------------------------------------------------------
+
+
+def grid_of(rows: list[list[int]]) -> Grid:
+    """Weights as chances, over a common denominator."""
+    whole = math.lcm(*map(sum, rows))
+    entries = [weight * (whole // sum(row)) for row in rows for weight in row]
+    return Grid((len(rows), len(rows[0])), F(1, whole), tuple(entries))
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> tuple[Sums, SequenceModel]:
+    """A few entries of two or three values, some chances of which are 0; drawn in turn, or each in its own way."""
+    size, length, numbers = draw(st.integers(2, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    weights = st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any)
+    gains = st.lists(st.integers(0, 2), min_size=size, max_size=size).map(lambda row: tuple(v - min(row) for v in row))
+    counts = tuple(tuple(draw(gains) for _ in range(numbers)) for _ in range(length))
+    none = Grid((0, size), F(1), ())
+    if draw(st.booleans()):
+        rows = [draw(weights) for _ in range(size * draw(st.integers(1, 2)))]
+        return Sums(counts), SequenceModel(grid_of([draw(weights)]), grid_of(rows))
+    network = list[ConditionalLaw]()
+    for t in range(length):
+        parents = tuple(sorted(draw(st.sets(st.integers(0, t - 1), max_size=2)))) if t else ()
+        network.append(ConditionalLaw(parents, grid_of([draw(weights) for _ in range(size ** len(parents))])))
+    return Sums(counts), SequenceModel(none, none, tuple(network))
+
+
+def of_sequences(sums: Sums, model: SequenceModel) -> Iterator[dict[tuple[int, ...], Fraction]]:
+    """For each law of a model the chance of every sequence."""
+    values = list(product(range(sums.size), repeat=sums.length))
+    if model.network:
+        found = dict.fromkeys(values, F(1))
+        for x in values:
+            for s, law in zip(x, model.network, strict=True):
+                row = 0
+                for parent in law.parents:
+                    row = row * sums.size + x[parent]
+                found[x] *= law.chances.rows[row][s] * law.chances.unit
+        yield found
+    for _, first, step in model.every():
+        units = model.starts.unit * model.steps.unit ** (sums.length - 1)
+        yield {x: math.prod((step[a][b] for a, b in pairwise(x)), start=first[x[0]]) * units for x in values}
+
+
+def noisy_chance(answer: tuple[int, ...], seen: tuple[int, ...], scale: Fraction) -> float:
+    return math.exp(-sum(abs(a - w) for a, w in zip(answer, seen, strict=True)) / scale)
+
+
+def largest_ratio(sums: Sums, model: SequenceModel, scale: Fraction) -> float:
+    """The largest log ratio of what is seen given two values of an entry, at all answers and a step beyond."""
+    top = [sum(max(rows[j]) for rows in sums.counts) for j in range(sums.numbers)]
+    box, worst = list(product(*(range(-1, most + 2) for most in top))), 0.0
+    for chances in of_sequences(sums, model):
+        for t in range(sums.length):
+            laws = []
+            for s in range(sums.size):
+                given: dict[tuple[int, ...], float] = {}
+                for x, p in chances.items():
+                    if x[t] == s and p:
+                        rows = zip(*(sums.counts[u][:] for u in range(sums.length)), strict=True)
+                        answer = tuple(sum(row[v] for row, v in zip(own, x, strict=True)) for own in rows)
+                        given[answer] = given.get(answer, 0.0) + float(p)
+                if given:
+                    whole = sum(given.values())
+                    laws.append([sum(p * noisy_chance(a, w, scale) for a, p in given.items()) / whole for w in box])
+            for seen in zip(*laws, strict=True):
+                worst = max(worst, math.log(max(seen) / min(seen)))
+    return worst
+
+
+@st.composite
+def proofs(draw: st.DrawFn, sums: Sums, model: SequenceModel) -> Proof:
+    """Any of the ways to show it, also where it shows nothing."""
+    ways = [ByLaws(), ByWindows(draw(st.integers(0, 3)))]
+    size = len(model.every()) * sums.length * sums.size**2 * 2
+    ways.append(ByQuilts(tuple(draw(st.lists(st.integers(0, 2), min_size=size, max_size=size)))))
+    ways.append(ByQuilts(tuple([0] * size)))
+    return draw(st.sampled_from(ways))
+
+
+@EXAMPLES
+def test_noisy_sums_of_a_sequence_let_through_no_more(examples: int) -> None:
+    """Given a model, by laws just what is true, and by quilts and windows no less; without one, all that moves."""
+
+    def holds(data: st.DataObject) -> None:
+        sums, model = data.draw(sequences())
+        scale, seen = data.draw(st.sampled_from([F(1, 2), F(2), F(5)])), frozenset({"O"})
+        term = Structured(sums, WholeLaplace(scale), seen)
+        for every in (False, True):
+            (found,) = derive(term, seen, Entries(every)).loss.epsilons() or [F(0)]
+            moved = F(0)
+            for x, y in product(product(range(sums.size), repeat=sums.length), repeat=2):
+                if every or sum(a != b for a, b in zip(x, y, strict=True)) <= 1:
+                    own = zip(sums.counts, x, y, strict=True)
+                    steps = [[row[a] - row[b] for row in rows] for rows, a, b in own]
+                    moved = max(moved, F(sum(abs(sum(one)) for one in zip(*steps, strict=True))))
+            assert found >= moved / scale
+            assert every or found == moved / scale
+        proof = data.draw(proofs(sums, model))
+        worst = largest_ratio(sums, model, scale)
+        try:
+            (given,) = derive(term, seen, GivenModel(model), Hint(sequence=proof)).loss.epsilons() or [F(0)]
+        except Refused:
+            return
+        assert float(given) >= worst - 1e-9
+        if isinstance(proof, ByLaws):
+            assert float(given) == pytest.approx(worst, abs=1e-9)
+
+    tried(examples, holds, st.data())
+
+
+def test_models_and_sums_that_do_not_fit_are_refused() -> None:
+    one, two = grid_of([[1, 1]]), grid_of([[1, 1], [1, 3]])
+    model = SequenceModel(one, two)
+    sums = Sums((((0, 1),), ((0, 1),)))
+    term = Structured(sums, WholeLaplace(F(1)), frozenset({"O"}))
+    with pytest.raises(Refused, match="does not say how"):
+        derive(term, frozenset({"O"}), GivenModel(model))
+    with pytest.raises(Refused, match="no noisy sum"):
+        derive(replace(term, law=Gaussian(F(1))), frozenset({"O"}), GivenModel(model), Hint(sequence=ByLaws()))
+    with pytest.raises(Refused, match="other units"):
+        derive(term, frozenset({"O"}), Records(1, True, 1))
+    for steps, words in ((grid_of([[1, 1]]), "parts of one"), (Grid((2, 2), F(1, 2), (1, 1, 1, 2)), "add up")):
+        with pytest.raises(Refused, match=words):
+            SequenceModel(one, steps)
+    network = SequenceModel(Grid((0, 2), F(1), ()), Grid((0, 2), F(1), ()), (ConditionalLaw((), one),))
+    three = SequenceModel(grid_of([[1, 1, 1]]), grid_of([[1, 1, 1]] * 3))
+    for other in (network, three):
+        with pytest.raises(Refused, match="other entries"):
+            derive(term, frozenset({"O"}), GivenModel(other), Hint(sequence=ByLaws()))
+    for counts in ((((1, 2),),), (((0, -1),),), (((0, 1),), ((0, 1), (0, 1)))):
+        with pytest.raises(Refused, match="has entries"):
+            Sums(counts)
 
 
 # --- what no rule makes ------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from privspec.kernel import judge
 from privspec.kernel.core.linear import read_linear
 from privspec.kernel.core.problem import read_frame
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.shifts import ADDITIVE, EVERY, OF_PURE, ByLaw, by_law, least
-from privspec.kernel.stepped import Stepped
 from tests.plans import mutate, resign, solved_text
 
 NUMBER = """

@@ -34,26 +34,21 @@ from privspec.families.family import Settings
 from privspec.kernel.chains import (
     CLASSES,
     FINEST,
-    MOST_RATIOS,
     Chain,
-    affordable,
     errors_of,
     loss_of,
-    network_laws,
     plain,
-    reached_by_laws,
-    reached_by_quilts,
-    reached_by_windows,
     read_chain,
+    read_proof,
     step_of,
     told_apart,
     told_beyond,
     units_of,
-    work_of_windows,
 )
 from privspec.kernel.core.reading import Item
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
+from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, network_laws, work_of_windows
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.model.values import show
@@ -153,7 +148,7 @@ def _logs(chain: Chain, number: int) -> tuple[Array, Array]:
     _, first, step = chain.models()[number]
     start, move = (
         solver.log_of(np.array(part, dtype=object).astype(np.float64) * float(unit))
-        for part, unit in ((first, chain.block.starts.unit), (step, chain.block.steps.unit))
+        for part, unit in ((first, chain.model.starts.unit), (step, chain.model.steps.unit))
     )
     return start, move
 
@@ -192,9 +187,7 @@ class Proof:
 
     def reached(self, chain: Chain) -> Fraction:
         """The epsilon given the model, as the kernel derives it."""
-        if self.by == "windows":
-            return reached_by_windows(chain, self.witness)
-        return reached_by_laws(chain) if self.by == "laws" else reached_by_quilts(chain, Item(self.witness, "quilts"))
+        return read_proof(self.by, Item(self.witness, "witness"), chain).epsilon(chain)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

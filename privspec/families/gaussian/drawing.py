@@ -29,9 +29,9 @@ from privspec.execute.family import (
 from privspec.execute.keeper import given_for
 from privspec.kernel.core.linear import Held, Matrix
 from privspec.kernel.core.problem import Data
-from privspec.kernel.marginals import Marginals, Residuals, Separate, Subset
-from privspec.kernel.ordered import Strategies, read_executed, ways_of
+from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies, read_executed, ways_of
 from privspec.kernel.rows import doubles
+from privspec.kernel.strategies.residuals import Subset
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw

@@ -38,8 +38,8 @@ from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item, read
+from privspec.kernel.laws.staircase import Noise
 from privspec.kernel.rows import Intervals, Rows, chosen_rows, doubles, laid_out
-from privspec.kernel.stepped import Noise
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
 from privspec.noise.knorm import KNormL2Noise

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix
 from privspec.core.records import dataclass
 from privspec.core.rounding import short_up
@@ -26,8 +25,9 @@ from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Obligation
 from privspec.kernel.core.reading import Item
+from privspec.kernel.marginals import Kinds, Strategies, asked_of, kinds_of, ordered_bound, read_strategies
 from privspec.kernel.measures import GAUSSIAN
-from privspec.kernel.ordered import Kinds, Strategies, asked_of, kinds_of, ordered_bound, read_strategies
+from privspec.kernel.strategies.residuals import WORST_COLUMNS, Subset
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
 from privspec.problem import marginals as reading
@@ -98,7 +98,7 @@ def _residual(system: System, settings: Settings) -> Iterator[Offer]:
             "output_grid": str(executed.output_grid),
         },
         [{"mu": decimal_up(_reached(executed, asked))} for asked in system.frame.obligations],
-        marginals.NOTES,
+        executed.notes,
         _witness(system, limits, shares, mus),
         partial(marginals.bound, system.frame.obligations, block),
         marginals.AMONG,
@@ -121,7 +121,7 @@ def _on_each_table(system: System) -> Iterator[Offer]:
         float(max(executed.losses())),
         {"family": "laplace", "scales": [None if one is None else str(one) for one in executed.scales]},
         [{"epsilon": str(_pure(executed, asked))} for asked in system.frame.obligations],
-        marginals.LAPLACE,
+        marginals.Separate.notes,
         _witness(system, limits, shares, mus, pure=True),
         partial(marginals.bound, system.frame.obligations, block, pure=True),
         marginals.PURE,
@@ -130,7 +130,7 @@ def _on_each_table(system: System) -> Iterator[Offer]:
     )
 
 
-def _moving(system: System) -> tuple[marginals.Subset, ...]:
+def _moving(system: System) -> tuple[Subset, ...]:
     """The sets of columns whose parts some line hides: the number of records only where they come and go."""
     counted = any(marginals.unit_of(one, system.block).adding for one in system.frame.obligations)
     return tuple(own for own in system.block.subsets if own or counted)
@@ -139,7 +139,7 @@ def _moving(system: System) -> tuple[marginals.Subset, ...]:
 # --- the program -----------------------------------------------------------------------------------------
 
 
-def _costs(block: marginals.Marginals, moving: tuple[marginals.Subset, ...]) -> Any:
+def _costs(block: marginals.Marginals, moving: tuple[Subset, ...]) -> Any:
     """How the variances enter each term of the loss (terms, parts)."""
     places = {own: s for s, own in enumerate(moving)}
     rows, columns, values = list[int](), list[int](), list[float]()
@@ -175,7 +175,7 @@ def _solved(system: System, mus: list[float]) -> tuple[list[Limit], Shares]:
     for _ in range(ROUNDS):
         rows = np.array([_row(system, one, mus[one.line]) for one in limits])
         shares = least_worst(costs, rows)
-        if len(used) > marginals.WORST_COLUMNS or all(one.differing is None for one in limits):
+        if len(used) > WORST_COLUMNS or all(one.differing is None for one in limits):
             break
         found = [one for one in _worst_moves(system, used, shares, mus) if one not in limits]
         if not found:
@@ -228,10 +228,8 @@ def _meets(found: marginals.Residuals, requirement: Requirement, asked: Obligati
 
 def _reached(found: marginals.Residuals | Strategies, asked: Obligation) -> Fraction:
     """The mu of a line, rounded up."""
-    square = found.mu_squared(found.block.subsets, marginals.unit_of(asked, found.block))
-    if square is None:
-        raise InternalError("a part that moves has no noise")
-    return sqrt_up(square, 100)
+    change = marginals.unit_of(asked, found.block)
+    return sqrt_up(found.strategy.quadratic_sensitivity(change, frozenset(found.outputs)), 100)
 
 
 def _witness(
@@ -298,10 +296,7 @@ def _scaled(system: System, noisy: list[int]) -> marginals.Separate:
     roots = costs ** (1 / 3) if len(block.terms) == 1 else (costs > -1).astype(float)
     shares = {t: short_up(Fraction(float(sum(roots[s] for s in noisy) / roots[t])), BITS) for t in noisy}
     bare = marginals.Separate(block, tuple(shares.get(t) for t in range(len(costs))))
-    times = max(
-        bare.epsilon(marginals.unit_of(asked, block)) / (line.measure.pure_epsilon or Fraction(1))
-        for line, asked in system.lines
-    )
+    times = max(_epsilon(bare, asked) / (line.measure.pure_epsilon or Fraction(1)) for line, asked in system.lines)
 
     def built(spare: float) -> marginals.Separate:
         scales = {
@@ -317,7 +312,12 @@ def _scaled(system: System, noisy: list[int]) -> marginals.Separate:
 
 def _pure(found: marginals.Separate, asked: Obligation) -> Fraction:
     """The epsilon of a line, rounded up."""
-    return Fraction(decimal_up(found.epsilon(marginals.unit_of(asked, found.block))))
+    return Fraction(decimal_up(_epsilon(found, asked)))
+
+
+def _epsilon(found: marginals.Separate, asked: Obligation) -> Fraction:
+    change = marginals.unit_of(asked, found.block)
+    return found.strategy.absolute_sensitivity(change, frozenset(found.outputs))
 
 
 # --- what a tenth more of an amount in a line would bring -----------------------------------------------
@@ -346,7 +346,7 @@ def _in_order(system: System, settings: Settings) -> Offer:
         float(max(executed.losses())),
         mechanism,
         [{"mu": decimal_up(_reached(executed, asked))} for asked in system.frame.obligations],
-        marginals.NOTES,
+        executed.notes,
         _ordered_witness(found, line, system.mu_of(line)),
         partial(ordered_bound, system.frame.obligations, block),
         marginals.AMONG,
@@ -389,7 +389,7 @@ def _rounded(block: marginals.Marginals, found: Found, allowed: Fraction) -> tup
         return read_strategies(block, Item(said, "mechanism")), said
 
     def meets(one: tuple[Strategies, dict[str, Any]]) -> bool:
-        return sqrt_up(one[0].most(block.subsets), 100) <= allowed * (1 - Fraction(1, 10**14))
+        return sqrt_up(one[0].of_one, 100) <= allowed * (1 - Fraction(1, 10**14))
 
     return grown(ORDERED_SPARE, built, meets)
 

@@ -34,10 +34,10 @@ from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, read_frame
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
+from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
 from privspec.kernel.shifts import SCOPE, reach, shown
-from privspec.kernel.stepped import LARGEST as LARGEST_LAW
-from privspec.kernel.stepped import Stepped
 from privspec.kernel.trust import CURATOR
 from privspec.model.measures import Personalised
 from privspec.noise.laplace import scaled_l1_sensitivity

@@ -33,6 +33,7 @@ from privspec.families.decision import (
     price,
 )
 from privspec.families.family import Settings
+from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
 from privspec.kernel.core.reading import Item
@@ -40,19 +41,16 @@ from privspec.kernel.keys import (
     CLASSES,
     MOST_RECORDS,
     MOST_STEPS,
-    NOTE,
     UNITS,
     Accuracy,
     KeyBlock,
     Keys,
-    Moved,
     best_kept,
-    composed,
     count_bound,
-    gaussian_delta,
     least_loss,
-    unit_delta,
+    moved,
 )
+from privspec.kernel.laws.threshold import Normal, composed, grown
 from privspec.kernel.measures import APPROXIMATE
 from privspec.model.graph import Model
 from privspec.model.values import show
@@ -79,7 +77,7 @@ class System:
 
     model: Model
     block: KeyBlock
-    moved: Moved
+    moved: Records
     epsilon: Fraction
     delta: Fraction
 
@@ -102,8 +100,8 @@ class UnknownKeys:
             message = f"solve cannot compute keys of persons with more than {MOST_RECORDS:,} records"
             raise SpecError.at(model.source, line.span, "PS0501", message, help="keep fewer records of each person")
         unit = Unit(one.kind, one.inputs, one.adding, one.count, None, None, exactly=False)
-        moved = Moved.of(unit, kept_of(model, model.inputs[0]))
-        return System(model, block, moved, *measure.amounts.values())
+        change = moved(unit, kept_of(model, model.inputs[0]))
+        return System(model, block, change, *measure.amounts.values())
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The largest chances, and the centre of counts with the least error.
@@ -121,7 +119,7 @@ class UnknownKeys:
             return _conflict(system, found)
         taken, rest = fits[0], [one for one in found if one is not fits[0]]
         # of several keys at once nothing more is proved than of one
-        alone = system.moved.records * system.moved.sides == 1
+        alone = system.moved.moves == 1
         witness = _witness(system) if block.counts and alone else None
         claims = taken.claims | ({"bound": witness} if witness is not None else {})
         others = tuple(_alternatives(system, rest)) if settings.alternatives else ()
@@ -194,7 +192,7 @@ def _conflict(system: System, found: list[Found]) -> Infeasible:
     """The least error is more than a line of accuracy allows."""
     best = min(found, key=lambda one: len(list(one.breaks())))
     one, reached = next(best.breaks())
-    alone = system.moved.records * system.moved.sides == 1 and not system.block.counts
+    alone = system.moved.moves == 1 and not system.block.counts
     whose = "every mechanism" if alone else "the mechanisms that are known here"
     said = f"the privacy asked for makes this error {{}} times as large as allowed, of {whose} at least"
     return missed(system.model, one, reached, 0, said)
@@ -266,10 +264,10 @@ def _centre(keys: Keys, centres: list[int]) -> int:
 
 def room_of(system: System, share: Fraction) -> Fraction:
     """The most delta of one key, where it spends a share of epsilon, so that a unit stays within the line."""
-    moved, epsilon, delta = system.moved, system.epsilon, system.delta
-    moves = moved.records * moved.sides
-    if moved.each > 1:
-        return delta / moved.grown(share) * (1 - SPARE)
+    change, epsilon, delta = system.moved, system.epsilon, system.delta
+    moves = change.moves
+    if change.each > 1:
+        return delta / grown(change, share) * (1 - SPARE)
     if moves == 1:
         return delta
     # of what is left beside shares alone, all keys together fail with as much at most
@@ -307,10 +305,10 @@ def best(system: System) -> list[Found]:
 
 def _composed(system: System) -> Iterator[Found]:
     """Thresholds that are the best for one record of one key, where a unit moves so many of these."""
-    moved, epsilon = system.moved, system.epsilon
-    moves = moved.records * moved.sides
+    change, epsilon = system.moved, system.epsilon
+    moves = change.moves
     shares = [epsilon / moves]
-    if moves > 1 and moved.each == 1:
+    if moves > 1 and change.each == 1:
         # more than an even share of epsilon is paid for by delta
         shares += [epsilon / moves * Fraction(round(moves ** (k / SPLITS) * 2**20), 2**20) for k in range(1, SPLITS)]
     known = [(half_of(share, delta), share, delta) for share in shares if (delta := room_of(system, share)) > 0]
@@ -318,27 +316,26 @@ def _composed(system: System) -> Iterator[Found]:
         steps = steps_of(share, delta)
         if steps is not None:
             keys = as_keys(system.block, steps)
-            least = unit_delta(keys, moved, share, epsilon)
+            least = keys.law.delta_up(change, epsilon, share)
             if least <= system.delta:
                 yield Found("a truncated geometric law of thresholds", keys, least, {"share": str(share)}, keys.loss())
 
 
 def _gaussian(system: System) -> Iterator[Found]:
     """Thresholds near a rounded Gaussian number: better where a unit moves many keys a little."""
-    moved, epsilon, delta = system.moved, system.epsilon, system.delta
-    if moved.records * moved.sides == 1:
+    change, epsilon, delta = system.moved, system.epsilon, system.delta
+    if change.moves == 1:
         return
-    full, rest = divmod(moved.records, moved.each)
-    length = sqrt(moved.sides * (full * moved.each**2 + rest**2))
+    length = sqrt(change.sides * sum(size**2 for size in change.fullest))
     for part in PARTS:
         # a part of delta is for the noise, the rest for what is cut off of it
         scale = length / mu_of(float(epsilon), float(delta) * part) * (1 + SLACK)
-        off = float(delta) * (1 - part) / (1 + exp(float(epsilon))) / (moved.records * moved.sides) * (1 - SLACK)
+        off = float(delta) * (1 - part) / (1 + exp(float(epsilon))) / change.moves * (1 - SLACK)
         if not 0 < off < 1 / 4 or scale * 20 > MOST_STEPS:
             continue
         middle = 0.5 - scale * float(ndtri(off * (1 - 2 * BEYOND)))
         found = _cut_gaussian(system.block, Fraction(scale), Fraction(middle), off * BEYOND)
-        least = gaussian_delta(found, moved, Fraction(scale), Fraction(middle), epsilon)
+        least = found.law.delta_up(change, epsilon, Normal(Fraction(scale), Fraction(middle)))
         if least <= delta:
             claims = {"scale": str(Fraction(scale)), "middle": str(Fraction(middle))}
             yield Found("a Gaussian law of thresholds", found, least, claims, found.loss())
@@ -377,7 +374,7 @@ def _alternatives(system: System, found: list[Found]) -> Iterator[Alternative]:
     for one in found:
         fits = not list(one.breaks())
         yield Alternative(one.name, float(one.loss), MEETS if fits else MISSES, fits)
-    if system.moved.records * system.moved.sides > 1 or system.block.accuracy:
+    if system.moved.moves > 1 or system.block.accuracy:
         return
     epsilon, delta, block = float(system.epsilon), float(system.delta), system.block
     threshold = 1 + max(log(1 / (2 * delta)), 0) / epsilon
@@ -412,7 +409,7 @@ def _stated(system: System, found: Found) -> dict[str, Any]:
     steps = Numbers((len(keys.steps),), Fraction(1, keys.total), keys.steps)
     said = min(Fraction(decimal_up(found.delta)), system.delta)
     achieved = {"epsilon": show(system.epsilon), "delta": show(said)}
-    notes = [NOTE, "people"] if line.neighbours.by_id else [NOTE]
+    notes = [*keys.law.notes, "people"] if line.neighbours.by_id else list(keys.law.notes)
     return {
         "mechanism": {"family": "keys", "steps": steps.to_json(), "centre": keys.centre},
         "guarantees": [guarantee_head(line, 0) | {"achieved": achieved, "because": notes}],

@@ -12,13 +12,14 @@ from math import prod
 
 from flint import fmpq_mat, fmpz_mat
 
+from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
 from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
-from privspec.kernel.participation import PERSON, Alike, Ball, Wholes, of_person, told_apart, wholes, wrong_person
-from privspec.kernel.rows import Rows, intervals
+from privspec.kernel.laws.staircase import Noise, read_law
+from privspec.kernel.participation import Alike, Ball, of_person, told_apart, wrong_person
+from privspec.kernel.rows import Rows, Wholes, intervals, wholes
 from privspec.kernel.shares import SHARED, coalition, owners, senders
-from privspec.kernel.stepped import Noise, read_law
 
 NOISES = {
     "gaussian": ("gaussian", ("standard_deviation",), {"gaussian"}, ("gaussian-exact", "rounded-gaussian")),

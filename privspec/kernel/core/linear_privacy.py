@@ -28,13 +28,13 @@ from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
 from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Laplace, LaplaceShares
 from privspec.kernel.laws.law import Law
+from privspec.kernel.laws.staircase import Noise as Stated
 from privspec.kernel.laws.staircase import Staircase
 from privspec.kernel.losses import Loss
 from privspec.kernel.moves import judge_asserted, units_by_measure, units_of
 from privspec.kernel.participation import in_turn, notes_of
 from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.rules import Hint, derive, view_of
-from privspec.kernel.stepped import Noise as Stated
 from privspec.kernel.strategies.dense import Dense, Lattice, Shared
 from privspec.kernel.terms import Noise, Reports, Shares
 

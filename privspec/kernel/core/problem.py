@@ -16,7 +16,6 @@ from privspec.kernel.core.numbers import ball
 from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.kernel.participation import Kept, in_turn
-from privspec.kernel.report import Claim
 from privspec.kernel.trust import Asserted, Trust
 
 FORMAT = "privspec-problem/1.0"
@@ -253,6 +252,30 @@ SPARED = Fraction(1, 10**7)
 """An output is not protected if the best test that errs equally often either way may err less than this."""
 Bound = dict[str, Fraction] | None
 """What is let through, rounded up: {"mu"} or {"epsilon", "delta"}; None where no bound is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement of a plan that was derived again, or that does not hold.
+
+    `name` is its kind (integrity, problem, law, privacy, view, rounding, exposure, loss, bound, accuracy, fairness,
+    conditions, ...), `item` the number of the obligation or line that it is about, where it is about one.
+    `derived`: whether its figures were derived again; else they were only read, and no page calls them proved.
+    """
+
+    name: str
+    holds: bool
+    text: str
+    item: int | None = None
+    derived: bool = True
+
+    @property
+    def status(self) -> str:
+        """In a word."""
+        return "failed" if not self.holds else "ok" if self.derived else "tested"
+
+    def __str__(self) -> str:
+        return f"{self.status:<8}{self.name:<13}{self.text}"
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.changes import Units
+from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Law, NoisyView
+from privspec.kernel.laws.law import Law, NoisyView, Strategy
 from privspec.kernel.losses import Loss
 from privspec.kernel.strategies.dense import Scaling
 
@@ -38,6 +38,9 @@ class Gaussian(Law):
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         square = view.seen.quadratic_sensitivity(change, scaling)
         return Loss(mu_squared=square * view.slack / self.deviation**2)
+
+    def of_structure(self, strategy: Strategy, change: Change, seen: frozenset[str]) -> Loss:
+        return Loss(mu_squared=strategy.quadratic_sensitivity(change, seen) / self.deviation**2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from privspec.kernel.changes import Units
+from privspec.kernel.changes import Change, Units
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.laws.law import Law, NoisyView
+from privspec.kernel.laws.law import Law, NoisyView, Strategy
 from privspec.kernel.losses import Factor, LaplaceFactor, Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
@@ -42,6 +42,22 @@ class Laplace(Law):
             return Loss()
         factor: Factor = LaplaceFactor(cost, view.lattice.grid / scales[0]) if len(scales) == 1 else Response(cost)
         return Loss(factors=(factor,))
+
+
+@dataclass(frozen=True, slots=True)
+class WholeLaplace(Law):
+    """Noise of one scale on all answers of a strategy with structure, which are whole numbers, and so is the noise."""
+
+    scale: Fraction
+    notes = ("laplace", "discrete-laplace")
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0:
+            raise Refused("has noise of no size")
+
+    def of_structure(self, strategy: Strategy, change: Change, seen: frozenset[str]) -> Loss:
+        epsilon = strategy.absolute_sensitivity(change, seen) / self.scale
+        return Loss(factors=(Response(epsilon),)) if epsilon else Loss()
 
 
 @dataclass(frozen=True, slots=True)

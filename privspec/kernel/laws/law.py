@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from privspec.kernel.core.reading import Refused
+
 if TYPE_CHECKING:
     from privspec.kernel.changes import Change, Units
     from privspec.kernel.losses import Loss
@@ -56,9 +58,31 @@ class Law:
         """At most what is let through of a change."""
         raise NotImplementedError
 
+    def of_structure(self, strategy: Strategy, change: Change, seen: frozenset[str]) -> Loss:
+        """The same of answers with structure, of which some outputs are seen.
+
+        Raises: Refused where nothing is known of such answers, or of such a change of them.
+        """
+        raise Refused("has noise of a law that is not for answers with structure")
+
+
+class Strategy:
+    """Linear answers with structure, whose matrix is never written out: how far a change moves those of some outputs.
+
+    Raises: Refused where nothing is known of such a change.
+    """
+
+    def quadratic_sensitivity(self, change: Change, seen: frozenset[str]) -> Fraction:
+        """At least the squared Euclidean length, in the units of the answers."""
+        raise Refused("has answers whose squares nothing is known of")
+
+    def absolute_sensitivity(self, change: Change, seen: frozenset[str]) -> Fraction:
+        """At least the sum of all moves."""
+        raise Refused("has answers whose moves do not add up in a way that is known")
+
 
 class Choice:
-    """A law of one member of a list, or of what is shown of counts."""
+    """A law of one member of a list."""
 
     notes: tuple[str, ...] = ()
     """The proofs that it rests on."""

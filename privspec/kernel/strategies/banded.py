@@ -17,6 +17,7 @@ from flint import fmpz_poly
 
 from privspec.kernel.changes import Change, InARow
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws.law import Strategy
 
 BITS, INNER = 40, 62
 """Binary digits of the strategy, and of the recurrence that gives it."""
@@ -25,7 +26,7 @@ MOST_PLACES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Banded:
+class Banded(Strategy):
     """`band` coefficients with a `ramp`, and for `lengths` numbers in turn the deviation of their noise."""
 
     ramp: Fraction

@@ -15,10 +15,9 @@ from math import ceil, gcd, isqrt
 
 from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
 
-from privspec.kernel.changes import Piece, Units, boxed, freely
+from privspec.kernel.changes import PERSON, Piece, Room, Units, boxed, freely
 from privspec.kernel.core.numbers import end, rational, sqrt_up
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.participation import PERSON, Room
 from privspec.kernel.rows import chosen_rows, products
 
 COUNTED = ("cell", "swap", *PERSON)
