@@ -11,19 +11,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 
-from privspec.kernel.changes import Anything, Change, Rows, Units
+from privspec.kernel.changes import Anything, Rows, Units
 from privspec.kernel.core.linear_privacy import read_promises
 from privspec.kernel.core.problem import Case, Guarantee, Obligation, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, parse, read
 from privspec.kernel.designs import Design, case_of
-from privspec.kernel.divergences import Renyi
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.judging import DEFECTS, read_case
-from privspec.kernel.laws.law import Choice
 from privspec.kernel.priced import PricedRules, at
 from privspec.kernel.promises import Line, Question, Verdict, promised, verdict
 from privspec.kernel.rules import Hint
-from privspec.kernel.selection import Drawn, changed, read_drawn
 from privspec.kernel.systems import (
     PLAIN_UNITS,
     PartOfSystem,
@@ -32,7 +29,7 @@ from privspec.kernel.systems import (
     read_system,
     units_within,
 )
-from privspec.kernel.terms import Independent, Pick, Term, Times
+from privspec.kernel.terms import Independent, Term, Times
 from privspec.kernel.voting import read_executed as read_voted
 
 BITS = 256
@@ -92,36 +89,6 @@ def _by_its_rules(case: Case) -> Read:
         raise case.mechanism.wrong("does not hold")
     term, lines = promised(case)
     return term, lines
-
-
-# --- tables ------------------------------------------------------------------------------------------------------
-
-
-# --- choices, reports and rows -----------------------------------------------------------------------------------
-
-
-def _choice(case: Case, law: Choice, output: str, changes: list[Change], *, public: bool = False) -> Read:
-    """A choice by one law, each line of which is about one change, states an epsilon and rests on the law's notes."""
-    guarantees, lines = read_guarantees(case.guarantees, case.frame), list[Line]()
-    for guarantee, change in zip(guarantees, changes, strict=True):
-        asked = guarantee.obligation
-        fits = guarantee.because == law.notes and set(guarantee.achieved) == {"epsilon"} and not asked.measure.each
-        question = Question(change, guarantee.asked, guarantee.achieved)
-        lines.append(Line(asked.line, frozenset(asked.seen), asked.measure.of, (question,), fits))
-    return Pick(output, law, public), lines
-
-
-def _selection(case: Case) -> Read:
-    """A value that is drawn by scores."""
-    drawn = read_drawn(case.block, case.mechanism, case.frame)
-    block = drawn.block
-    if not isinstance(drawn, Drawn) or (block.families and drawn.family not in block.families):
-        raise case.mechanism.wrong("is drawn by a law that has not come over, or that the problem does not allow")
-    changes: list[Change] = [changed(one.units[0], block.records) for one in case.frame.obligations]
-    term, lines = _choice(case, drawn.law, block.output, changes)
-    # a range of log ratios says more of a Rényi divergence than the epsilon that is stated
-    ranged = [isinstance(line.measure.condition(line.questions[0].asked), Renyi) for line in lines]
-    return term, [replace(line, by_loss=own) for line, own in zip(lines, ranged, strict=True)]
 
 
 def _voting(case: Case) -> Read:
@@ -221,7 +188,7 @@ FORMS: dict[str, Callable[[Case], Read]] = {
     "frequencies": _by_its_rules,
     "points": _by_its_rules,
     "cells": _by_its_rules,
-    "selection": _selection,
+    "selection": _by_its_rules,
     "stream": _by_its_rules,
     "votes": _voting,
     "marginals": _by_its_rules,

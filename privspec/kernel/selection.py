@@ -14,9 +14,9 @@ from math import ceil, comb, factorial, floor, prod
 from flint import arb, ctx
 
 from privspec.kernel.changes import Records
+from privspec.kernel.changes import Rows as Compared
 from privspec.kernel.core.numbers import NONE, ball, end, exp_up
 from privspec.kernel.core.problem import (
-    AskedMeasure,
     Bound,
     Case,
     Frame,
@@ -29,10 +29,13 @@ from privspec.kernel.core.problem import (
 )
 from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
 from privspec.kernel.divergences import Renyi
-from privspec.kernel.laws.exponential import PRECISION, ByScores, Target, epsilon_up
+from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
 from privspec.kernel.participation import Kept, wrong_person
+from privspec.kernel.promises import Line, Question, epsilon_of, verdict
 from privspec.kernel.quality.stated import judge_loss
+from privspec.kernel.rules import derive
+from privspec.kernel.terms import Pick, Table
 from privspec.kernel.thresholds import Averaged, Sought, averaged
 from privspec.kernel.trust import CURATOR
 
@@ -321,13 +324,14 @@ class Drawn:
         grouped, handicapped = bool(block.by), bool(self.handicap)
         return ByScores(self.family, self.base, block.size, self.target, block.records, grouped, handicapped)
 
-    def ratio(self, unit: Unit) -> Fraction:
-        """Of the chances beside what one unit changes."""
-        return self.law.ratio(changed(unit, self.block.records))
+    @property
+    def term(self) -> Pick:
+        """The answer, as it is drawn."""
+        return Pick(self.block.output, self.law)
 
-    def spread(self, unit: Unit) -> Fraction | None:
-        """At least how far apart two logarithms of the ratios of two neighbours are, where that is known to be less."""
-        return None if unit.kind == "everything" else self.law.spread(changed(unit, self.block.records))
+    def change(self, unit: Unit) -> Records:
+        """What one unit changes."""
+        return changed(unit, self.block.records)
 
 
 def changed(unit: Unit, records: int | None) -> Records:
@@ -363,22 +367,21 @@ class Listed:
     def outputs(self) -> tuple[str, ...]:
         return (self.block.output,)
 
-    def ratio(self, unit: Unit) -> Fraction:
-        """Of the chances beside what one unit changes; refused where it has no limit."""
-        tables = tables_of(self.block)
-        at, found = {table: i for i, table in enumerate(tables)}, Fraction(1)
-        every = unit.kind == "everything"
-        for i, table in enumerate(tables):
-            for j in range(len(tables)) if every else (at[other] for other in beside(table)):
-                for one, other in zip(self.laws[i], self.laws[j], strict=True):
-                    if one > found * other:
-                        if not other:
-                            raise Refused("some answer is possible on one side of a line alone")
-                        found = Fraction(one, other)
-        return found if every else found**unit.count
+    @property
+    def term(self) -> Table:
+        """The answer, by the table of counts."""
+        return Table(self.laws, self.total, ((self.block.output, tuple(range(self.block.size))),))
 
-    def spread(self, unit: Unit) -> None:
-        """Not known to be less than twice the largest logarithm."""
+    def change(self, unit: Unit) -> Compared:
+        """The tables that one unit leads to from each other, so many records at once."""
+        tables = tables_of(self.block)
+        if unit.kind == "everything":
+            return Compared((), (tuple(range(len(tables))),))
+        if unit.count == 1:
+            at = {table: i for i, table in enumerate(tables)}
+            return Compared(tuple((i, at[other]) for table, i in at.items() for other in beside(table)))
+        pairs = ((i, j) for i in range(len(tables)) for j in range(i))
+        return Compared(tuple((i, j) for i, j in pairs if apart(tables[i], tables[j]) <= unit.count))
 
     def loss(self) -> Fraction:
         """By the law of the records, or at the worst table."""
@@ -414,6 +417,11 @@ def beside(table: tuple[int, ...]) -> list[tuple[int, ...]]:
                 moved[i], moved[j] = here - 1, table[j] + 1
                 found.append(tuple(moved))
     return found
+
+
+def apart(table: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """How many records have other answers."""
+    return sum(max(a - b, 0) for a, b in zip(table, other, strict=True))
 
 
 Rows = tuple[tuple[int, ...], ...]
@@ -571,31 +579,26 @@ def _units(frame: Frame, block: Selected, item: Item) -> None:
 class SelectionRules(Rules):
     """Plans that select a value of a column."""
 
-    def judge(self, case: Case) -> Drawn | Listed:
-        drawn = read_drawn(case.block, case.mechanism, case.frame)
+    def privacy(self, case: Case) -> Drawn | Listed:
+        drawn, lines = read_drawn(case.block, case.mechanism, case.frame), list[Line]()
         block = drawn.block
-        case.fairness.same(None)
-        case.accuracy.same([])
         each = f", for each of {block.groups} groups" if block.by else ""
         case.says("view", True, f"{block.output} alone is seen, one of {block.size} values{each}")
         allowed = not block.families or drawn.family in block.families
         words = f"{len(drawn.laws)} laws" if isinstance(drawn, Listed) else f"each step has the chance {1 / drawn.base}"
-        words = f"{drawn.family}: {words}"
-        case.says("law", allowed, words)
+        case.says("law", allowed, f"{drawn.family}: {words}")
         for one in read_guarantees(case.guarantees, case.frame):
-            self._privacy(case, drawn, one)
-        self._loss(case, drawn)
+            lines.append(promised(drawn, one))
+            _says(case, drawn, one, verdict(drawn.term, lines[-1]).holds)
+        case.promised = drawn.term, lines
         return drawn
 
-    def _privacy(self, case: Case, drawn: Drawn | Listed, one: Guarantee) -> None:
-        (unit,), name = one.obligation.units, one.obligation.measure.name
-        epsilon = epsilon_up(drawn.ratio(unit))
-        said = one.achieved.get("epsilon", Fraction(-1))
-        holds = set(one.achieved) == {"epsilon"} and epsilon <= said and one.because == (NOTE,)
-        holds = holds and proved_by(one.obligation.measure, one.asked, said, drawn.spread(unit))
-        text = f"{name}, {one.obligation.neighbours}: no chance changes by more than e^{float(epsilon):.8g}"
-        tail = "" if holds else f"; the plan states {float(said):.8g} and asks for {_figures(one.asked)}"
-        case.says("privacy", holds, f"{text} ({NOTE}){tail}", one.number)
+    def judge(self, case: Case) -> Drawn | Listed:
+        drawn = self.privacy(case)
+        case.fairness.same(None)
+        case.accuracy.same([])
+        self._loss(case, drawn)
+        return drawn
 
     def _loss(self, case: Case, drawn: Drawn | Listed) -> None:
         """A worst loss in ranks is derived, and any of a table; a mean over data that are not listed is tested only."""
@@ -623,15 +626,41 @@ class SelectionRules(Rules):
         person = "person" if executed.kept else "record"
         if unit.kind not in (person, "everything") or unit.apart is not None or outputs != executed.outputs:
             return None
-        return {"epsilon": epsilon_up(executed.ratio(unit)), "delta": NONE}
+        return {"epsilon": epsilon_of_unit(executed, unit), "delta": NONE}
 
 
-def proved_by(measure: AskedMeasure, asked: dict[str, Fraction], epsilon: Fraction, spread: Fraction | None) -> bool:
-    """Whether a law of pure epsilon, its log ratios within a `spread`, satisfies a measure (note, section 4)."""
-    if measure.proved_by(asked, {"epsilon": epsilon}):
-        return True
-    condition = None if spread is None or measure.common is None else measure.common.condition(asked)
-    return isinstance(condition, Renyi) and spread is not None and condition.within_spread(spread)
+def _says(case: Case, drawn: Drawn | Listed, one: Guarantee, holds: bool) -> None:
+    (unit,), name = one.obligation.units, one.obligation.measure.name
+    epsilon, said = epsilon_of_unit(drawn, unit), one.achieved.get("epsilon", Fraction(-1))
+    text = f"{name}, {one.obligation.neighbours}: no chance changes by more than e^{float(epsilon):.8g}"
+    tail = "" if holds else f"; the plan states {float(said):.8g} and asks for {_figures(one.asked)}"
+    case.says("privacy", holds, f"{text} ({NOTE}){tail}", one.number)
+
+
+def promised(drawn: Drawn | Listed, one: Guarantee) -> Line:
+    """What a line promises; a range of log ratios says more of a Rényi divergence than the epsilon that is stated."""
+    asked, measure = one.obligation, one.obligation.measure
+    fits = set(one.achieved) == {"epsilon"} and one.because == (NOTE,) and measure.of.of_laws and not measure.each
+    (unit,), condition = asked.units, measure.of.condition(one.asked)
+    ranged = isinstance(drawn, Drawn) and isinstance(condition, Renyi)
+    question = Question(drawn.change(unit), one.asked, one.achieved)
+    return Line(asked.line, drawn.term.outputs, measure.of, (question,), fits, by_loss=ranged)
+
+
+def epsilon_of_unit(drawn: Drawn | Listed, unit: Unit) -> Fraction:
+    """The logarithm of the largest ratio of chances beside what one unit changes; refused where it has no limit."""
+    found = epsilon_of(drawn.term, drawn.change(unit))
+    if found is None:
+        raise Refused("some answer is possible on one side of a line alone")
+    return found
+
+
+def keeps(drawn: Drawn | Listed, line: Obligation) -> bool:
+    """Whether what is drawn lets through no more than a line asks for."""
+    (unit,), measure = line.units, line.measure
+    loss = derive(drawn.term, drawn.term.outputs, drawn.change(unit)).loss
+    condition = measure.of.condition(measure.figures({}))
+    return measure.of.of_laws and not measure.each and loss.satisfies(condition)
 
 
 def units_of(block: Selected) -> str:

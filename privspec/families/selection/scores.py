@@ -34,7 +34,7 @@ from privspec.families.decision import (
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
 from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.laws.exponential import Target, epsilon_up
+from privspec.kernel.laws.exponential import Target
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
     CLASSES,
@@ -45,8 +45,9 @@ from privspec.kernel.selection import (
     Ranks,
     Selected,
     beside,
+    epsilon_of_unit,
+    keeps,
     least,
-    proved_by,
     read_witness,
     tables_of,
     units_of,
@@ -96,11 +97,7 @@ def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tu
     for share in MIXED:
         laws = exact(found.laws * (1 - share) + share / block.size)
         made = Listed(block, laws, 1 << PLACES, drops)
-        try:
-            ratio = epsilon_up(made.ratio(units[0]))
-        except Refused:
-            continue
-        if all(proved_by(one.measure, one.measure.figures({}), ratio, None) for one in lines):
+        if all(keeps(made, one) for one in lines):
             places = np.argwhere(found.multipliers > 0)
             rows = [[*map(int, pairs[m]), int(r), float(found.multipliers[m, r])] for m, r in places]
             own = None if weights is not None else [float(one) for one in found.weights]
@@ -245,10 +242,8 @@ def at_chance(drawn: Drawn, numerator: int) -> Drawn:
 def meets(drawn: Drawn, lines: Iterable[Obligation]) -> bool:
     """Whether it meets every line, as the kernel derives it."""
     for line in lines:
-        (unit,) = line.units
         try:
-            epsilon = epsilon_up(drawn.ratio(unit))
-            if not proved_by(line.measure, line.measure.figures({}), epsilon, drawn.spread(unit)):
+            if not keeps(drawn, line):
                 return False
         except (ArithmeticError, ValueError):
             return False
@@ -555,7 +550,7 @@ def _prices(system: System, best: Tried) -> Iterator[dict[str, Any]]:
 
 def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int) -> dict[str, Any]:
     """The pure epsilon of what is drawn, rounded up, from which the line follows."""
-    epsilon = epsilon_up(drawn.ratio(line.units[0]))
+    epsilon = epsilon_of_unit(drawn, line.units[0])
     asked = line.measure.figures({})
     said = Fraction(decimal_up(epsilon)) if epsilon else Fraction(0)
     if line.measure.of in PURE_MEASURES:
