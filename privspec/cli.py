@@ -904,7 +904,7 @@ def verify_draw(
     transcript: Path, plan: Path | None, keys: Path | None, session: str | None, as_json: bool, quiet: bool
 ) -> int:
     """Check the transcript of a joint draw: anybody can, without a secret key."""
-    from privspec.families.selection.joint_draw.parties import read_transcript, void
+    from privspec.families.voting.joint_draw.parties import read_transcript, void
 
     document = None if plan is None else _plan(plan).verified().document
     report = read_transcript(transcript, document, keys, session)

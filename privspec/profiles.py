@@ -38,7 +38,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
     from privspec.explain.paper import profile_report
     from privspec.explain.reports import to_markdown
     from privspec.explain.voting_rules import RULES
-    from privspec.families.selection.execution import LotteryMechanism
+    from privspec.families.voting.execution import VotingMechanism
 
     plan = plan.verified()
     if plan.stated.mechanism.family not in RULES:
@@ -48,7 +48,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
             help="leave --profile out",
         )
     try:
-        mechanism = LotteryMechanism.of_plan(plan.document)
+        mechanism = VotingMechanism.of_plan(plan.document)
         ballots = mechanism.ballots(data, Circumstances(plan.model()))
         document = profile_report(plan.stated, ballots.each())
     except (KeyError, TypeError, ValueError) as error:

@@ -235,7 +235,7 @@ VOTING_PATCHES = {
         ("\nDUMMY_VOTES, ONE_REPORT", LAW),
         ("    TURNED_WINNER,\n)\n", "    TURNED_WINNER,\n    SPARED_LOSER,\n)\n"),
     ),
-    "privspec/families/selection/rules.py": (("    Rule(WITHOUT,", CALIBRATED),),
+    "privspec/families/voting/rules.py": (("    Rule(WITHOUT,", CALIBRATED),),
     "privspec/explain/voting_rules.py": (
         ("    PERMUTE_AND_FLIP,\n    TURNED", "    PERMUTE_AND_FLIP,\n    SPARED_LOSER,\n    TURNED"),
         ("\n_RULES = {", WORDS),

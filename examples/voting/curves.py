@@ -13,7 +13,7 @@ from math import log
 from pathlib import Path
 
 from privspec.explain.paper import lemma_one, ratio_at
-from privspec.families.selection.papers import EachSupported, LeastShare, largest_percent
+from privspec.families.voting.papers import EachSupported, LeastShare, largest_percent
 
 ONE = Fraction(1)
 EVERYWHERE = 1 + 1 / ONE

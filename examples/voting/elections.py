@@ -15,8 +15,8 @@ from pathlib import Path
 
 import privspec
 from privspec.execute.ballots import Form, read_ballots
-from privspec.families.selection.execution import total_points
-from privspec.model.lotteries import Borda, FirstChoice, Points, Proportional
+from privspec.families.voting.execution import total_points
+from privspec.model.voting import Borda, FirstChoice, Points, Proportional
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[2] / "shared" / "data"

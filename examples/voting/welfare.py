@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import privspec
-from privspec.families.selection.rules import RULES, VotingTask
+from privspec.families.voting.rules import RULES, VotingTask
 from privspec.kernel.voting import totals
-from privspec.model.lotteries import FirstChoice
+from privspec.model.voting import FirstChoice
 
 CASES = ((3, 2, "1"), (10, 3, "1"), (20, 3, "0.5"), (8, 4, "1"))
 """Voters, alternatives, epsilon."""

@@ -26,7 +26,7 @@ from privspec.model.distances import DISTANCES
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.graph import GraphNode, Model
 from privspec.model.loss_rules import DISTRIBUTIONS
-from privspec.model.option_rules import FAMILIES
+from privspec.model.option_rules import families
 from privspec.model.reports import Report
 from privspec.model.scope import TRUST_WORDS, Declaration, Scope, collect
 from privspec.model.suggestions import TRIED, Fix, proposed, works
@@ -340,7 +340,7 @@ def _spelt(terminal: str) -> tuple[str, ...]:
 
 FIXED = {
     "trust": ("option", TRUST_WORDS),
-    "family": ("option", FAMILIES),
+    "family": ("option", families()),
     "~": ("function", tuple(DISTRIBUTIONS)),
     "distance": ("option", DISTANCES),
 }

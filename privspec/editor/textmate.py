@@ -17,7 +17,7 @@ from privspec.kernel.measures import PATTERN
 from privspec.language.layout import SECTIONS
 from privspec.model.evaluate import DOMAIN_CALLS
 from privspec.model.loss_rules import DISTRIBUTIONS
-from privspec.model.option_rules import FAMILIES
+from privspec.model.option_rules import families
 from privspec.model.scope import RESERVED, TRUST_WORDS
 
 SHIPPED = Path(__file__).with_name("priv.tmLanguage.json")
@@ -99,7 +99,7 @@ def grammar() -> dict[str, Any]:
             own.append(_rule("storage.type", rf"(?<![\w.]){patterns['KIND']}(?=[ \t]+[^\W\d])"))
         if section == "options":
             own.append(_rule("", rf"\b(trust)[ \t]+({_any(TRUST_WORDS)})\b", _1="keyword.other", _2="support.constant"))
-            own.append(_rule("support.constant", rf"(?<![\w.])(?:{_any(FAMILIES)})\b(?![ \t]*\()"))
+            own.append(_rule("support.constant", rf"(?<![\w.])(?:{_any(families())})\b(?![ \t]*\()"))
         if words[rule]:
             own.append(_rule("keyword.other", rf"(?<![\w.])(?:{_any(words[rule])})\b(?![ \t]*=)"))
         sections.append(

@@ -29,11 +29,11 @@ from privspec.explain.document import (
 )
 from privspec.explain.quantities import EXACT, UP, Quantity, count, exact, percent, rounded
 from privspec.explain.voting_rules import RULES, Dictator, Rule, Vote, read_rule, read_vote
-from privspec.families.selection.papers import LeastShare, Reading, least_share, of_one_profile, readings
-from privspec.families.selection.rules import log_up
+from privspec.families.voting.papers import LeastShare, Reading, least_share, of_one_profile, readings
+from privspec.families.voting.rules import log_up
 from privspec.language import syntax
-from privspec.model.lotteries import Ballot, Proportional
 from privspec.model.values import show
+from privspec.model.voting import Ballot, Proportional
 from privspec.stated import PaperRemark as Stated
 from privspec.stated import Stated as Plan
 from privspec.stated import parse_exact

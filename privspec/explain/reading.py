@@ -79,7 +79,7 @@ _READERS = {
     "marginals": ("marginals", "table_noise"),
     "stream": ("streams", "stream_noise"),
     "statistics": ("statistics", "statistic_fact"),
-    "votes": ("voting", "lottery_fact"),
+    "votes": ("voting", "voting_fact"),
 }
 """Who reads the mechanism of a plan, by the form of its problem: no form is read as another.
 

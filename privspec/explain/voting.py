@@ -55,7 +55,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LotteryFact(MechanismFact):
+class VotingFact(MechanismFact):
     """A winner drawn by lot, from a drum of so many tickets; `local` is whether each ballot is protected by itself."""
 
     vote: Vote
@@ -245,7 +245,7 @@ class LotteryFact(MechanismFact):
 # --- reading --------------------------------------------------------------------------------------
 
 
-def lottery_fact(plan: Stated, context: Context) -> LotteryFact:
+def voting_fact(plan: Stated, context: Context) -> VotingFact:
     """The mechanism of a plan of one of the families that draw a winner by lot.
 
     Raises: KeyError, ValueError if it is not of that form.
@@ -254,7 +254,7 @@ def lottery_fact(plan: Stated, context: Context) -> LotteryFact:
     vote, rule = read_vote(plan.mechanism), read_rule(plan.mechanism)
     notes = [note for guarantee in plan.guarantees for note in guarantee.because]
     by_profile = (plan.claims.get("bound") or {}).get("profile")
-    return LotteryFact(
+    return VotingFact(
         family=family,
         released=frozenset({vote.output}),
         comparison=comparison(plan, rule.title),

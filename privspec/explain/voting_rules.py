@@ -20,7 +20,8 @@ from privspec.kernel.laws.voting import (
     TURNED_WINNER,
     VotingRule,
 )
-from privspec.model.lotteries import (
+from privspec.model.values import Symbol, show
+from privspec.model.voting import (
     Ballot,
     Borda,
     FirstChoice,
@@ -29,7 +30,6 @@ from privspec.model.lotteries import (
     Points,
     Proportional,
 )
-from privspec.model.values import Symbol, show
 from privspec.stated import Mechanism, parse_exact
 
 Counted: TypeAlias = Sequence[tuple[Ballot, int]]

@@ -11,7 +11,7 @@ import numpy as np
 from privspec.core.rounding import exp_down
 from privspec.model.domains import Domain, FiniteSet, Rankings, Symbol, Symbols, Type
 from privspec.model.library import Arguments, Binder, Bound, Function, FunctionError, NotComputableError, by_name
-from privspec.model.lotteries import (
+from privspec.model.voting import (
     Borda,
     Drawn,
     Exponential,

@@ -6,7 +6,7 @@ from privspec.kernel.core.problem import Rules
 
 HOMES = {
     "linear": ("placed", "PlacedRules"),
-    "statistics": ("lemmas.statistics", "Statistics"),
+    "statistics": ("statistics", "Statistics"),
     "table": ("quality.tables", "Tables"),
     "votes": ("voting", "VoteRules"),
     "priced": ("priced", "PricedRules"),

@@ -20,8 +20,8 @@ from privspec.core.records import dataclass, field
 from privspec.core.spans import NOWHERE, Span
 from privspec.language import syntax
 from privspec.model.domains import Domain, Type
-from privspec.model.lotteries import Drawn
 from privspec.model.values import Array, Value
+from privspec.model.voting import Drawn
 
 
 class Unit(Enum):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 
 from privspec.core.records import dataclass
 from privspec.core.spans import Span
 from privspec.core.suggest import advice
-from privspec.kernel.laws.voting import VOTING
 from privspec.kernel.measures import PURE
 from privspec.kernel.trust import CURATOR, KINDS, NOBODY, SECURE_SUM, TrustModel
 from privspec.language import syntax
@@ -21,17 +21,15 @@ from privspec.model.reports import Failure, Report, listing, nearest
 from privspec.model.requirements import ChosenTrust, EachPart, Requirement, Trust, TrustIn
 from privspec.model.scope import TRUST_WORDS, Scope
 
-FAMILIES = (
-    "gaussian",
-    "laplace",
-    "geometric",
-    "knorm",
-    "table",
-    *(one.name for one in VOTING),
-    "staircase",
-    "sphere",
-)
-"""Families that `noise family` may name."""
+
+@cache
+def families() -> tuple[str, ...]:
+    """Families that `noise family` may name; the rules of voting are looked up when they are asked for."""
+    from privspec.kernel.laws.voting import VOTING
+
+    winners = (one.name for one in VOTING)
+    return ("gaussian", "laplace", "geometric", "knorm", "table", *winners, "staircase", "sphere")
+
 
 STATISTICS = ("objective", "records", "signs", "direction", "direction_of_records")
 """What of a function's way noise can enter at besides its result: `noise at objective(beta)`."""
@@ -247,11 +245,11 @@ def _families(family: syntax.NoiseFamily | None, report: Report) -> tuple[tuple[
         return (), ()
     good = []
     for name in family.names:
-        if name.id in FAMILIES:
+        if name.id in families():
             good.append(name)
             continue
         from privspec.language import meanings
 
-        hint = advice(name.id, FAMILIES, meanings.FAMILIES) or f"these exist: {', '.join(FAMILIES)}"
+        hint = advice(name.id, families(), meanings.FAMILIES) or f"these exist: {', '.join(families())}"
         report.error("PS0272", name.span, f"there is no noise family {name.id}", help=hint)
     return tuple(dict.fromkeys(name.id for name in good)), tuple(name.span for name in good)

@@ -27,10 +27,10 @@ from privspec.language.walk import names_used, reached, uses, walk, with_childre
 from privspec.model.evaluate import OPERATORS, Algebra, Environment, Unary, Values, computing, exact_value, value_type
 from privspec.model.graph import Model
 from privspec.model.library import Argument, Bound, library
-from privspec.model.lotteries import Drawn, Largest
 from privspec.model.reports import Failure
 from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, Value, exact_array
+from privspec.model.voting import Drawn, Largest
 
 Entries: TypeAlias = NDArray[np.object_]
 """Exact values in a numpy array."""

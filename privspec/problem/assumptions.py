@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.measures import LOCAL_APPROXIMATE
 from privspec.kernel.trust import NORMS
 from privspec.language import syntax
@@ -373,6 +372,8 @@ def _table(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
 
 
 def _votes(model: Model, plan: Mapping[str, Any]) -> Iterator[Assumption]:
+    from privspec.kernel.laws.voting import BY_NAME
+
     mechanism = plan["mechanism"]
     source = str(mechanism["input"])
     note = BY_NAME[mechanism["family"]].note

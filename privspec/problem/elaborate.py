@@ -185,7 +185,7 @@ def data_of(model: Model, node: GraphNode) -> Data:
 def _of_votes(model: Model) -> bool:
     if not draws_a_winner(model):
         return False
-    from privspec.problem.votes import voting  # most specs are of no votes, and it is many modules away
+    from privspec.problem.voting import voting  # most specs are of no votes, and it is many modules away
 
     return voting(model) is not None
 

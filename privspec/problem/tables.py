@@ -155,7 +155,7 @@ def _rounds(model: Model) -> Rounds | None:
     """The rounds of a vote that share a budget."""
     if not model.parties:
         return None
-    from privspec.problem.votes import shared_rounds  # a vote may be many modules away
+    from privspec.problem.voting import shared_rounds  # a vote may be many modules away
 
     shared = shared_rounds(model)
     return None if shared is None or shared.count is None else Rounds(shared.count, shared.budget)

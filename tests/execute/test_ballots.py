@@ -26,7 +26,7 @@ from privspec.execute.sources import TextFiles
 from privspec.families.tables.execution import CENTRAL_RULE
 from privspec.model.build import load_model
 from privspec.model.domains import PartialRankingOf, RankingOf
-from privspec.model.lotteries import Borda, FirstChoice, scores
+from privspec.model.voting import Borda, FirstChoice, scores
 from tests.execute.begun import execute_plan
 
 from .tables import make_table_plan
@@ -597,7 +597,7 @@ def test_ballots_of_a_few_voters_on_the_command_line(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize("domain", [RankingOf(ABC), PartialRankingOf(ABC, 3), PartialRankingOf(ABC, 2)])
 @pytest.mark.parametrize("points", [FirstChoice(ABC), Borda(ABC)])
 def test_points_are_those_of_the_model(domain: Any, points: Any) -> None:
-    from privspec.families.selection.execution import total_points
+    from privspec.families.voting.execution import total_points
 
     rng = np.random.default_rng(5)
     each = list(domain.elements())

@@ -16,9 +16,9 @@ import pytest
 from scipy.stats import chisquare
 
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
-from privspec.families.selection.joint_draw import terms as terms_module
-from privspec.families.selection.joint_draw.parties import joint_draw
-from privspec.families.selection.joint_draw.terms import (
+from privspec.families.voting.joint_draw import terms as terms_module
+from privspec.families.voting.joint_draw.parties import joint_draw
+from privspec.families.voting.joint_draw.terms import (
     Content,
     Terms,
     coalition_ratio,
@@ -26,7 +26,7 @@ from privspec.families.selection.joint_draw.terms import (
     shown,
     unseal,
 )
-from privspec.families.selection.joint_draw.transcript import verify_transcript
+from privspec.families.voting.joint_draw.transcript import verify_transcript
 from privspec.noise.samplers import SimulationRandomness
 
 SMALL = Terms(("a", "b", "c"), 4, Fraction(1, 2))

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from privspec.families.selection.joint_draw.parties import Board, Mixer, Outcome, Voter, joint_draw
-from privspec.families.selection.joint_draw.terms import KEY, Content, Opening, Terms, mixed_length, nonce, seal, unseal
-from privspec.families.selection.joint_draw.transcript import Body, Entry, signable, to_text, verify_transcript
+from privspec.families.voting.joint_draw.parties import Board, Mixer, Outcome, Voter, joint_draw
+from privspec.families.voting.joint_draw.terms import KEY, Content, Opening, Terms, mixed_length, nonce, seal, unseal
+from privspec.families.voting.joint_draw.transcript import Body, Entry, signable, to_text, verify_transcript
 
 TERMS = Terms(("a", "b", "c"), 4, Fraction(1, 2), mixers=3)
 VOTES = ["a", "b", "a", "c"]

@@ -12,9 +12,9 @@ import pytest
 
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
-from privspec.families.selection.joint_draw import parties
-from privspec.families.selection.joint_draw.parties import Voter, joint_draw, read_transcript, shuffled
-from privspec.families.selection.joint_draw.terms import Terms
+from privspec.families.voting.joint_draw import parties
+from privspec.families.voting.joint_draw.parties import Voter, joint_draw, read_transcript, shuffled
+from privspec.families.voting.joint_draw.terms import Terms
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest
 from tests.execute.begun import run

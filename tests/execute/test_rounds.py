@@ -85,7 +85,7 @@ def test_known_number_of_voters(book: Path) -> None:
 def test_table_of_few_voters(book: Path) -> None:
     from privspec.core.spans import Source
     from privspec.pipeline import Request, solve
-    from tests.families.test_lottery_rounds import given
+    from tests.families.test_voting_rounds import given
 
     privacy = "O is (budget / rounds)-DP wrt vote, replacing one voter"
     text = given(privacy=privacy, voters=2, parameters="  rounds = 2\n")

@@ -19,9 +19,9 @@ import pytest
 from privspec.core.rounding import exp_down
 from privspec.execute.family import Rounds
 from privspec.execute.receipts import participation
-from privspec.families.selection.rules import RULES, Draw, VotingTask
-from privspec.model.lotteries import FirstChoice, Lottery
+from privspec.families.voting.rules import RULES, Draw, VotingTask
 from privspec.model.values import Symbol
+from privspec.model.voting import FirstChoice, Lottery
 
 PAIR: tuple[Symbol, ...] = ("gate", "bridge")
 EACH = Fraction(1, 2)

@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 
 from privspec.core.spans import Source
-from privspec.families.selection.choices import near_tie
-from privspec.model.lotteries import Largest, RandomisedLargest
+from privspec.families.voting.choices import near_tie
+from privspec.model.voting import Largest, RandomisedLargest
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
-from tests.families.votes import VOTES_MISSED, WORST, decided, rule, vote
+from tests.families.voting import VOTES_MISSED, WORST, decided, rule, vote
 
 MISSED = "worst[ mismatch(O, plurality(vote)) ]"
 APART = "worst[ total_variation(O, plurality(vote)) ]"

@@ -8,10 +8,10 @@ from math import exp
 
 import pytest
 
-from privspec.families.selection.rules import RULES, Draw, VotingTask, manipulation
-from privspec.model.lotteries import Borda, FirstChoice, Largest, RandomisedLargest, scores
-from tests.families import lottery_oracle as oracle
-from tests.families.lottery_oracle import enumerated_ratio
+from privspec.families.voting.rules import RULES, Draw, VotingTask, manipulation
+from privspec.model.voting import Borda, FirstChoice, Largest, RandomisedLargest, scores
+from tests.families import voting_oracle as oracle
+from tests.families.voting_oracle import enumerated_ratio
 
 ABCD = ("a", "b", "c", "d")
 BOTH = (False, True)

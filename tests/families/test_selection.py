@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.execute.family import simulate
-from privspec.families.selection.scores import (
+from privspec.families.selection.family import (
     BITS,
     Selections,
     at_chance,
@@ -27,7 +27,7 @@ from privspec.kernel.core.reading import Item
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import Drawn, Listed, tables_of
-from privspec.model.lotteries import lottery_of
+from privspec.model.voting import lottery_of
 from privspec.noise.samplers import SimulationRandomness
 from tests.plans import mutate
 

@@ -32,7 +32,7 @@ from privspec.kernel.selection import (
     worst_ranks,
 )
 from privspec.kernel.thresholds import Sought, averaged
-from privspec.model.lotteries import lottery_of
+from privspec.model.voting import lottery_of
 from privspec.plan import Plan
 from tests.plans import mutate, solved_text
 

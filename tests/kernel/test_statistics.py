@@ -17,8 +17,8 @@ from privspec.families.statistics.family import Statistics, decided
 from privspec.families.statistics.predict import Predicted, Prediction, forbidden, ways
 from privspec.functions import probit
 from privspec.kernel import judge
-from privspec.kernel.lemmas import statistics as lemmas
-from privspec.kernel.lemmas.statistics import Records, statistics_of
+from privspec.kernel import statistics as lemmas
+from privspec.kernel.statistics import Records, statistics_of
 from privspec.model.build import load_model
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest

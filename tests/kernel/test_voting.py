@@ -27,7 +27,7 @@ from privspec.kernel.losses import Loss
 from privspec.kernel.rules import derive
 from privspec.kernel.terms import Pick
 from privspec.kernel.voting import COMPARED, Cost, RuleAt, Term, Total, Vote, least_cost
-from privspec.model import lotteries as model
+from privspec.model import voting as model
 from privspec.plan import Plan
 from tests.corpus.mutants import sampled, still_true
 from tests.plans import Document, mutate, resign, solved_text, without

@@ -1,1 +1,1 @@
-"""A winner among candidates: rules of private voting, calibrated, compared and drawn by lot."""
+"""A value among candidates that is drawn by scores, which depend on the records of a table."""

@@ -1,519 +1,558 @@
-"""The family of lotteries: a winner drawn from votes by the rule of least loss that the spec allows, or why none is.
+"""The family of selections: mechanisms calibrated at what one record does to the scores, the best by its loss.
 
-A decision is the rule that is taken, beside all others, and the plan that says so.
+Where all tables of counts are few, also the best laws of all: a linear program, then exact chances.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
+from math import ceil, log, sqrt
 from time import perf_counter
 from typing import Any
 
-from privspec.core.diagnostics import InternalError, SpecError
-from privspec.core.records import dataclass
-from privspec.core.spans import Span
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from privspec.core.records import dataclass, replace
+from privspec.core.rounding import exp_down, least_whole
 from privspec.families.decision import (
-    ConflictLine,
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
     Infeasible,
     Relaxation,
     conflict_line,
     decimal_up,
     float_down,
-    float_up,
     guarantee_head,
-    plan_document,
-    rated,
+    price,
 )
 from privspec.families.family import Settings
-from privspec.families.selection import choices
-from privspec.families.selection.papers import Condition, EachSupported, LeastShare, remarks
-from privspec.families.selection.plans import Figures, Judged, calibrated, forbidden, judge, spent
-from privspec.families.selection.profiles import Averages, Estimate, worst_case
-from privspec.families.selection.rules import DICTATOR, RULES, WITHOUT, Draw, LotterySystem, Promise, lower
-from privspec.kernel.laws.voting import VOTING
+from privspec.kernel.core.problem import Data, Obligation
+from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.laws.exponential import Target
+from privspec.kernel.measures import PURE, PURE_MEASURES
+from privspec.kernel.selection import (
+    CLASSES,
+    LISTED,
+    NOTE,
+    Drawn,
+    Listed,
+    Ranks,
+    Selected,
+    beside,
+    epsilon_of_unit,
+    keeps,
+    least,
+    read_witness,
+    tables_of,
+    units_of,
+    worst_ranks,
+)
+from privspec.kernel.thresholds import Sought
 from privspec.model.graph import Model
-from privspec.model.lotteries import Proportional
-from privspec.model.reports import listing
 from privspec.model.values import show
-from privspec.problem.vote_forms import Limit, beside
-from privspec.problem.votes import LISTED
+from privspec.problem.elaborate import data_of, obligation_of
+from privspec.problem.form import Numbers, document
+from privspec.problem.selection import block_of
+
+PLACES = 60
+"""Binary places of the chances."""
+MIXED = (0.0, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
+"""Shares of the uniform law that are mixed in until every ratio holds exactly."""
+LARGEST = 4000
+"""Ratios that one program compares, times 10: answers times pairs of tables."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LotteryDecision:
-    """All rules with their losses; `chosen` is the best that the spec allows, `bound` holds for rules of any kind."""
+def listed(block: Selected, lines: tuple[Obligation, ...], *, drops: bool) -> tuple[Listed, dict[str, Any]] | None:
+    """The best laws under lines of pure epsilon about one record replaced, and multipliers that bound all others.
 
-    model: Model
-    system: LotterySystem
-    settings: Settings
-    chosen: Judged
-    ranking: tuple[Judged, ...]
-    bound: choices.LotteryBound | None
-    seconds: float
+    None where tables are too many, or lines are others.
+    """
+    units = [line.units[0] for line in lines]
+    pure = all(line.measure.common is PURE for line in lines)
+    if not pure or any(unit.adding or unit.kind != "record" or unit.count > 1 for unit in units):
+        return None
+    if block.families and "table" not in block.families:
+        return None
+    try:
+        tables = tables_of(block)
+        weights = None if block.cost.worst else [float(one) for one in block.weights()]
+    except Refused:
+        return None
+    at = {table: i for i, table in enumerate(tables)}
+    pairs = np.array([(i, at[other]) for i, table in enumerate(tables) for other in beside(table)])
+    if len(pairs) * block.size > 10 * LARGEST:
+        return None
+    from privspec.solvers.listed import listed_laws
 
-    @property
-    def epsilon(self) -> Fraction | None:
-        """The one that the solver picks; of one round where it picks their number."""
-        system, loss = self.system, self._found.value
-        if system.counting and system.votes.rounds is not None:
-            return system.votes.rounds.budget / system.count_of(loss)
-        return None if system.chosen is None else loss
-
-    @property
-    def name(self) -> str:
-        return self.chosen.rule.name
-
-    @property
-    def loss(self) -> float:
-        """Its loss, to the nearest double."""
-        return float(self._found.value)
-
-    @property
-    def lower_bound(self) -> float | None:
-        """No rule of any kind has less; None where nothing is proved."""
-        return None if self.bound is None else float_down(self.bound.value)
-
-    def document(self) -> dict[str, Any]:
-        found, loss = self._found, self.system.loss
-        simulated: dict[str, Any] = {"standard_error": found.standard_error, "profiles": found.profiles}
-        document = {
-            **rated(
-                self.model,
-                self.loss,
-                self.lower_bound,
-                LISTED if self.bound is None else self.bound.scope,
-                kind="expected" if any(term.operator == "E" for term in loss.terms) else "worst",
-                **(simulated if found.standard_error else {}),
-            ),
-            "alternatives": [self._alternative(one) for one in self._others if one.loss is not None],
-            "mechanism": self._mechanism(),
-            "guarantees": [self._guarantee(promise) for promise in self.system.promises],
-            "accuracy": [self._accuracy(limit, found) for limit, found in zip(*self._limits, strict=True)],
-            "claims": {} if self.bound is None else {"bound": self.bound.witness},
-            "remarks": {
-                "compared": self.system.votes.compared_name,
-                "properties": [p.to_json() for p in self._taken.properties(self.system.promises[0].task)],
-                "figures": {} if self.chosen.figures is None else figures_json(self.chosen.figures),
-                "paper": remarks(self.system, self._taken),
-                "considered": [self._considered(one) for one in self._others if one.loss is None],
-                "binding": [],
-                "solver": {
-                    "name": "comparison of the rules of private voting",
-                    "iterations": max(one.loss.profiles for one in self.ranking if one.loss is not None),
-                    "seconds": self.seconds,
-                    "tolerance": self.settings.tolerance,
-                },
-            },
-        }
-        return plan_document(self.model, document)
-
-    # -- rules
-
-    @property
-    def _found(self) -> Estimate:
-        if self.chosen.loss is None:
-            raise InternalError("a rule was chosen that has no loss")
-        return self.chosen.loss
-
-    @property
-    def _taken(self) -> Draw:
-        if self.chosen.calibrated is None:
-            raise InternalError("a rule was chosen that was not calibrated")
-        return self.chosen.calibrated
-
-    def _mechanism(self) -> dict[str, Any]:
-        votes = self.system.votes
-        return self._taken.to_json() | {
-            "input": votes.source,
-            "party": votes.party,
-            "output": votes.output,
-            "ballots": votes.ballots.kind,
-            "places": votes.ballots.places,
-            "points": votes.ballots.counted,
-            "alternatives": list(votes.alternatives),
-            "voters": None if votes.secret else votes.voters,
-            "leaves_out": all(promise.task.adding for promise in self.system.promises),
-            "rounds": choices.rounds_json(votes.rounds, self._count),
-            "scalars": self._scalars,
-        }
-
-    @property
-    def _count(self) -> int | None:
-        """How many rounds share a budget."""
-        system = self.system
-        if system.counting:
-            return system.count_of(self._found.value)
-        return None if system.votes.rounds is None else system.votes.rounds.count
-
-    @property
-    def _scalars(self) -> dict[str, str]:
-        """The numbers that the spec leaves open."""
-        system, loss = self.system, self._found.value
-        if system.counting and system.votes.rounds is not None:
-            return {system.counted.name: str(system.count_of(loss))}
-        return {} if system.chosen is None else {system.chosen.name: str(loss)}
-
-    @property
-    def _others(self) -> list[Judged]:
-        return [one for one in self.ranking if one is not self.chosen]
-
-    def _considered(self, one: Judged) -> dict[str, Any]:
-        """A rule without a loss: no such lottery, or none that meets the lines; `rule` is what was tried last."""
-        task = self.system.promises[0].task
-        return {
-            "name": one.rule.name,
-            "reason": one.reason,
-            "rule": None if one.draw is None else one.draw.to_json(),
-            "properties": {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(task)},
-        }
-
-    def _alternative(self, one: Judged) -> dict[str, Any]:
-        found = alternative_json(self.system, one, one.reason or _meets(one.loss), admissible=one.admissible)
-        return found | _told(one.loss) | {"rule": None if one.draw is None else one.draw.to_json()}
-
-    @property
-    def _limits(self) -> tuple[tuple[Limit, ...], tuple[Estimate, ...]]:
-        return self.system.votes.limits, self.chosen.limits
-
-    @staticmethod
-    def _accuracy(limit: Limit, found: Estimate) -> dict[str, Any]:
-        line, text = limit.line, limit.text
-        return {"line": line, "text": text, "value": float(found.value), "bound": float(limit.bound)}
-
-    # -- guarantees and assumptions
-
-    def _guarantee(self, promise: Promise) -> dict[str, Any]:
-        taken = self._taken
-        allowed = self.epsilon if promise.epsilon is None else promise.epsilon
-        figure = decimal_up(spent(self.system, promise, taken))
-        if allowed is not None and Fraction(figure) > allowed:
-            figure = show(allowed)  # what the exact ratio was held to
-        head = guarantee_head(promise.requirement, promise.index)
-        if promise.epsilon is None and allowed is not None:
-            head |= {"epsilon": show(allowed)}
-        further = ["group-privacy"] if promise.task.group > 1 else []
-        further += ["repeated-votes"] if self.system.votes.rounds is not None else []
-        return head | {"achieved": {"epsilon": figure}, "because": [*taken.notes, *further]}
+    epsilon = min(line.measure.figures({})["epsilon"] for line in lines)
+    costs = np.array([[float(cost) for cost in block.costs(table)] for table in tables])
+    given = None if weights is None else np.array(weights)
+    found = listed_laws(costs, given, pairs, float(exp_down(epsilon)) * (1 - 1e-13))
+    for share in MIXED:
+        laws = exact(found.laws * (1 - share) + share / block.size)
+        made = Listed(block, laws, 1 << PLACES, drops)
+        if all(keeps(made, one) for one in lines):
+            places = np.argwhere(found.multipliers > 0)
+            rows = [[*map(int, pairs[m]), int(r), float(found.multipliers[m, r])] for m, r in places]
+            own = None if weights is not None else [float(one) for one in found.weights]
+            return made, {"pairs": rows, "weights": own}
+    return None
 
 
-def alternative_json(system: LotterySystem, one: Judged, reason: str, *, admissible: bool) -> dict[str, Any]:
-    """A rule beside the one that is taken: what it spends and keeps, and how far it is from the votes."""
-    epsilon = None
-    if one.calibrated is not None:
-        epsilon = decimal_up(max(spent(system, p, one.calibrated) for p in system.promises))
-    kept = {} if one.draw is None else {p.name: p.holds for p in one.draw.properties(system.promises[0].task)}
-    figures = {} if one.figures is None else figures_json(one.figures)
-    return {
-        "name": one.rule.name,
-        "admissible": admissible,
-        "reason": reason,
-        "figures": {"epsilon": epsilon, **figures, "properties": kept},
-    }
-
-
-def figures_json(figures: Figures) -> dict[str, Any]:
-    """As plans list them: a worst case is given where it is known, and rounded up; averages to the nearest double."""
-    worst = figures.worst_distortion
-    return {
-        "worst_distortion": None if worst.at_least else float_up(worst.value),
-        "mean_distortion": _mean(figures.mean_distortion),
-        "expected_welfare": _mean(figures.expected_welfare),
-    }
-
-
-def _mean(found: Estimate | None) -> float | None:
-    return None if found is None else float(found.value)
-
-
-def _told(loss: Estimate | None) -> dict[str, Any]:
-    """The loss of a rule and how it is known: bounds rounded down, values up."""
-    if loss is None:
-        raise InternalError("a rule without a loss is no alternative")
-    if loss.at_least:
-        return {"loss": float_down(loss.value), "at_least": True}
-    found: dict[str, Any] = {"loss": float_up(loss.value)}
-    return found | ({"standard_error": loss.standard_error} if loss.standard_error else {})
-
-
-def _meets(loss: Estimate | None) -> str:
-    if loss is not None and loss.at_least:
-        return "meets every line of the spec; its loss is at least the figure given"
-    return "meets every line of the spec"
+def exact(laws: NDArray[np.float64]) -> tuple[tuple[int, ...], ...]:
+    """The laws in whole numbers of the sum 2^PLACES: what rounding leaves goes to the likeliest answer."""
+    found = []
+    for law in laws.tolist():
+        whole = [int(Fraction(chance) * (1 << PLACES)) for chance in law]
+        whole[whole.index(max(whole))] += (1 << PLACES) - sum(whole)
+        found.append(tuple(whole))
+    return tuple(found)
 
 
 # --- the family -----------------------------------------------------------------------------------
 
 
-NOBODY_ELSE = "a vote for an alternative that nobody else chose reveals its voter"
-
-NO_LIES = "allow `noise family dictator`: with dummy votes no lie pays"
-
-
-def conflict(system: LotterySystem, every: list[Judged]) -> Infeasible:
-    """The lines that stand against each other: options if they rule all rules out, else accuracy and requirements."""
-    _refuse_unknown(system, every)
-    allowed = [one for one in every if not forbidden(system, one.rule) and one.rule.family != WITHOUT]
-    if not allowed or not system.votes.limits:
-        return _options(system, every)
-    return _accuracy(system, allowed)
-
-
-def _refuse_unknown(system: LotterySystem, every: list[Judged]) -> None:
-    """Lines that some rule may meet are no contradiction.
-
-    Raises: SpecError PS0523 where nobody knows.
-    """
-    unsure = {one.rule.name: one.unsure for one in every if one.unsure is not None}
-    for limit in unsure.values():
-        rules = listing(list(unsure), "or")
-        why = "there are too many profiles of votes to list"
-        way_out = "use fewer voters, or bound a worst case from random_dictator(...), which has a formula"
-        if limit.measured is None:
-            why, way_out = "what a lie brings at most", NO_LIES
-        raise SpecError.at(
-            system.model.source,
-            span_of(system, limit),
-            "PS0523",
-            f"whether {rules} would meet this line cannot be computed",
-            label=why,
-            help=way_out,
-        )
+Array = NDArray[np.float64]
+Bounded = tuple[dict[str, Any], float]
+"""A witness, and what it proves of every mechanism, rounded down."""
+BITS = 40
+"""Binary places of the chance that belongs to one step of a score."""
+PROFILES = 1000
+"""Tables that are simulated to compare averages, fewer where there are many answers."""
+WORK = 3e8
+NODES = 96
+TOGETHER = 1 << 17
+"""Doubles of tables whose laws are worked out at once."""
+SEED = 20220
+"""Of what simulates tables: made-up data alone, so that the same spec always gives the same plan."""
+OFFSETS = (4, 8, 16, 32)
+"""Quarters of 1 / epsilon records by which a mechanism may aim beside an extreme, towards the middle."""
+WEIGHTS = (1.0, 2.0, 4.0)
+"""Powers of the chances that answers have of being an extreme, by which a mechanism may hold them back."""
+FARTHEST = 8.0
+"""No chance of an extreme counts as less than e^-8 of the largest, whatever the law says."""
+CELLS, CHANCES = 48, 2**19
+"""Records beside a threshold that a bound looks at, and chances that it adds up at most."""
+FINE_RECORDS, FAR_RECORDS = 0.45, 3.2
+"""Deviations of the number of records between those at which chances are worked out, and up to the last of them."""
+NEGLIGIBLE = 2e-3
+"""Thresholds are left out that are near what is sought by so much less often than the first."""
+NAMES = {"exponential": "exponential mechanism", "permute_and_flip": "permute-and-flip"}
 
 
-def _options(system: LotterySystem, every: list[Judged]) -> Infeasible:
-    model = system.model
-    reasons = "; ".join(f"{one.rule.name}: {one.reason}" for one in every if one.reason)
-    way_out = f"drop the options, or name another rule: {', '.join(one.name for one in VOTING)}"
-    if system.local and any(promise.task.adding for promise in system.promises):
-        way_out = f"write `replacing one {system.votes.party}`: that one took part is then no secret"
-    return Infeasible(
-        f"no rule of private voting meets these lines: {reasons}",
-        (*_lines(system, [option.span for option in model.spec.options]),),
-        (Relaxation(way_out, None, None),),
-    )
+@dataclass(frozen=True, eq=False, slots=True)
+class System:
+    """A spec in numbers, as the kernel reads it."""
+
+    model: Model
+    block: Selected
+    lines: tuple[Obligation, ...]
+    data: Data
 
 
-def _accuracy(system: LotterySystem, allowed: list[Judged]) -> Infeasible:
-    spans = [span_of(system, limit) for limit in system.votes.limits]
-    exact = [limit for limit in system.votes.limits if choices.distance_limit(limit) is not None]
-    none_enough = any((choices.distance_limit(limit) or 0) <= 0 for limit in exact)
-    if none_enough:
-        reason = f"no epsilon is enough: {NOBODY_ELSE}, so the winner cannot be drawn from the votes alone"
-    else:
-        spans += [] if system.chosen_span is None else [system.chosen_span]
-        spans += [option.span for option in system.model.spec.options] if system.model.families else []
-        each = dict.fromkeys(f"{one.rule.name}: {one.reason}" for one in allowed if one.reason)
-        head = f"{_least_rounds(system)}no rule of private voting that solve knows meets these lines"
-        reason = f"{head}: {'; '.join(each)}"
-    relaxations = [found for limit in exact for found in _distance(system, limit)]
-    if (
-        system.model.families
-        and all(limit.measured is None and limit.bound >= 0 for limit in system.votes.limits)
-        and not system.local
-    ):
-        relaxations.append(Relaxation(NO_LIES, _line(system, system.model.spec.options[0].span), None))
-    if none_enough:
-        relaxations += list(_in_vain(system))
-    elif system.counting:
-        relaxations += list(_budget(system))
-    elif system.chosen_span is not None and (needed := _needed(allowed)) is not None:
-        change = f"allow an epsilon of {float(needed) * 1.00005:.4g}"
-        relaxations.append(Relaxation(change, _line(system, system.chosen_span), float(needed)))
-    return Infeasible(reason, _lines(system, spans), tuple(relaxations))
+@dataclass(frozen=True, eq=False, slots=True)
+class Tried:
+    """A mechanism with its loss; `error`: the standard error of a simulated one; `witness`: what bounds all others."""
+
+    drawn: Drawn | Listed
+    loss: float
+    error: float | None
+    witness: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """In a few words."""
+        if isinstance(self.drawn, Listed):
+            return f"a table of {len(self.drawn.laws)} laws"
+        target, score = self.drawn.target, self.drawn.block.score
+        aside = "" if target is None or not isinstance(score, Ranks) or not target.offset else _aside(target.offset)
+        return f"{NAMES[self.drawn.family]}{aside}{', weighed by the law' if self.drawn.handicap else ''}"
 
 
-def _lines(system: LotterySystem, spans: list[Span]) -> tuple[ConflictLine, ...]:
-    model = system.model
-    found = [conflict_line(model, span) for span in spans]
-    found += [conflict_line(model, promise.requirement.span) for promise in system.promises]
-    return tuple({line.line: line for line in found}.values())
+def _aside(offset: int) -> str:
+    many = "1 record" if abs(offset) == 1 else f"{abs(offset)} records"
+    return f", aiming {many} {'above' if offset > 0 else 'below'}"
 
 
-def _line(system: LotterySystem, span: Span) -> int:
-    return system.model.source.position(span.start)[0]
+class Selections:
+    """Takes specs that ask for one value of a column of a table, by rank or as the most frequent one."""
 
+    def lower(self, model: Model) -> System:
+        """The scores of a spec.
 
-def span_of(system: LotterySystem, limit: Limit) -> Span:
-    """Where an accuracy line stands."""
-    return system.model.accuracy[system.votes.limits.index(limit)].target.span
-
-
-def _least_rounds(system: LotterySystem) -> str:
-    """How a reason begins where rounds are chosen."""
-    if system.votes.rounds is None or not system.counting:
-        return ""
-    least = int(system.counted.low)
-    return "not even one round fits: " if least == 1 else f"{least} rounds do not fit: "
-
-
-def _budget(system: LotterySystem) -> Iterator[Relaxation]:
-    """The budget with which the least number of rounds fits, by dummy votes."""
-    dummies = choices.dummies_at(system)
-    if dummies is None or not dummies or forbidden(system, DICTATOR):
-        return
-    needed = (
-        max(spent(system, promise, Draw(DICTATOR.family, dummies)) for promise in system.promises) * system.counted.low
-    )
-    line = system.model.source.position(system.promises[0].requirement.span.start)[0]
-    # a little more than the exact figure, as the draw is rounded towards privacy
-    change = (
-        f"allow a budget of {show(_up(needed * Fraction(100001, 100000), 5))} for {_rounds(int(system.counted.low))}"
-    )
-    yield Relaxation(change, line, float(system.loss_of(system.counted.low)))
-
-
-def _rounds(count: int) -> str:
-    return "1 round" if count == 1 else f"{count} rounds"
-
-
-def _distance(system: LotterySystem, limit: Limit) -> Iterator[Relaxation]:
-    """The distance that dummy votes reach at the largest epsilon that the spec allows."""
-    most = choices.LARGEST if system.chosen is None or system.chosen.high is None else system.chosen.high
-    rounds = system.votes.rounds if system.counting else None
-    if rounds is not None:
-        most = rounds.budget / system.counted.low
-    epsilons = tuple(most if p.epsilon is None else p.epsilon for p in system.promises)
-    found = calibrated(system, DICTATOR, epsilons)
-    if not found.admissible or found.draw is None:
-        return
-    reached = worst_case(system, found.draw.lottery, (beside("distance", Proportional()),))
-    rounded = _up(reached.value, 4)
-    loss = float(most) if system.chosen is not None else None
-    reached_at = f"epsilon = {show(max(epsilons))}"
-    if rounds is not None:
-        loss = float(system.loss_of(system.counted.low))
-        reached_at = f"the budget of {show(rounds.budget)} for {_rounds(int(system.counted.low))}"
-    change = f"allow a distance of {show(rounded)}, which dummy votes reach at {reached_at}"
-    yield Relaxation(change, limit.line, loss)
-
-
-def _in_vain(system: LotterySystem) -> Iterator[Relaxation]:
-    span = system.chosen_span or system.promises[0].requirement.span
-    yield Relaxation(
-        f"a larger epsilon: no epsilon is enough, since {NOBODY_ELSE}", _line(system, span), None, works=False
-    )
-    if system.votes.ballots.borda:
-        return
-    adding = system.votes.secret
-    conditions: tuple[Condition, ...] = (EachSupported(adding), LeastShare(Fraction(10), adding))
-    for condition in conditions:
-        yield Relaxation(
-            f"{condition.name} of Torra 2019, which is no guarantee: it is about {condition.scope}, and says that "
-            f"{condition.text}. Whether an electorate is such a one depends on the votes, and telling that it is tells "
-            "of them",
-            None,
-            None,
-            works=False,
-        )
-
-
-def _needed(allowed: list[Judged]) -> Fraction | None:
-    """The least epsilon of a rule that misses nothing but the end of the range."""
-    found = [one.loss.value for one in allowed if one.calibrated is not None and one.loss is not None]
-    return min(found, default=None)
-
-
-def _up(value: Fraction, digits: int) -> Fraction:
-    """Rounded up to so many significant digits."""
-    scale = Fraction(1)
-    while value * scale < 10 ** (digits - 1):
-        scale *= 10
-    return -(-(value * scale) // 1) / scale
-
-
-NO_LESS = Fraction(1, 10**8)
-"""Relative distance up to which a bound for every rule is preferred to one for strategy-proof rules."""
-
-
-class Lotteries:
-    """Takes votes that no table is for."""
-
-    def lower(self, model: Model) -> LotterySystem:
-        """Ballots, points, requirements and loss in exact numbers."""
-        return lower(model)
-
-    def decide(self, model: Model, system: LotterySystem, settings: Settings) -> LotteryDecision | Infeasible:
-        """The rule of least loss.
-
-        Raises: SpecError PS0523 where the worst case of the best rule has no exact value.
+        Raises: SpecError PS05xx, PS0401.
         """
+        block = block_of(model)
+        lines = tuple(obligation_of(model, line) for line in model.requirements)
+        return System(model, block, lines, data_of(model, model.inputs[0]))
+
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
+        """The best mechanism of those that meet every line."""
         started = perf_counter()
-        averages = Averages(system, settings.deadline, settings.progress)
-        every = certain(system, self._every(system, averages))
-        chosen = best(every)
-        if chosen is None:
-            return conflict(system, every)
-        seconds = perf_counter() - started
-        bound = self._bound(system)
-        return LotteryDecision(model, system, settings, chosen, ranked(every), bound, seconds)
-
-    def _every(self, system: LotterySystem, averages: Averages) -> list[Judged]:
-        """All rules: with the most rounds, at the least epsilon, or at the epsilons of the spec."""
-        if system.counting:
-            return choices.most_rounds(system, averages)
-        return (
-            choices.at_least_epsilon(system, averages) if system.chosen is not None else self._fixed(system, averages)
+        tried = sorted(attempts(system), key=lambda one: (one.loss, one.name))
+        if not tried:
+            return _none(system)
+        best, block = tried[0], system.block
+        witness = best.witness
+        if isinstance(best.drawn, Drawn):
+            witness = _far(system) if block.cost.worst else _thresholds(block)
+        bound = None if witness is None else _proved(system, witness)
+        averaged = not block.cost.worst and isinstance(best.drawn, Drawn)
+        return Decided(
+            model,
+            best.name,
+            best.loss,
+            lambda: _stated(system, best.drawn) | {"claims": {} if bound is None else {"bound": bound[0]}},
+            lambda: None if bound is None else bound[1],
+            LISTED if bound is None else CLASSES[1],
+            units_of(block),
+            "worst" if block.cost.worst else "expected",
+            tuple(Alternative(one.name, one.loss) for one in tried[1:]),
+            lambda: _prices(system, best),
+            {"name": "calibration at the exact ratio", "seconds": perf_counter() - started},
+            {"standard_error": best.error, "profiles": profiles(block)} if averaged else {},
+            lambda: () if bound is None or isinstance(best.drawn, Drawn) else ({"bound": bound[0]},),
         )
 
-    @staticmethod
-    def _bound(system: LotterySystem) -> choices.LotteryBound | None:
-        """Of all rules, or of all that are strategy-proof where the spec asks for it and that is known."""
-        if system.counting:
-            return choices.rounds_bound(system)
-        if system.chosen is not None:
-            return choices.truthful_epsilon(system) or choices.least_epsilon(system)
-        every, honest = choices.lower_bound(system), choices.truthful_bound(system)
-        if honest is None or (every is not None and every.value >= honest.value - abs(honest.value) * NO_LESS):
-            return every
-        return honest
-
-    @staticmethod
-    def _fixed(system: LotterySystem, averages: Averages) -> list[Judged]:
-        epsilons = tuple(promise.epsilon for promise in system.promises if promise.epsilon is not None)
-        return judge(system, [calibrated(system, rule, epsilons) for rule in RULES], averages)
-
-    def size(self, system: LotterySystem) -> int:
-        """Alternatives."""
-        return len(system.votes.alternatives)
+    def size(self, system: System) -> int:
+        """Numbers of one simulated table."""
+        return system.block.size
 
 
-def certain(system: LotterySystem, every: list[Judged]) -> list[Judged]:
-    """Without rules whose loss has no exact value, but may be below that of the best rule that has one.
+# --- calibration ----------------------------------------------------------------------------------
 
-    Raises: SpecError PS0523 where no rule that the spec allows has one.
+
+def calibrated(drawn: Drawn, lines: Iterable[Obligation]) -> Drawn:
+    """The mechanism with the largest base whose chances of one step have `BITS` places, and that meets every line."""
+    known = list(lines)
+    return at_chance(drawn, least_whole(lambda chance: meets(at_chance(drawn, chance), known), 0, 1 << BITS))
+
+
+def at_chance(drawn: Drawn, numerator: int) -> Drawn:
+    """The mechanism at a chance of one step, in whole parts of 2^BITS."""
+    return replace(drawn, base=Fraction(1 << BITS, numerator))
+
+
+def meets(drawn: Drawn, lines: Iterable[Obligation]) -> bool:
+    """Whether it meets every line, as the kernel derives it."""
+    for line in lines:
+        try:
+            if not keeps(drawn, line):
+                return False
+        except (ArithmeticError, ValueError):
+            return False
+    return True
+
+
+def mechanisms(system: System) -> Iterator[Drawn]:
+    """Every mechanism that is compared, not yet calibrated."""
+    block = system.block
+    families = [name for name in NAMES if not block.families or name in block.families]
+    for target in targets(system):
+        for family in families:
+            yield Drawn(block, family, Fraction(1), target, (), system.data.rule == "drop")
+
+
+def targets(system: System) -> Iterator[Target | None]:
+    """What scores may be about: what is sought, and for averages of an extreme some ranks nearer to the middle."""
+    score = system.block.score
+    if not isinstance(score, Ranks):
+        yield None
+        return
+    yield Target(score.share, 0)
+    if system.block.cost.worst or score.share not in (0, 1):
+        return
+    amounts = [line.measure.figures({}) for line in system.lines]
+    least = min(float(one.get("epsilon", one.get("mu", one.get("rho", 1)))) for one in amounts)
+    sign = 1 if score.share == 0 else -1
+    for offset in sorted({max(1, round(one / max(least, 1e-6) / 4)) for one in OFFSETS}):
+        if system.block.law is not None and offset * 2 < system.block.law.size:
+            yield Target(score.share, sign * offset)
+
+
+def attempts(system: System) -> Iterator[Tried]:
+    """Every mechanism at the largest base that the lines allow, with its loss."""
+    found = [calibrated(one, system.lines) for one in mechanisms(system)]
+    score = system.block.score
+    if isinstance(score, Ranks) and score.share in (0, 1) and system.block.law is not None:
+        some = [plain for plain in found if plain.family == found[-1].family]
+        found += [one for plain in some[:3] for one in expecting(system, plain)]
+    tables = listed(system.block, system.lines, drops=system.data.rule == "drop")
+    if tables is not None:
+        yield Tried(tables[0], float(tables[0].loss()), None, tables[1])
+    yield from valued(system, found, exactly=tables is not None)
+
+
+def expecting(system: System, plain: Drawn) -> Iterator[Drawn]:
+    """Beyond an extreme all answers stand alike: the mechanism with those behind that the law makes less likely."""
+    best = np.array([_sought(system.block, counts) for counts in simulated(system.block)])
+    chances = (np.bincount(best, minlength=system.block.size) + 1 / system.block.size) / (len(best) + 1)
+    smooth = np.convolve(np.pad(chances, 2, mode="edge"), (0.1, 0.2, 0.4, 0.2, 0.1), mode="valid")
+    for weight in WEIGHTS:
+        shifted = calibrated(replace(plain, handicap=(1,) * system.block.size), system.lines)
+        if shifted.base > 1:
+            away = weight * np.minimum(np.log(smooth.max() / smooth), FARTHEST) / _log(shifted.base)
+            yield replace(shifted, handicap=tuple(int(one) for one in np.rint(away)))
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def valued(system: System, found: list[Drawn], *, exactly: bool = False) -> Iterator[Tried]:
+    """The loss of each mechanism: derived at the worst, simulated on average over the same tables for all.
+
+    Args: exactly, where all tables are listed: over these, in doubles.
     """
-    possible = [one for one in every if one.admissible and one.loss is not None]
-    known = [one.loss.value for one in possible if one.loss is not None and not one.loss.at_least]
-    if possible and not known:
-        loss = system.model.loss
-        span = system.model.spec.span if loss is None else loss.span
-        rules = " and ".join(one.rule.name for one in possible)
-        raise SpecError.at(
-            system.model.source,
-            span,
-            "PS0523",
-            f"the worst case of {rules} over all votes has no exact value here",
-            label="a bound from below is all that is known",
-            help="ask for an average under a data model, for fewer voters, or allow `noise family dictator`",
-        )
-    unsure = [one for one in possible if one.loss is not None and one.loss.at_least and one.loss.value < min(known)]
-    why = "its worst case has no exact value: it may be less than that of the rule taken, or more"
-    return [replace(one, reason=why) if any(one is other for other in unsure) else one for one in every]
+    block = system.block
+    if exactly:
+        tables = [np.array(table) for table in tables_of(block)]
+        weights = None if block.cost.worst else [float(one) for one in block.weights()]
+        prices = all_costs(block, tables)
+        for one in found:
+            costs = expected(one, tables, prices)
+            mean = float(costs.max()) if weights is None else float(np.dot(weights, costs))
+            yield Tried(one, float(block.cost.weight) * mean, 0.0)
+        return
+    if block.cost.worst:
+        for one in found:
+            unit = 1 if one.target is None else one.target.share.denominator
+            if one.base > 1:
+                value = block.cost.weight * block.groups * worst_ranks(one.family, one.base, block.size, unit)
+                yield Tried(one, float(value), None)
+        return
+    drawn = simulated(block)
+    prices = all_costs(block, drawn)
+    for one in found:
+        costs = expected(one, drawn, prices).reshape(-1, block.groups).sum(axis=1)
+        spread = float(np.std(costs, ddof=1)) / sqrt(len(costs))
+        weight = float(block.cost.weight)
+        yield Tried(one, weight * float(np.mean(costs)), weight * spread)
 
 
-def ranked(every: list[Judged]) -> tuple[Judged, ...]:
-    """Those with a loss first, least loss first."""
-    return tuple(sorted(every, key=_loss))
+def expected(drawn: Drawn, tables: Sequence[NDArray[np.int64]], prices: Sequence[Array]) -> Array:
+    """What a mechanism costs on average at each of some tables (t,)."""
+    some = max(1, TOGETHER // (drawn.block.size * NODES))
+    parts = (slice(start, start + some) for start in range(0, len(tables), some))
+    costs = [(law_of_draw(drawn, np.array(tables[part])) * np.array(prices[part])).sum(axis=1) for part in parts]
+    return np.concatenate(costs)
 
 
-def best(every: list[Judged]) -> Judged | None:
-    """The admissible rule of least loss; the first in the order of rules among equals."""
-    possible = [one for one in every if one.admissible]
-    return min(possible, key=_loss, default=None)
+def simulated(block: Selected) -> tuple[NDArray[np.int64], ...]:
+    """How many records of simulated tables stand at each answer (k,)."""
+    law = block.law
+    assert law is not None
+    chances = tuple(float(entry * law.chances.unit) for row in law.chances.rows for entry in row)
+    groups = tuple(map(float, law.groups))
+    return _tables(law.size, float(law.counted), chances, groups, profiles(block))
 
 
-def _loss(one: Judged) -> tuple[bool, Fraction]:
-    """Rules without a loss come last."""
-    return one.loss is None, Fraction(0) if one.loss is None else one.loss.value
+@lru_cache(maxsize=8)
+def _tables(
+    size: int, counted: float, chances: tuple[float, ...], groups: tuple[float, ...], many: int
+) -> tuple[NDArray[np.int64], ...]:
+    """Made-up tables of independent records, always the same: shares of a budget are compared over one set of them.
+
+    Those of the groups of one set of records stand side by side.
+    """
+    random, whole = np.random.default_rng(SEED), sum(chances)
+    shares, found = [chance / whole for chance in chances], []
+    for _ in range(many):
+        each = random.multinomial(random.binomial(size, min(counted, 1.0)), np.array(groups) / sum(groups))
+        found += [random.multinomial(records, shares) for records in each]
+    return tuple(found)
+
+
+def profiles(block: Selected) -> int:
+    """How many tables are simulated: fewer where there are many answers."""
+    return int(max(50, min(PROFILES, WORK / (block.size * block.groups * NODES) / 20)))
+
+
+def all_costs(block: Selected, tables: Iterable[NDArray[np.int64]]) -> list[Array]:
+    """What each answer costs at each of some tables, without the weight (k,)."""
+    numbers = np.array([float(one) for one in block.numbers or ()])
+    return [_costs(block, counts, numbers) for counts in tables]
+
+
+def _costs(block: Selected, counts: NDArray[np.int64], numbers: Array) -> Array:
+    if isinstance(block.score, Ranks):
+        best, at_most = _sought(block, counts), np.cumsum(counts)
+        aim = float(block.score.share) * int(counts.sum())
+        ranks = np.maximum(np.maximum(at_most - counts - aim, aim - at_most), 0.0)
+    else:
+        best, ranks = _sought(block, counts), (counts.max() - counts).astype(np.float64)
+    if block.cost.form == "ranks":
+        return np.asarray(ranks)
+    if block.cost.form == "mismatch":
+        return np.asarray(np.arange(block.size) != best, dtype=np.float64)
+    away: Array = np.abs(numbers - numbers[best]) ** block.cost.power
+    return away
+
+
+def _sought(block: Selected, counts: NDArray[np.int64]) -> int:
+    """The place of the value that is asked for: the least that this share is at most, the first of equals."""
+    if not isinstance(block.score, Ranks):
+        return int(np.argmax(counts))
+    share, size = block.score.share, int(counts.sum())
+    rank = max(-(-share.numerator * size // share.denominator), 1)
+    return int(np.searchsorted(np.cumsum(counts), rank)) if size else 0
+
+
+def steps_at(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
+    """The scores of tables (.., k) in steps, as `Drawn.scores`."""
+    target = drawn.target
+    if target is None:
+        return np.asarray(counts.max(axis=-1, keepdims=True) - counts, dtype=np.float64)
+    unit, below = target.share.denominator, np.cumsum(counts, axis=-1) - counts
+    sizes, place = np.unique(counts.sum(axis=-1, keepdims=True), return_inverse=True)
+    aims = np.array([float(target.aim(int(size)) * unit) for size in sizes])
+    aim = aims[place.reshape((*counts.shape[:-1], 1))]
+    found: Array = np.maximum(np.maximum(below * unit - aim, aim - (below + counts) * unit), 0.0)
+    return found + np.asarray(drawn.handicap, dtype=np.float64) if drawn.handicap else found
+
+
+def law_of_draw(drawn: Drawn, counts: NDArray[np.int64]) -> Array:
+    """The chances of the answers at tables in doubles (.., k)."""
+    steps = steps_at(drawn, counts)
+    return LAWS[drawn.family](np.exp(-float(_log(drawn.base)) * (steps - steps.min(axis=-1, keepdims=True))))
+
+
+def _log(base: Fraction) -> float:
+    return log(base.numerator) - log(base.denominator)
+
+
+@lru_cache(maxsize=64)
+def _nodes(count: int) -> tuple[Array, Array]:
+    """Nodes and weights of Gauss and Legendre on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _exponential(chances: Array) -> Array:
+    return np.asarray(chances / chances.sum(axis=-1, keepdims=True))
+
+
+def _permute_and_flip(chances: Array) -> Array:
+    """y_a times the integral over s in [0, 1] of the product over b != a of (1 - s y_b), by Gauss and Legendre."""
+    places, weights = _nodes(min(chances.shape[-1] // 2 + 1, NODES))
+    left = np.log1p(-places[:, None] * chances[..., None, :])
+    product = np.exp(left.sum(axis=-1, keepdims=True) - left)
+    found = chances * (weights @ product)
+    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+
+
+LAWS: dict[str, Callable[[Array], Array]] = {"exponential": _exponential, "permute_and_flip": _permute_and_flip}
+
+
+def _none(system: System) -> Infeasible:
+    lines = [conflict_line(system.model, line.span) for line in system.model.requirements]
+    families = ", ".join(system.block.families) or "any family"
+    reason = f"no mechanism of {families} meets these lines: a table needs a public number of records, and few of them"
+    return Infeasible(reason, tuple(lines), (Relaxation("drop the option", None, None),))
+
+
+def _far(system: System) -> dict[str, Any]:
+    """How many records apart the data stand that prove most of every mechanism."""
+    halves = [Fraction(k, 2) for k in range(1, 41)] if system.block.records is not None else []
+    grid = [*halves, *(Fraction(round(1.2**k)) for k in range(1, 60))]
+
+    def proves(far: Fraction) -> float:
+        found = _proved(system, {"records": str(far)})
+        return 0.0 if found is None else found[1]
+
+    return {"records": str(max(grid, key=proves))}
+
+
+def _thresholds(block: Selected) -> dict[str, Any] | None:
+    """Of a mean by the law, where the value sought is at a share of the records."""
+    try:
+        return thresholds(block.sought())
+    except Refused:
+        return None
+
+
+def _proved(system: System, witness: dict[str, Any]) -> Bounded | None:
+    """What a witness proves, if that is anything."""
+    try:
+        found = read_witness(system.block, Item(witness, "bound"))
+        value = least(system.block, system.lines, system.data.kept, found)
+    except Refused:
+        return None
+    return (witness, float_down(value)) if value > 0 else None
+
+
+def thresholds(sought: Sought) -> dict[str, Any]:
+    """Thresholds that are most often near the share that is sought, each at its numbers of records."""
+    steps, size = sought.share.denominator, sought.size
+    beyond = np.cumsum([float(one) for one in sought.chances])[:-1]
+    gaps = np.ones(len(beyond)) if sought.gaps is None else np.array([float(one) for one in sought.gaps])
+    wanted, records = list[tuple[float, int, int]](), dict[int, list[int]]()
+    for number, chance in enumerate(map(float, sought.groups)):
+        mean, deviation = size * chance, sqrt(size * chance * max(0.0, 1 - chance))
+        step = max(1, round(deviation * FINE_RECORDS / steps)) * steps
+        reach = min(ceil(FAR_RECORDS * deviation / step), max(0, (round(mean) - 1) // step))
+        middle, most = max(1, min(round(mean), size)), (size - max(1, min(round(mean), size))) // step
+        records[number] = [middle + k * step for k in range(-reach, min(reach, most) + 1)]
+        n, at_most = middle, max(ceil(float(sought.share) * middle), 1) - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = at_most * np.log(beyond) + (n - at_most) * np.log1p(-beyond)
+        logs += gammaln(n + 1) - gammaln(at_most + 1) - gammaln(n - at_most + 1)
+        near = gaps * np.exp(np.nan_to_num(logs, nan=-np.inf))
+        best = np.argsort(-near)[: None if sought.added else 1]
+        wanted += [(float(near[t]), number, int(t)) for t in best if near[t] > 0]
+    found, spent = dict[int, list[int]](), 0
+    least_near = NEGLIGIBLE * max((near for near, *_ in wanted), default=0.0)
+    for near, number, place in sorted(wanted, reverse=True):
+        spent += len(records[number]) * CELLS * steps
+        if near < least_near or spent > CHANCES:
+            break
+        found.setdefault(number, []).append(place)
+    each = [{"group": i, "thresholds": sorted(found[i]), "records": records[i]} for i in sorted(found)]
+    return {"cells": CELLS, "groups": each}
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+def _stated(system: System, drawn: Drawn | Listed) -> dict[str, Any]:
+    """The mechanism as it stands in the plan, with what it guarantees."""
+    block = system.block
+    mechanism = {"family": drawn.family, "input": block.source, "output": block.output, "leaves_out": drawn.drops}
+    if isinstance(drawn, Listed):
+        flat = tuple(entry for law in drawn.laws for entry in law)
+        mechanism["table"] = Numbers((len(drawn.laws), block.size), Fraction(1, drawn.total), flat).to_json()
+    else:
+        target = None if drawn.target is None else document(drawn.target)
+        mechanism |= {"base": str(drawn.base), "target": target, "handicap": list(drawn.handicap)}
+    guarantees = [_promised(system.model, drawn, line, number) for number, line in enumerate(system.lines)]
+    return {"mechanism": mechanism, "guarantees": guarantees}
+
+
+def _prices(system: System, best: Tried) -> Iterator[dict[str, Any]]:
+    """What a tenth more epsilon in each line that binds would bring."""
+    block, drawn, lines = system.block, best.drawn, system.lines
+    for number, (line, asked) in enumerate(zip(lines, system.model.requirements, strict=True)):
+        if "epsilon" not in asked.measure.amounts or not best.loss or isinstance(drawn, Listed):
+            continue
+        figures = line.measure.figures({})
+        amounts = tuple((figures | {"epsilon": figures["epsilon"] * STEP}).items())
+        eased = replace(line, measure=replace(line.measure, amounts=amounts))
+        others = [eased if i == number else one for i, one in enumerate(lines)]
+        (after,) = valued(system, [calibrated(replace(drawn, block=block), others)])
+        if after.loss < best.loss * (1 - 1e-6):
+            yield price(asked, after.loss / best.loss - 1)
+
+
+def _promised(model: Model, drawn: Drawn | Listed, line: Obligation, index: int) -> dict[str, Any]:
+    """The pure epsilon of what is drawn, rounded up, from which the line follows."""
+    epsilon = epsilon_of_unit(drawn, line.units[0])
+    asked = line.measure.figures({})
+    said = Fraction(decimal_up(epsilon)) if epsilon else Fraction(0)
+    if line.measure.of in PURE_MEASURES:
+        said = min(said, asked["epsilon"])
+    return guarantee_head(model.requirements[index], index) | {"achieved": {"epsilon": show(said)}, "because": [NOTE]}

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import float_up
-from privspec.families.selection.family import alternative_json, ranked
-from privspec.families.selection.plans import calibrated, judge
-from privspec.families.selection.profiles import Averages
-from privspec.families.selection.rules import NOTE, RULES, Property, gains, lower, spoken
+from privspec.families.voting.family import alternative_json, ranked
+from privspec.families.voting.plans import calibrated, judge
+from privspec.families.voting.profiles import Averages
+from privspec.families.voting.rules import NOTE, RULES, Property, gains, lower, spoken
 from privspec.kernel.core.tables import Table as Drawn
 from privspec.model.domains import FiniteSet, PartialRankingOf, RankingOf
-from privspec.model.lotteries import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.model.requirements import AccuracyTarget
 from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
+from privspec.model.voting import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.problem.table_lines import is_manipulation
-from privspec.problem.vote_forms import beside
-from privspec.problem.votes import voting
+from privspec.problem.voting import voting
+from privspec.problem.voting_block import beside
 
 if TYPE_CHECKING:
     from privspec.families.tables.decision import SolvedTable

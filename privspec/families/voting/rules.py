@@ -34,7 +34,9 @@ from privspec.kernel.laws.voting import (
 from privspec.kernel.measures import PURE
 from privspec.kernel.voting import Choice, Total
 from privspec.model.graph import Model
-from privspec.model.lotteries import (
+from privspec.model.requirements import Requirement
+from privspec.model.values import Symbol, show
+from privspec.model.voting import (
     Ballot,
     FirstChoice,
     Largest,
@@ -44,11 +46,9 @@ from privspec.model.lotteries import (
     lottery_of,
     scores,
 )
-from privspec.model.requirements import Requirement
-from privspec.model.values import Symbol, show
 from privspec.problem.elaborate import obligation_of
-from privspec.problem.vote_forms import Votes
-from privspec.problem.votes import block_of
+from privspec.problem.voting import block_of
+from privspec.problem.voting_block import Votes
 
 # --- What may be kept
 
@@ -527,7 +527,7 @@ class Promise:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LotterySystem:
+class VotingSystem:
     """The numbers of a vote are those of its block; the model serves diagnostics.
 
     `loss` is the sum of costs, empty where the loss is a number that solving picks: `picked`.
@@ -580,7 +580,7 @@ class LotterySystem:
         return self.model.trust.alone
 
 
-def lower(model: Model) -> LotterySystem:
+def lower(model: Model) -> VotingSystem:
     """The system of a vote, also of one that a table is for.
 
     Raises: SpecError PS05xx with the first construct that cannot be computed.
@@ -593,4 +593,4 @@ def lower(model: Model) -> LotterySystem:
         adding, group = asked.units[0].adding, votes.group(asked)
         task = VotingTask(votes.points, votes.public_voters, adding, group, votes.ballots.whole)
         promises.append(Promise(i, line, asked, task, amount if isinstance(amount, Fraction) else None))
-    return LotterySystem(model, votes, tuple(promises))
+    return VotingSystem(model, votes, tuple(promises))

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from privspec.families.selection.profiles import Averages
-from privspec.families.selection.rules import RULES
-from privspec.model.lotteries import Proportional
-from privspec.problem.vote_forms import beside
-from tests.families.votes import VOTES_MISSED, system_of, vote
+from privspec.families.voting.profiles import Averages
+from privspec.families.voting.rules import RULES
+from privspec.model.voting import Proportional
+from privspec.problem.voting_block import beside
+from tests.families.voting import VOTES_MISSED, system_of, vote
 
 
 @pytest.mark.parametrize(

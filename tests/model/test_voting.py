@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privspec.model.lotteries import (
+from privspec.model.voting import (
     Borda,
     Drawn,
     Exponential,

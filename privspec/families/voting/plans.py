@@ -8,18 +8,18 @@ from functools import lru_cache
 from itertools import accumulate, product
 
 from privspec.core.records import dataclass, replace
-from privspec.families.selection.profiles import Averages, Estimate, rule_of, worst_case
-from privspec.families.selection.rules import WITHOUT, Draw, LotterySystem, Promise, Property, Rule
+from privspec.families.voting.profiles import Averages, Estimate, rule_of, worst_case
+from privspec.families.voting.rules import WITHOUT, Draw, Promise, Property, Rule, VotingSystem
 from privspec.kernel.laws.voting import OFF, Scores
 from privspec.kernel.voting import Total
-from privspec.model.lotteries import Lottery, Proportional
 from privspec.model.values import show
-from privspec.problem.vote_forms import Costs, Limit, beside
+from privspec.model.voting import Lottery, Proportional
+from privspec.problem.voting_block import Costs, Limit, beside
 
 # --- What a lie brings a voter under the rules of private voting: `accuracy: manipulation(O, vo
 
 
-def gain(system: LotterySystem, draw: Draw) -> Estimate:
+def gain(system: VotingSystem, draw: Draw) -> Estimate:
     """The most that a lie brings a voter: 0 by proof, or a number that it is not below."""
     if truthful(system, draw).holds:
         return Estimate(Fraction(0))
@@ -27,13 +27,13 @@ def gain(system: LotterySystem, draw: Draw) -> Estimate:
     return Estimate(max((lie.gain(law) for lie in _lies(system)), default=Fraction(0)), at_least=True)
 
 
-def truthful(system: LotterySystem, draw: Draw) -> Property:
+def truthful(system: VotingSystem, draw: Draw) -> Property:
     """Whether no lie pays under a rule, at any number of voters."""
     kept = draw.properties(system.promises[0].task)
     return next(item for item in kept if item.name == "strategy_proof")
 
 
-def missed(system: LotterySystem, draw: Draw, limit: Limit, found: Estimate) -> str:
+def missed(system: VotingSystem, draw: Draw, limit: Limit, found: Estimate) -> str:
     """Why a rule under which lies may pay does not meet a line, or is not known to."""
     case = truthful(system, draw).counterexample
     example = f". For example, {case}" if case else ""
@@ -57,7 +57,7 @@ class _Lie:
         return max(accumulate(after[a] - before[a] for a in self.order)) - 2 * OFF
 
 
-def _lies(system: LotterySystem) -> Iterator[_Lie]:
+def _lies(system: VotingSystem) -> Iterator[_Lie]:
     """For a few true orders: the second alternative comes first, or last, beside others who want another one first."""
     m, others = len(system.votes.alternatives), system.votes.voters - 1
     if m < 2 or others < 1:
@@ -73,7 +73,7 @@ def _lies(system: LotterySystem) -> Iterator[_Lie]:
                 yield _Lie(order, _with(given, true), _with(given, _ballot(system, lie)))
 
 
-def _ballot(system: LotterySystem, order: tuple[int, ...]) -> Scores:
+def _ballot(system: VotingSystem, order: tuple[int, ...]) -> Scores:
     return system.votes.ballots.points(order[: system.votes.ballots.places])
 
 
@@ -122,7 +122,7 @@ class Judged:
 # --- calibration ----------------------------------------------------------------------------------
 
 
-def calibrated(system: LotterySystem, rule: Rule, epsilons: tuple[Fraction, ...]) -> Judged:
+def calibrated(system: VotingSystem, rule: Rule, epsilons: tuple[Fraction, ...]) -> Judged:
     """The rule at the epsilons of the requirements, one for each promise."""
     refusal = ""
     for promise, epsilon in zip(system.promises, epsilons, strict=True):
@@ -136,12 +136,12 @@ def calibrated(system: LotterySystem, rule: Rule, epsilons: tuple[Fraction, ...]
     return Judged(rule, without, None, refusal or "it spends more than the requirements allow together")
 
 
-def spent(system: LotterySystem, promise: Promise, found: Draw) -> Fraction:
+def spent(system: VotingSystem, promise: Promise, found: Draw) -> Fraction:
     """The epsilon that a rule uses up: of the winner alone, or of each report where nobody is trusted."""
     return found.epsilon(promise.task, seen=system.local)
 
 
-def forbidden(system: LotterySystem, rule: Rule) -> str:
+def forbidden(system: VotingSystem, rule: Rule) -> str:
     """Why the options of the spec rule a rule out; empty if they do not."""
     model = system.model
     if system.local and any(promise.task.adding for promise in system.promises):
@@ -156,7 +156,7 @@ def forbidden(system: LotterySystem, rule: Rule) -> str:
 # --- losses ---------------------------------------------------------------------------------------
 
 
-def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> list[Judged]:
+def judge(system: VotingSystem, judged: list[Judged], averages: Averages) -> list[Judged]:
     """With losses, the left sides of the accuracy lines and figures."""
     drawn = [one for one in judged if one.draw is not None]
     bodies = list(dict.fromkeys(_averaged(system)))
@@ -173,7 +173,7 @@ def judge(system: LotterySystem, judged: list[Judged], averages: Averages) -> li
     return [limited(system, one) for one in out] + [one for one in judged if one.draw is None]
 
 
-def _averaged(system: LotterySystem) -> list[Costs]:
+def _averaged(system: VotingSystem) -> list[Costs]:
     """Everything that an average is wanted of."""
     measured = (system.loss, *(limit.measured for limit in system.votes.limits if limit.measured is not None))
     bodies = [term.parts for m in measured for term in m.terms if term.operator == "E"]
@@ -184,33 +184,33 @@ def _averaged(system: LotterySystem) -> list[Costs]:
     return bodies
 
 
-def distortion(system: LotterySystem) -> Costs:
+def distortion(system: VotingSystem) -> Costs:
     """Total variation from the lottery without noise."""
     return (beside("distance", system.votes.compared),)
 
 
-def _limit(system: LotterySystem, draw: Draw, limit: Limit, means: dict[Costs, Estimate]) -> Estimate:
+def _limit(system: VotingSystem, draw: Draw, limit: Limit, means: dict[Costs, Estimate]) -> Estimate:
     """The left side of an accuracy line."""
     if limit.measured is None:
         return gain(system, draw)
     return _value(system, draw.lottery, limit.measured, means)
 
 
-def _value(system: LotterySystem, lottery: Lottery, measured: Total, means: dict[Costs, Estimate]) -> Estimate:
+def _value(system: VotingSystem, lottery: Lottery, measured: Total, means: dict[Costs, Estimate]) -> Estimate:
     total = Estimate(measured.offset)
     for term in measured.terms:
         total = total + (means[term.parts] if term.operator == "E" else worst_case(system, lottery, term.parts))
     return total
 
 
-def _figures(system: LotterySystem, one: Judged, means: dict[Costs, Estimate]) -> Figures:
+def _figures(system: VotingSystem, one: Judged, means: dict[Costs, Estimate]) -> Figures:
     assert one.draw is not None
     missed = means.get(SHARES)
     welfare = None if missed is None else replace(missed, value=1 - missed.value)
     return Figures(worst_case(system, one.draw.lottery, distortion(system)), means.get(distortion(system)), welfare)
 
 
-def limited(system: LotterySystem, one: Judged) -> Judged:
+def limited(system: VotingSystem, one: Judged) -> Judged:
     """Without its admissibility where an accuracy line is missed, or not known to hold."""
     if not one.admissible:
         return one

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations
 
-from privspec.families.selection.rules import VotingTask, kinds
-from privspec.model import lotteries as model
+from privspec.families.voting.rules import VotingTask, kinds
+from privspec.model import voting as model
 
 Counts = tuple[int, ...]
 Law = Callable[[Counts], list[Fraction]]

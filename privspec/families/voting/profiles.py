@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.families.selection.rules import LotterySystem
+from privspec.families.voting.rules import VotingSystem
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.voting import (
     ByPowers,
@@ -29,8 +29,8 @@ from privspec.kernel.laws.voting import (
     VotingRule,
 )
 from privspec.kernel.voting import RuleAt, totals
-from privspec.model.lotteries import Largest, Lottery
-from privspec.problem.vote_forms import BallotLaw, Costs, beside
+from privspec.model.voting import Largest, Lottery
+from privspec.problem.voting_block import BallotLaw, Costs, beside
 from privspec.solvers.programs import OutOfTimeError, Watch
 
 Profiles: TypeAlias = list[tuple[Scores, Fraction]]
@@ -75,7 +75,7 @@ def rule_of(lottery: Lottery) -> RuleAt:
 
 
 @lru_cache(maxsize=4)
-def listed(system: LotterySystem, law: BallotLaw | None = None) -> Profiles | None:
+def listed(system: VotingSystem, law: BallotLaw | None = None) -> Profiles | None:
     """Every total of points with its probability under a law (without one: no sense), alternatives permuted as one.
 
     None where there are too many to list.
@@ -93,7 +93,7 @@ def exact_at(parts: Costs, law: Sequence[Fraction], scores: Scores) -> Fraction:
     return sum((cost.at(list(law), scores) for cost in parts), Fraction(0))
 
 
-def worst_case(system: LotterySystem, lottery: Lottery, parts: Costs) -> Estimate:
+def worst_case(system: VotingSystem, lottery: Lottery, parts: Costs) -> Estimate:
     """The largest cost over all profiles; a lower bound, so marked, where no formula and no list gives it."""
     rule = rule_of(lottery)
     known = parts[0].worst(rule, system.votes) if len(parts) == 1 else []
@@ -107,7 +107,7 @@ def worst_case(system: LotterySystem, lottery: Lottery, parts: Costs) -> Estimat
     return Estimate(Fraction(seen - abs(seen) * ROUNDING), at_least=True, profiles=len(scores))
 
 
-def unanimous_distance(system: LotterySystem) -> Fraction:
+def unanimous_distance(system: VotingSystem) -> Fraction:
     """Total variation between the uniform law and the shares of points when all cast one of the longest ballots."""
     points = system.votes.ballots.points(tuple(range(system.votes.ballots.places)))
     whole, even = sum(points), Fraction(1, len(points))
@@ -130,7 +130,7 @@ class Sample:
     scores: NDArray[np.float64]
 
 
-def draw(system: LotterySystem, law: BallotLaw, profiles: int, batches: int = 10) -> Iterator[Sample]:
+def draw(system: VotingSystem, law: BallotLaw, profiles: int, batches: int = 10) -> Iterator[Sample]:
     """Profiles in batches, the same ones every time: what is compared meets the same voters."""
     rng = np.random.default_rng(SEED)
     weights = np.array([float(weight) for _, weight in law])
@@ -213,7 +213,7 @@ def costs_at(parts: Costs, winners: Floats, scores: Floats) -> Floats:
     return total
 
 
-def _telling(system: LotterySystem) -> Iterator[list[float]]:
+def _telling(system: VotingSystem) -> Iterator[list[float]]:
     """Profiles where rules tend to be at their worst: everybody agrees, two camps, all alternatives alike."""
     m, voters = system.votes.ballots.size, system.votes.voters
     first = [float(p) for p in system.votes.ballots.points(tuple(range(system.votes.ballots.places)))]
@@ -244,7 +244,7 @@ class Averages:
     as in `Settings`.
     """
 
-    system: LotterySystem
+    system: VotingSystem
     deadline: float | None = None
     progress: Callable[[int, float, float], None] | None = None
 

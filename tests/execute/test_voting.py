@@ -1,4 +1,4 @@
-"""Lotteries: exact draws against exact laws, plans, voters' own reports, the ledger and the command line."""
+"""Voting: exact draws against exact laws, plans, voters' own reports, the ledger and the command line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from privspec.execute.budget import Spend
 from privspec.execute.family import Simulation, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import _combine as combine
-from privspec.families.selection.execution import Coin, draw, law_in_doubles, report, sampler, weighted
-from privspec.model.lotteries import (
+from privspec.families.voting.execution import Coin, draw, law_in_doubles, report, sampler, weighted
+from privspec.model.voting import (
     Exponential,
     Largest,
     LocalPick,

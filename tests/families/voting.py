@@ -6,10 +6,10 @@ from typing import Any
 
 from privspec.core.spans import Source
 from privspec.families.family import Settings, compiler_of
-from privspec.families.selection.family import Lotteries
-from privspec.families.selection.plans import Judged
-from privspec.families.selection.profiles import Averages
-from privspec.families.selection.rules import LotterySystem
+from privspec.families.voting.family import Voting
+from privspec.families.voting.plans import Judged
+from privspec.families.voting.profiles import Averages
+from privspec.families.voting.rules import VotingSystem
 from privspec.model.graph import Model
 from privspec.pipeline import Request, check
 
@@ -51,8 +51,8 @@ def model_of(text: str) -> Model:
     return check(Request(Source("v.priv", text)))
 
 
-def system_of(text: str) -> LotterySystem:
-    return Lotteries().lower(model_of(text))
+def system_of(text: str) -> VotingSystem:
+    return Voting().lower(model_of(text))
 
 
 def averages_of(text: str) -> Averages:
@@ -61,8 +61,8 @@ def averages_of(text: str) -> Averages:
 
 def decided(text: str) -> Any:
     model = model_of(text)
-    family = Lotteries()
-    assert isinstance(compiler_of(model), Lotteries)
+    family = Voting()
+    assert isinstance(compiler_of(model), Voting)
     return family.decide(model, family.lower(model), Settings())
 
 

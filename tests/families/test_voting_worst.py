@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privspec.families.selection import profiles as priced
-from privspec.families.selection.choices import best_walks
-from privspec.families.selection.profiles import costs_at, laws, listed, rule_of, worst_case
+from privspec.families.voting import profiles as priced
+from privspec.families.voting.choices import best_walks
+from privspec.families.voting.profiles import costs_at, laws, listed, rule_of, worst_case
 from privspec.kernel.voting import Cost, least_cost
-from privspec.model.lotteries import (
+from privspec.model.voting import (
     Exponential,
     Largest,
     LocalPick,
@@ -23,8 +23,8 @@ from privspec.model.lotteries import (
     RandomisedLargest,
     scores,
 )
-from privspec.problem.vote_forms import Costs, beside
-from tests.families.votes import system_of, vote
+from privspec.problem.voting_block import Costs, beside
+from tests.families.voting import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (
     Proportional(Fraction(3, 2)),

@@ -7,8 +7,8 @@ from itertools import combinations_with_replacement, permutations, product
 
 import pytest
 
-from privspec.families.selection.rules import Draw, VotingTask, manipulation
-from privspec.model.lotteries import Borda, FirstChoice, Largest, Points, scores
+from privspec.families.voting.rules import Draw, VotingTask, manipulation
+from privspec.model.voting import Borda, FirstChoice, Largest, Points, scores
 
 ABC = ("a", "b", "c")
 ABCD = ("a", "b", "c", "d")

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from privspec.core.diagnostics import UsageError, VerificationError
 from privspec.core.records import dataclass
-from privspec.families.selection.joint_draw.terms import (
+from privspec.families.voting.joint_draw.terms import (
     KEY,
     SEAL,
     Content,
@@ -27,7 +27,7 @@ from privspec.families.selection.joint_draw.terms import (
     shown,
     signed_by,
 )
-from privspec.families.selection.rules import decimal_up, log_up
+from privspec.families.voting.rules import decimal_up, log_up
 from privspec.problem.form import canonical
 
 FORMAT = "privspec-joint-draw/1.0"

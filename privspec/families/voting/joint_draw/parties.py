@@ -19,8 +19,8 @@ from privspec.core.files import AtomicFile, write_atomically
 from privspec.core.records import dataclass, replace
 from privspec.execute.ballots import refuse_number
 from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Simulation, mechanism_of, refuse_joint_draw
-from privspec.families.selection.execution import LotteryMechanism
-from privspec.families.selection.joint_draw.terms import (
+from privspec.families.voting.execution import VotingMechanism
+from privspec.families.voting.joint_draw.terms import (
     KEY,
     Content,
     Sealed,
@@ -32,7 +32,7 @@ from privspec.families.selection.joint_draw.terms import (
     seal_in_layers,
     unseal,
 )
-from privspec.families.selection.joint_draw.transcript import (
+from privspec.families.voting.joint_draw.transcript import (
     COMPLAINT,
     PROTEST,
     Anchors,
@@ -50,7 +50,7 @@ from privspec.families.selection.joint_draw.transcript import (
     unreadable,
     verify_transcript,
 )
-from privspec.model.lotteries import FirstChoice, Proportional
+from privspec.model.voting import FirstChoice, Proportional
 from privspec.noise.samplers import Randomness, SystemRandomness
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def _votes(terms: Terms, ballots: Sequence[str]) -> list[int]:
 class JointMechanism(Mechanism):
     """The plan's own mechanism, except that the winner comes from a joint draw."""
 
-    whole: LotteryMechanism
+    whole: VotingMechanism
     terms: Terms
     digest: str
     transcript: Path
@@ -337,7 +337,7 @@ class JointMechanism(Mechanism):
 
         Raises: UsageError PS0850, PS0851; PS0852 if the plan is not one of dummy votes and a public number of voters.
         """
-        if not isinstance(mechanism, LotteryMechanism):
+        if not isinstance(mechanism, VotingMechanism):
             refuse_joint_draw("its mechanism draws no winner")
         lottery = mechanism.lottery
         if not isinstance(lottery, Proportional) or not isinstance(mechanism.points, FirstChoice):
@@ -356,7 +356,7 @@ class JointMechanism(Mechanism):
     def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
         """The first choices of all voters, in an order that says nothing of the file's.
 
-        Raises: as `LotteryMechanism.read`; UsageError PS0713 if the transcript cannot be written.
+        Raises: as `VotingMechanism.read`; UsageError PS0713 if the transcript cannot be written.
         """
         found = self.whole.ballots(data, circumstances)
         if found.number != self.terms.voters:
@@ -392,7 +392,7 @@ class _Assembly(Secret):
         return Drawn({whole.output: np.asarray(whole.winners[terms.alternatives.index(outcome.winner)])})
 
 
-def terms_of(mechanism: LotteryMechanism, voters: int, lottery: Proportional) -> Terms:
+def terms_of(mechanism: VotingMechanism, voters: int, lottery: Proportional) -> Terms:
     """The terms of a plan's joint draw.
 
     Raises: UsageError PS0851.

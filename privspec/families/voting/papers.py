@@ -8,7 +8,7 @@ from math import log
 from typing import Any, TypeAlias
 
 from privspec.core.records import dataclass
-from privspec.families.selection.rules import DICTATOR, Draw, LotterySystem, log_up
+from privspec.families.voting.rules import DICTATOR, Draw, VotingSystem, log_up
 from privspec.model.values import show
 
 # --- What Torra 2019 proves of random dictatorship without dummy votes (notes/no-dummies.md): bounds on the ratios
@@ -165,7 +165,7 @@ def _reading(condition: Condition, counts: Sequence[int]) -> Reading:
 # --- What the plan of a rule says beside it -----------------------------------------------------------------
 
 
-def remarks(system: LotterySystem, draw: Draw) -> list[dict[str, Any]]:
+def remarks(system: VotingSystem, draw: Draw) -> list[dict[str, Any]]:
     """Lemma 1 (voters may stay away) and Lemma 2 (everybody votes) at this number of dummy votes; else nothing."""
     if draw.family != DICTATOR.family or system.votes.ballots.borda:
         return []

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from privspec.kernel.laws.voting import DUMMY_VOTES, PLURALITY
 from privspec.kernel.voting import Choice, Cost, Term, Total, Vote
-from privspec.model.lotteries import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
 from privspec.model.values import show
+from privspec.model.voting import Borda, FirstChoice, Largest, Law, Lottery, Points, Proportional
 
 Costs: TypeAlias = tuple[Cost, ...]
 """A sum of costs: what stands inside E[ ... ] or worst[ ... ], less its constants."""

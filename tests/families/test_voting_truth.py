@@ -14,15 +14,15 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.families.decision import Infeasible
 from privspec.families.family import compiler_of
-from privspec.families.selection import profiles as priced
-from privspec.families.selection.plans import gain
-from privspec.families.selection.rules import RULES
+from privspec.families.voting import profiles as priced
+from privspec.families.voting.plans import gain
+from privspec.families.voting.rules import RULES
 from privspec.kernel.voting import SCOPES
 from privspec.manual import template_text
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
 from tests.families.tables import compiled
-from tests.families.votes import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
+from tests.families.voting import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 
 REPLACING = "O is 0.5-DP wrt vote, replacing one voter"
 ADDING = "O is 0.5-DP wrt vote, adding or removing one voter"
@@ -278,4 +278,4 @@ def test_small_votes_are_tables(line: str) -> None:
         return type(compiler_of(model_of(vote(privacy=REPLACING, extra=f"accuracy:\n  {line}", **changes)))).__name__
 
     assert taken(voters=8) == "Finite"
-    assert taken(voters=1000) == "Lotteries"
+    assert taken(voters=1000) == "Voting"

@@ -1,4 +1,4 @@
-"""Lotteries: a winner drawn at random, with probabilities that depend on the votes through sums of points.
+"""Voting: a winner drawn at random, with probabilities that depend on the votes through sums of points.
 
 A ballot gives every alternative some points; a lottery turns the totals into a law. Random dictatorship draws in
 proportion to the number of first choices (Torra 2019, Method 1), with dummy votes where it has to be private (Methods
@@ -11,19 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from privspec.core.records import dataclass, fields
-from privspec.kernel.laws.voting import (
-    DUMMY_VOTES,
-    EXPONENTIAL,
-    ONE_REPORT,
-    PERMUTE_AND_FLIP,
-    PLURALITY,
-    TURNED_WINNER,
-    VotingRule,
-)
 from privspec.model.values import Symbol
+
+if TYPE_CHECKING:
+    from privspec.kernel.laws.voting import VotingRule
 
 Ballot: TypeAlias = Symbol | Sequence[Symbol]
 """One alternative, or several of them, best first."""
@@ -132,6 +126,8 @@ class Proportional(Lottery):
 
     @property
     def rule(self) -> VotingRule:
+        from privspec.kernel.laws.voting import DUMMY_VOTES
+
         return DUMMY_VOTES
 
     dummies: Fraction = Fraction(0)
@@ -143,6 +139,8 @@ class Largest(Lottery):
 
     @property
     def rule(self) -> VotingRule:
+        from privspec.kernel.laws.voting import PLURALITY
+
         return PLURALITY
 
 
@@ -152,6 +150,8 @@ class RandomisedLargest(Lottery):
 
     @property
     def rule(self) -> VotingRule:
+        from privspec.kernel.laws.voting import TURNED_WINNER
+
         return TURNED_WINNER
 
     ratio: Fraction
@@ -163,6 +163,8 @@ class Exponential(Lottery):
 
     @property
     def rule(self) -> VotingRule:
+        from privspec.kernel.laws.voting import EXPONENTIAL
+
         return EXPONENTIAL
 
     base: Fraction
@@ -181,6 +183,8 @@ class PermuteAndFlip(Lottery):
 
     @property
     def rule(self) -> VotingRule:
+        from privspec.kernel.laws.voting import PERMUTE_AND_FLIP
+
         return PERMUTE_AND_FLIP
 
     base: Fraction
@@ -225,6 +229,8 @@ class LocalPick(Lottery):
 
     @property
     def rule(self) -> VotingRule:
+        from privspec.kernel.laws.voting import ONE_REPORT
+
         return ONE_REPORT
 
     ratio: Fraction
@@ -246,21 +252,19 @@ class ByRule(Lottery):
         return self.amount
 
 
-LOTTERIES: Mapping[VotingRule, Callable[[Fraction], Lottery]] = {
-    DUMMY_VOTES: Proportional,
-    TURNED_WINNER: RandomisedLargest,
-    EXPONENTIAL: Exponential,
-    PERMUTE_AND_FLIP: PermuteAndFlip,
-    ONE_REPORT: LocalPick,
-}
-"""The lotteries that have a number, by their rules."""
-
-
 def lottery_of(rule: VotingRule, number: Fraction) -> Lottery:
     """The lottery of a rule."""
-    if rule is PLURALITY:
-        return Largest()
-    return LOTTERIES[rule](number) if rule in LOTTERIES else ByRule(rule, number)
+    from privspec.kernel.laws import voting as rules
+
+    known: Mapping[VotingRule, Callable[[], Lottery]] = {
+        rules.DUMMY_VOTES: lambda: Proportional(number),
+        rules.TURNED_WINNER: lambda: RandomisedLargest(number),
+        rules.EXPONENTIAL: lambda: Exponential(number),
+        rules.PERMUTE_AND_FLIP: lambda: PermuteAndFlip(number),
+        rules.ONE_REPORT: lambda: LocalPick(number),
+        rules.PLURALITY: Largest,
+    }
+    return known[rule]() if rule in known else ByRule(rule, number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from math import exp, log
 
 import pytest
 
-from privspec.families.selection.rules import RULES, Draw, Rule, VotingTask, decimal_up, growth_down, log_up, simplest
-from privspec.model.lotteries import Borda, FirstChoice, Points
-from tests.families import lottery_oracle as oracle
-from tests.families.lottery_oracle import enumerated_ratio
+from privspec.families.voting.rules import RULES, Draw, Rule, VotingTask, decimal_up, growth_down, log_up, simplest
+from privspec.model.voting import Borda, FirstChoice, Points
+from tests.families import voting_oracle as oracle
+from tests.families.voting_oracle import enumerated_ratio
 
 ABCD = ("a", "b", "c", "d")
 FAMILIES = ("dictator", "exponential", "permute_and_flip", "local_dictator", "randomised_winner")

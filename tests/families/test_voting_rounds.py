@@ -9,8 +9,8 @@ import pytest
 
 from privspec.core.diagnostics import SpecError
 from privspec.families.decision import Infeasible
-from privspec.problem.votes import rounds_of
-from tests.families.votes import WORST, decided, model_of, system_of, vote
+from privspec.problem.voting import rounds_of
+from tests.families.voting import WORST, decided, model_of, system_of, vote
 
 ADDING = "O is epsilon-DP wrt vote, adding or removing one voter"
 

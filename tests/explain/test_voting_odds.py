@@ -13,7 +13,7 @@ import pytest
 from privspec.explain.curves import EpsilonDeltaCurve, LotteryCurve, lottery_curve, odds
 from privspec.explain.drawings import FACTORS, dummies_plot, laws_plot
 from privspec.explain.paper import lemma_one, ratio_at
-from privspec.explain.voting import LotteryFact
+from privspec.explain.voting import VotingFact
 from privspec.explain.voting_rules import (
     Dictator,
     ExponentialRule,
@@ -23,7 +23,7 @@ from privspec.explain.voting_rules import (
     Rule,
     Vote,
 )
-from privspec.model.lotteries import (
+from privspec.model.voting import (
     Borda,
     Exponential,
     FirstChoice,
@@ -298,7 +298,7 @@ def test_lemma_one_fails_where_it_was_found_to() -> None:
 @pytest.mark.parametrize("plan", [drum("1"), plan("landmark"), plan("sushi"), plan("lunch"), plan("quick_poll")])
 def test_laws_are_drawn_as_they_are(plan: dict[str, object]) -> None:
     fact = facts(plan).mechanism
-    assert isinstance(fact, LotteryFact)
+    assert isinstance(fact, VotingFact)
     plot = laws_plot(fact.examples, fact.rule, fact.vote)
     assert plot is not None
     svg = plot.draw()
@@ -313,14 +313,14 @@ def test_laws_are_drawn_as_they_are(plan: dict[str, object]) -> None:
 
 def test_epsilon_against_dummy_votes() -> None:
     fact = facts(drum("1")).mechanism
-    assert isinstance(fact, LotteryFact)
+    assert isinstance(fact, VotingFact)
     plot = dummies_plot(fact.rule, fact.vote)
     assert plot is not None
     assert len(plot.twin.rows) == len(FACTORS)
     assert ("1", "0.6932", "3", "this plan") in plot.twin.rows
     assert plot.draw().startswith("<svg")
     other = facts(plan("lunch")).mechanism
-    assert isinstance(other, LotteryFact)
+    assert isinstance(other, VotingFact)
     assert dummies_plot(other.rule, other.vote) is None
 
 
@@ -328,7 +328,7 @@ def test_many_candidates_are_cut() -> None:
     plan = drum("1")
     plan["mechanism"]["alternatives"] = [f"candidate {i}" for i in range(40)]
     fact = facts(plan).mechanism
-    assert isinstance(fact, LotteryFact)
+    assert isinstance(fact, VotingFact)
     plot = laws_plot(fact.examples, fact.rule, fact.vote)
     assert plot is not None
     assert "The first 12 of 40 candidates." in plot.caption

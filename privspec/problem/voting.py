@@ -15,7 +15,6 @@ from privspec.language.spelling import spell
 from privspec.language.walk import walk
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, Interval, PartialRankingOf, RankingOf
 from privspec.model.graph import GraphNode, Model
-from privspec.model.lotteries import Drawn, FirstChoice, Law, Points, Proportional
 from privspec.model.measures import Chosen, MeasureAt
 from privspec.model.neighbours import ReplacingEntry, ReplacingEverything, ReplacingOneOf, ReplacingRecord
 from privspec.model.priors import law_of
@@ -24,11 +23,12 @@ from privspec.model.requirements import AccuracyTarget, Requirement
 from privspec.model.spaces import Listed, space_of
 from privspec.model.targets import call_of, environment
 from privspec.model.values import Symbol, show
+from privspec.model.voting import Drawn, FirstChoice, Law, Points, Proportional
 from privspec.model.worlds import ROW_LIMIT
 from privspec.problem.table_lines import PLAIN
 from privspec.problem.terms import Chosen as ChosenTerm
 from privspec.problem.terms import behind, beside_output, factor_of, multiples, public, public_number, terms
-from privspec.problem.vote_forms import BallotLaw, Limit, Rounds, Votes, beside
+from privspec.problem.voting_block import BallotLaw, Limit, Rounds, Votes, beside
 
 LISTED = "the rules of private voting that this plan lists"
 """What a loss is the least of, where nothing is proved of all other rules."""
@@ -245,7 +245,7 @@ class _Reader:
         return domain.items if isinstance(domain, FiniteSet) else getattr(domain, "alternatives", ())
 
     def _lotteries(self) -> Iterator[Drawn]:
-        """Lotteries that the winner is compared with."""
+        """Voting that the winner is compared with."""
         lines = [self.model.loss, *(target.target.left for target in self.model.accuracy)]
         for line in lines:
             for expr in () if line is None else _others(line, self.output.name):

@@ -15,15 +15,15 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.spans import Source
 from privspec.families.decision import Infeasible
 from privspec.families.family import compiler_of
-from privspec.families.selection import profiles as priced
-from privspec.families.selection.profiles import Averages
+from privspec.families.voting import profiles as priced
+from privspec.families.voting.profiles import Averages
 from privspec.manual import template_text
-from privspec.model.lotteries import Exponential, Largest, PermuteAndFlip, Proportional
+from privspec.model.voting import Exponential, Largest, PermuteAndFlip, Proportional
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
-from privspec.problem.vote_forms import beside
+from privspec.problem.voting_block import beside
 from privspec.sweep import sweep_spec
-from tests.families.votes import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
+from tests.families.voting import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 
 REPLACING = "O is 0.5-DP wrt vote, replacing one voter"
 BORDA = "worst[ total_variation(O, borda_lottery(vote)) ]"
@@ -51,16 +51,16 @@ def accuracy(bound: str, left: str = WORST) -> str:
 @pytest.mark.parametrize(
     ("text", "family"),
     [
-        (vote(), "Lotteries"),
-        (vote(voters=10), "Lotteries"),
+        (vote(), "Voting"),
+        (vote(voters=10), "Voting"),
         (vote(voters=10, privacy=REPLACING), "Finite"),
-        (vote(voters=1000, privacy=REPLACING), "Lotteries"),
-        (vote(voters=10, privacy=REPLACING, extra="options:\n  noise family dictator"), "Lotteries"),
+        (vote(voters=1000, privacy=REPLACING), "Voting"),
+        (vote(voters=10, privacy=REPLACING, extra="options:\n  noise family dictator"), "Voting"),
         (vote(voters=10, privacy=REPLACING, extra="options:\n  noise family table"), "Finite"),
         (vote(voters=10, privacy=REPLACING, extra="options:\n  noise family dictator, table"), "Finite"),
-        (vote(voters=10, privacy=REPLACING, extra="options:\n  trust nobody"), "Lotteries"),
-        (vote(voters=10, extra=accuracy("0.2"), **CHOICE), "Lotteries"),
-        (vote(BORDA, ballots="ranking of {a, b, c, d, e, f, g}", voters=2, privacy=REPLACING), "Lotteries"),
+        (vote(voters=10, privacy=REPLACING, extra="options:\n  trust nobody"), "Voting"),
+        (vote(voters=10, extra=accuracy("0.2"), **CHOICE), "Voting"),
+        (vote(BORDA, ballots="ranking of {a, b, c, d, e, f, g}", voters=2, privacy=REPLACING), "Voting"),
         (vote(BORDA, ballots="ranking of {a, b, c}", voters=3, privacy=REPLACING), "Finite"),
     ],
 )
@@ -77,7 +77,7 @@ def test_votes_of_a_million() -> None:
     ):
         started = time.perf_counter()
         model = model_of(text)
-        assert type(compiler_of(model)).__name__ == "Lotteries"
+        assert type(compiler_of(model)).__name__ == "Voting"
         decided(text).document()
         assert time.perf_counter() - started < 2
 

@@ -9,7 +9,7 @@ from math import exp, log
 import pytest
 
 from privspec.explain.paper import lemma_one, ratio_at
-from privspec.families.selection.papers import (
+from privspec.families.voting.papers import (
     EachSupported,
     LeastShare,
     largest_percent,
@@ -17,8 +17,8 @@ from privspec.families.selection.papers import (
     of_one_profile,
     readings,
 )
-from privspec.families.selection.rules import decimal_up
-from tests.families import lottery_oracle as oracle
+from privspec.families.voting.rules import decimal_up
+from tests.families import voting_oracle as oracle
 
 Counts = tuple[int, ...]
 PLAIN = oracle.dummies(Fraction(0))

@@ -15,20 +15,20 @@ from typing import Any
 from privspec.core.records import dataclass, replace
 from privspec.core.rounding import log_down
 from privspec.families.decision import decimal_up
-from privspec.families.selection.plans import Judged, calibrated, forbidden, judge, limited, spent
-from privspec.families.selection.profiles import Averages, Estimate, unanimous_distance
-from privspec.families.selection.rules import DICTATOR, RULES, Draw, LotterySystem, Rule
+from privspec.families.voting.plans import Judged, calibrated, forbidden, judge, limited, spent
+from privspec.families.voting.profiles import Averages, Estimate, unanimous_distance
+from privspec.families.voting.rules import DICTATOR, RULES, Draw, Rule, VotingSystem
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.voting import LARGEST as PLURALITY
 from privspec.kernel.voting import SCOPES, SHARES, bounds
 from privspec.model.values import show
-from privspec.problem.vote_forms import Limit, Rounds
+from privspec.problem.voting_block import Limit, Rounds
 
 Witness = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class LotteryBound:
+class VotingBound:
     """A lower bound on the loss of every rule of its scope, and what proves it, as the kernel reads it."""
 
     value: Fraction
@@ -79,7 +79,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 # --- a loss, from epsilon ---------------------------------------------------------------------------------
 
 
-def lower_bound(system: LotterySystem) -> LotteryBound | None:
+def lower_bound(system: VotingSystem) -> VotingBound | None:
     """For the worst distance from random dictatorship or plurality; None for other losses and requirements."""
     votes, others = system.votes, len(system.votes.alternatives) - 1
     tried = [near_tie(votes.voters, others + 1)]
@@ -89,7 +89,7 @@ def lower_bound(system: LotterySystem) -> LotteryBound | None:
     return max((found for one in tried for found in _proved(system, one)), key=lambda one: one.value, default=None)
 
 
-def truthful_bound(system: LotterySystem) -> LotteryBound | None:
+def truthful_bound(system: VotingSystem) -> VotingBound | None:
     """A lower bound on the loss of all strategy-proof rules.
 
     None where the spec does not ask for one, or the loss of dummy votes has no exact value.
@@ -97,7 +97,7 @@ def truthful_bound(system: LotterySystem) -> LotteryBound | None:
     return next((one for one in _proved(system, TRUTHFUL) if one.value >= 0), None)  # below 0 it says nothing
 
 
-def _proved(system: LotterySystem, witness: Witness) -> Iterator[LotteryBound]:
+def _proved(system: VotingSystem, witness: Witness) -> Iterator[VotingBound]:
     """What a witness proves of the loss, if anything."""
     lines = tuple(promise.obligation for promise in system.promises if promise.pure)
     try:
@@ -105,13 +105,13 @@ def _proved(system: LotterySystem, witness: Witness) -> Iterator[LotteryBound]:
     except Refused:
         return
     if system.loss.terms and found:
-        yield LotteryBound(max(found), witness)
+        yield VotingBound(max(found), witness)
 
 
 # --- an epsilon, from a distance --------------------------------------------------------------------------
 
 
-def least_epsilon(system: LotterySystem) -> LotteryBound | None:
+def least_epsilon(system: VotingSystem) -> VotingBound | None:
     """For a number that is picked with an accuracy line d on such a distance; less where voters come and go.
 
     Random dictatorship: log((m - 1) (k / (T d) - 1)) / k, any k. Plurality: log((m - 1) (1 - d) / d); where voters are
@@ -119,7 +119,7 @@ def least_epsilon(system: LotterySystem) -> LotteryBound | None:
     """
     m, voters = len(system.votes.alternatives), system.votes.voters
     each = 2 if all(p.task.adding for p in system.promises if p.epsilon is None) else 1
-    found: list[LotteryBound] = []
+    found: list[VotingBound] = []
     if system.votes.ballots.borda or m < 2:
         return None
     distances = [d for limit in system.votes.limits if (d := distance_limit(limit)) is not None]
@@ -128,13 +128,13 @@ def least_epsilon(system: LotterySystem) -> LotteryBound | None:
         root = _root(lambda u: log((m - 1) * (u - 1)) - u / (u - 1), 1 + 1e-9, 60.0)
         for walk in _walks(root * float(voters * d), voters):
             ratio = (m - 1) * (Fraction(walk["votes"]) / (voters * d) - 1)
-            found += [LotteryBound(log_down(ratio) / (walk["votes"] * each), walk)] if ratio > 1 else []
+            found += [VotingBound(log_down(ratio) / (walk["votes"] * each), walk)] if ratio > 1 else []
     for limit in system.votes.limits:
         miss = _scaled(limit, (True, PLURALITY), (False, PLURALITY))
         if miss is not None and 0 < miss < 1:
             steps = [((m - 1) * (1 - miss) / miss, each), *([(m * (1 - miss), 1)] if each == 2 and voters > 1 else [])]
             known = [log_down(ratio) / step for ratio, step in steps if ratio > 1]
-            found += [LotteryBound(value, near_tie(voters, m)) for value in known]
+            found += [VotingBound(value, near_tie(voters, m)) for value in known]
     return max(found, key=lambda one: one.value, default=None)
 
 
@@ -149,7 +149,7 @@ def distance_limit(limit: Limit) -> Fraction | None:
     return _scaled(limit, (True, SHARES))
 
 
-def dummies_at(system: LotterySystem) -> Fraction | None:
+def dummies_at(system: VotingSystem) -> Fraction | None:
     """The most dummy votes for each alternative that all lines allow; None where there are other lines, or no limit.
 
     m k / (P + m k) V <= d, with P points of all voters and V the distance of a unanimous profile from the uniform law:
@@ -165,7 +165,7 @@ def dummies_at(system: LotterySystem) -> Fraction | None:
     return votes.voters * sum(votes.ballots.ladder) * d / (m * (farthest - d))
 
 
-def truthful_epsilon(system: LotterySystem) -> LotteryBound | None:
+def truthful_epsilon(system: VotingSystem) -> VotingBound | None:
     """The least epsilon of any strategy-proof rule that is as near to random dictatorship as the spec asks.
 
     At a distance of d at most K = T d / (m - 1 - m d) dummy votes are left: epsilon >= log(1 + g / K).
@@ -177,7 +177,7 @@ def truthful_epsilon(system: LotterySystem) -> LotteryBound | None:
     replaced = [p.task.moved for p in system.promises if p.epsilon is None and p.pure and not p.task.adding]
     if not dummies or not replaced:
         return None
-    return LotteryBound(log_down(1 + max(replaced) / dummies), TRUTHFUL)
+    return VotingBound(log_down(1 + max(replaced) / dummies), TRUTHFUL)
 
 
 # --- The least epsilon at which a rule meets the accuracy lines, where the spec lets the solver
@@ -190,12 +190,12 @@ DIGITS = 12
 """Decimal digits of an epsilon that is found by bisection."""
 
 
-def at_least_epsilon(system: LotterySystem, averages: Averages) -> list[Judged]:
+def at_least_epsilon(system: VotingSystem, averages: Averages) -> list[Judged]:
     """Every rule at the least epsilon of its own, which is its loss."""
     return [_least(system, rule, averages) for rule in RULES]
 
 
-def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
+def _least(system: VotingSystem, rule: Rule, averages: Averages) -> Judged:
     assert system.chosen is not None
     low, high = system.chosen.low, system.chosen.high or LARGEST
     exact = dummies_at(system) if rule is DICTATOR else None
@@ -220,7 +220,7 @@ def _least(system: LotterySystem, rule: Rule, averages: Averages) -> Judged:
     return _tried(system, rule, averages, min(up, system.chosen.high or LARGEST))
 
 
-def _nearer(system: LotterySystem, rule: Rule, averages: Averages, low: Fraction, high: Fraction) -> Fraction | None:
+def _nearer(system: VotingSystem, rule: Rule, averages: Averages, low: Fraction, high: Fraction) -> Fraction | None:
     """An epsilon below the end of the range at which a rule that tends to plurality meets all lines, if found."""
     # where the winner is certain for large epsilon, the distance from a lottery need not fall with epsilon
     if Draw(rule.family).rule.affine or forbidden(system, rule):
@@ -240,14 +240,14 @@ def _at(epsilon: Fraction, reason: str) -> str:
     return f"with epsilon = {show(epsilon)} {reason}"
 
 
-def _tried(system: LotterySystem, rule: Rule, averages: Averages, epsilon: Fraction) -> Judged:
+def _tried(system: VotingSystem, rule: Rule, averages: Averages, epsilon: Fraction) -> Judged:
     """The rule at an epsilon, which is its loss."""
     epsilons = tuple(epsilon if p.epsilon is None else p.epsilon for p in system.promises)
     (one,) = judge(system, [calibrated(system, rule, epsilons)], averages)
     return replace(one, loss=Estimate(epsilon))
 
 
-def _with_dummies(system: LotterySystem, rule: Rule, averages: Averages, dummies: Fraction) -> Judged:
+def _with_dummies(system: VotingSystem, rule: Rule, averages: Averages, dummies: Fraction) -> Judged:
     assert system.chosen is not None
     if not dummies:
         why = "without dummy votes an alternative that nobody else supports reveals its voter: no epsilon is enough"
@@ -269,7 +269,7 @@ def _with_dummies(system: LotterySystem, rule: Rule, averages: Averages, dummies
 # --- A budget for many votes: requirements that divide it, and the most rounds that accuracy li
 
 
-def most_rounds(system: LotterySystem, averages: Averages) -> list[Judged]:
+def most_rounds(system: VotingSystem, averages: Averages) -> list[Judged]:
     """Every rule at the most rounds that it has room for, which is its loss; without one if not even the least fit."""
     limit = _limit(system)
     low, high = _range(system)
@@ -285,7 +285,7 @@ def most_rounds(system: LotterySystem, averages: Averages) -> list[Judged]:
     return found
 
 
-def _most(system: LotterySystem, rule: Rule, averages: Averages, low: int, high: int, beaten: int) -> Judged:
+def _most(system: VotingSystem, rule: Rule, averages: Averages, low: int, high: int, beaten: int) -> Judged:
     """A rule for which the least number does not fit is tried at more than the `beaten` of others only."""
     found = least = _sharing(system, rule, averages, low)
     if not least.admissible:
@@ -312,9 +312,7 @@ def _most(system: LotterySystem, rule: Rule, averages: Averages, low: int, high:
     return found
 
 
-def _later(
-    system: LotterySystem, rule: Rule, averages: Averages, low: int, high: int
-) -> tuple[Judged, int, int] | None:
+def _later(system: VotingSystem, rule: Rule, averages: Averages, low: int, high: int) -> tuple[Judged, int, int] | None:
     """More rounds where the least do not fit: rules that tend to plurality can come nearer with less epsilon.
 
     Where no power of two times the least fits, the number that misses the lines by least is sought next to the best of
@@ -345,7 +343,7 @@ def _later(
     return tried[fits], fits, min((count - 1 for count in tried if count > fits), default=high)
 
 
-def _sharing(system: LotterySystem, rule: Rule, averages: Averages, count: int) -> Judged:
+def _sharing(system: VotingSystem, rule: Rule, averages: Averages, count: int) -> Judged:
     """The rule with the share of one in so many rounds: every line is evaluated at exactly that share."""
     assert system.votes.rounds is not None
     epsilon = system.votes.rounds.budget / count
@@ -353,7 +351,7 @@ def _sharing(system: LotterySystem, rule: Rule, averages: Averages, count: int) 
     return replace(one, loss=Estimate(system.loss_of(count)))
 
 
-def rounds_bound(system: LotterySystem) -> LotteryBound | None:
+def rounds_bound(system: VotingSystem) -> VotingBound | None:
     """A lower bound on the loss: no rule has room for more rounds than budget / the least epsilon of any rule."""
     found = _limit(system)
     if found is None or not found[0]:
@@ -361,7 +359,7 @@ def rounds_bound(system: LotterySystem) -> LotteryBound | None:
     return replace(found[1], value=system.loss_of(min(_range(system)[1], found[0])))
 
 
-def _limit(system: LotterySystem) -> tuple[int, LotteryBound] | None:
+def _limit(system: VotingSystem) -> tuple[int, VotingBound] | None:
     """Rounds that no rule can exceed, and the least epsilon that proves it."""
     least = least_epsilon(system)
     if system.votes.rounds is None or least is None or least.value <= 0:
@@ -369,7 +367,7 @@ def _limit(system: LotterySystem) -> tuple[int, LotteryBound] | None:
     return int(system.votes.rounds.budget / least.value), least
 
 
-def _range(system: LotterySystem) -> tuple[int, int]:
+def _range(system: VotingSystem) -> tuple[int, int]:
     """The least and the most rounds that the spec allows."""
     assert system.counted.high is not None
     return int(system.counted.low), int(system.counted.high)

@@ -1,1 +1,0 @@
-"""Named theorems with exact parameters: votes, the routes of statistics, samplers' laws."""
