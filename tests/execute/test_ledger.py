@@ -389,7 +389,7 @@ def test_of_two_processes_only_one_succeeds(tmp_path: Path, identity_plan: dict[
 def test_a_crash_after_the_debit_loses_budget(
     tmp_path: Path, identity_plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import privspec.families.gaussian.execution as module
+    import privspec.families.gaussian.runs as module
 
     def crash(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -19,8 +19,8 @@ from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import multiply
 from privspec.execute.data import read_inputs
 from privspec.execute.family import Circumstances, Simulation
-from privspec.families.gaussian.execution import LinearMechanism, output_deviations, read_executed
-from privspec.families.gaussian.messages import Parts
+from privspec.families.gaussian.execution import output_deviations, read_executed
+from privspec.families.gaussian.runs import LinearMechanism, Parts
 from privspec.kernel import judge
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import linear_affine

@@ -14,9 +14,8 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.execute.ledger import create
 from privspec.execute.ledger import verify as verify_ledger
-from privspec.families.gaussian.execution import LinearMechanism
 from privspec.families.gaussian.masks import Pair, Roster, added, read_key, stream, write_key
-from privspec.families.gaussian.messages import Parts
+from privspec.families.gaussian.runs import LinearMechanism, Parts
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 

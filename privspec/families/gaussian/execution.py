@@ -6,11 +6,10 @@ can also use floating-point noise, which is never a release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from math import lcm, prod
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,39 +17,24 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
-from privspec.execute.budget import Spend
-from privspec.execute.data import Grid, data_rules, place_entries, read_inputs, read_values
+from privspec.execute.data import Grid, place_entries
 from privspec.execute.family import (
-    Circumstances,
-    Drawn,
-    Exposure,
-    FamilyMechanism,
-    Keys,
-    Mechanism,
     Plan,
-    Secret,
-    Simulation,
     readable_plan,
-    refuse_long_simulation,
 )
-from privspec.families.gaussian.messages import Parts, PartyMechanism, combined, sent
 from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
-from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Data, Frame, read_frame
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import Item
 from privspec.kernel.laws.staircase import Noise
-from privspec.kernel.rows import Intervals, Rows, chosen_rows, doubles, laid_out
+from privspec.kernel.rows import Intervals, Rows, doubles, laid_out
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.inverse import DOUBLE_BITS, NORMAL, DrawnNumbers
 from privspec.noise.knorm import KNormL2Noise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.law import NoiseLaw
-from privspec.noise.samplers import Randomness, SimulationRandomness
+from privspec.noise.samplers import Randomness
 from privspec.noise.shares import GaussianShares, LaplaceShares
 from privspec.registry import block_of
-
-if TYPE_CHECKING:
-    from privspec.model.graph import Model
 
 Array = NDArray[np.float64]
 DEVIATIONS_LIMIT = 2**24
@@ -100,7 +84,7 @@ class Executed:
             if why is not None:
                 listed = ", ".join(f"--constant {name}=FILE" for name, _, _ in wanted)
                 raise UsageError.of("PS0824", why, help=f"give {listed}")
-            offset = offset + _floats(map_) @ value.reshape(-1)
+            offset = offset + as_floats(map_) @ value.reshape(-1)
         return replace(self, offset=offset)
 
     @property
@@ -168,7 +152,7 @@ def read_executed(plan: Plan) -> Executed:
             _dyadic(release.strategy),
             _law(release.noise, release.grid),
             _dyadic(release.reconstruction),
-            _floats(release.problem.target),
+            as_floats(release.problem.target),
             np.array([value.numerator / value.denominator for value in release.problem.offset]),
         )
 
@@ -204,7 +188,7 @@ def _dyadic(matrix: Matrix) -> DyadicMatrix:
     return DyadicMatrix(found.reshape(matrix.nrows(), matrix.ncols()), exponent)
 
 
-def _floats(matrix: Rows) -> Array:
+def as_floats(matrix: Rows) -> Array:
     """The nearest doubles."""
     if isinstance(matrix, Intervals):
         places = np.arange(matrix.width)
@@ -225,10 +209,10 @@ def draw(executed: Executed, base: Base, randomness: Randomness) -> Array:
 
     Returns: released numbers (m,), multiples of the output grid.
     """
-    return np.asarray(_draws(executed, base, randomness, 1)[0])
+    return np.asarray(draws_of(executed, base, randomness, 1)[0])
 
 
-def _answers(executed: Executed, base: Base) -> list[ExactVector]:
+def strategy_answers(executed: Executed, base: Base) -> list[ExactVector]:
     """Strategy answers, for each number of the vectors in turn; or their sums."""
     each = executed.vectors
     if not isinstance(base, ExactVector):
@@ -237,19 +221,19 @@ def _answers(executed: Executed, base: Base) -> list[ExactVector]:
     return [multiply(executed.strategy, part) for part in parts]
 
 
-def _draws(executed: Executed, base: Base, randomness: Randomness, repetitions: int) -> Array:
+def draws_of(executed: Executed, base: Base, randomness: Randomness, repetitions: int) -> Array:
     """Released numbers (repetitions, all of them)."""
     if not isinstance(base, ExactVector):
         drawn = [sent(executed, base, randomness) for _ in range(repetitions)]
-        return post_process(executed, np.stack([_to_float(one, executed.release.grid) for one in drawn]))
-    step, answers = _round_outputs if executed.release.round_outputs else _noisy, _answers(executed, base)
+        return post_process(executed, np.stack([in_units(one, executed.release.grid) for one in drawn]))
+    step, answers = _round_outputs if executed.release.round_outputs else _noisy, strategy_answers(executed, base)
     found = np.stack([step(executed, own, randomness) for _ in range(repetitions) for own in answers])
     return executed.laid_out(found if executed.release.round_outputs else post_process(executed, found))
 
 
 def _noisy(executed: Executed, answers: ExactVector, randomness: Randomness) -> Array:
     grid = executed.release.grid
-    return _to_float(executed.noise.release(answers, grid, randomness), grid)
+    return in_units(executed.noise.release(answers, grid, randomness), grid)
 
 
 def post_process(executed: Executed, noisy: Array) -> Array:
@@ -283,7 +267,8 @@ def deviations_of(executed: Executed) -> Mapping[str, Array]:
     return {} if found is None else executed.split(np.repeat(found, executed.vectors))
 
 
-def _to_float(steps: Integers, grid: Fraction) -> Array:
+def in_units(steps: Integers, grid: Fraction) -> Array:
+    """Steps of a lattice as doubles."""
     return np.array([s * grid.numerator / grid.denominator for s in steps], dtype=np.float64)
 
 
@@ -317,16 +302,17 @@ def _round_outputs(executed: Executed, answers: ExactVector, randomness: Randomn
                 break
             decided.append(int(first // 1))
         else:
-            return _to_float(integers(decided), grid)
+            return in_units(integers(decided), grid)
         bits *= 2
 
 
 def origin(executed: Executed) -> Base:
     """The base vector of data that are all zero (clipped to the domain), or of an empty table."""
-    return _base(executed, [np.zeros(one.size) for one in executed.inputs])
+    return base_of(executed, [np.zeros(one.size) for one in executed.inputs])
 
 
-def _base(executed: Executed, values: list[NDArray[Any]]) -> Base:
+def base_of(executed: Executed, values: list[NDArray[Any]]) -> Base:
+    """The base vector of data."""
     return values if executed.repeated else _placed(executed, values)
 
 
@@ -334,159 +320,60 @@ def _placed(executed: Executed, values: list[NDArray[Any]]) -> ExactVector:
     return ExactVector.joined([place_entries(*pair) for pair in zip(executed.inputs, values, strict=True)])
 
 
-# --- runs -----------------------------------------------------------------------------------------
+# --- what all parties send ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LinearMechanism(FamilyMechanism):
-    """Exact strategy answers, exact noise, then post-processing."""
-
-    executed: Executed
-    grid: str
-    trust: str
-    digest: str
-
-    @classmethod
-    def of_plan(cls, plan: Plan) -> LinearMechanism:
-        grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), str(plan["problem"]["trust"]["kind"])
-        return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
-
-    @property
-    def by_messages(self) -> bool:
-        """Whether parties hold all data, and each adds noise by itself, or a share of it."""
-        return Parts(self.executed, self.trust).apart
-
-    @property
-    def masked(self) -> bool:
-        return Parts(self.executed, self.trust).sums
-
-    @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
-        from privspec.families.gaussian.release import INPUT_GRID_BITS
-        from privspec.problem.elaborate import data_of
-        from privspec.problem.form import document
-        from privspec.problem.linear import grid_of, held_of
-
-        found = []
-        for block in model.blocks:
-            held = read(Held, Item(document(held_of(block)), block.name))
-            assert isinstance(held, Held)
-            step = grid_of(block, INPUT_GRID_BITS)
-            said = data_of(model, model.nodes[block.name])
-            name = model.through.get(block.name, block.name)
-            found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party, said.kept))
-        read_inputs(found, data, circumstances)
-
-    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
-        """What one party sends: noisy answers of its own, or its masked part of a secure sum.
-
-        Raises: UsageError PS0844, PS0850, PS0857.
-        """
-        return PartyMechanism.of(self, party, keys)
-
-    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
-        """The release, from the messages of all parties.
-
-        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
-        """
-        executed = self.executed.given({})
-        noisy = _to_float(combined(self, messages), executed.release.grid)
-        values = executed.split(np.asarray(post_process(executed, noisy[None, :])[0]))
-        return Drawn(values, self.grid, deviations=deviations_of(executed))
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return self.executed.outputs
-
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
-        """The base vector of the data.
-
-        Raises: DataError; UsageError PS0824.
-        """
-        ready = replace(self, executed=self.executed.given(circumstances.constants))
-        base = _base(self.executed, read_values(self.executed.inputs, data, circumstances))
-        added = (
-            f"{name}: a public value given at this run, added after the noise"
-            for name, _, _ in self.executed.release.problem.constants
-        )
-        return _BaseVector(ready, base, (*data_rules(self.executed.inputs, circumstances.strict), *added))
-
-    def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
-        """Noise in floating point; rounding to the grid aside."""
-        executed, rows = self.executed, self.executed.strategy.shape[0]
-        if rows * draws * executed.vectors > DEVIATIONS_LIMIT:
-            return {}
-        noise = executed.approximate_noise(draws * executed.vectors, seed)
-        rebuilt = noise @ executed.reconstruction.to_float().T
-        return executed.split(executed.laid_out(rebuilt @ executed.target.T if executed.release.of_inputs else rebuilt))
-
-    def simulate(self, asked: Simulation) -> Array:
-        """Draws at a base vector, by default that of data that are all zero."""
-        executed = self.executed
-        rows = sum(executed.release.senders) * executed.vectors
-        if isinstance(asked.base, ExactVector) and not executed.repeated:
-            base: Base = asked.base
-        else:
-            data = asked.data
-            base = origin(executed) if data is None else _base(executed, read_values(executed.inputs, data))
-        if asked.approximate:
-            noise = executed.approximate_noise(asked.repetitions * executed.vectors, asked.seed)
-            whole = np.tile(np.stack([own.to_float() for own in _answers(executed, base)]), (asked.repetitions, 1))
-            return executed.laid_out(post_process(executed, whole + noise))
-        refuse_long_simulation(
-            asked.repetitions * rows,
-            f"{asked.repetitions} exact draws of {rows} numbers",
-            "pass approximate=True: floating-point noise, good enough for a simulation",
-        )
-        return _draws(executed, base, SimulationRandomness(asked.seed), asked.repetitions)
+AT_ONCE = 2**17
+"""Answers of parties who count alike that are worked out and drawn at once."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _BaseVector(Secret):
-    mechanism: LinearMechanism
-    base: Base
-    rules: tuple[str, ...]
+def sent(run: Executed, values: Sequence[NDArray[Any]], randomness: Randomness) -> Integers:
+    """The sums of what all parties send, each its answers with noise of its own, in steps of the lattice.
 
-    def draw(self, randomness: Randomness) -> Drawn:
-        executed = self.mechanism.executed
-        return Drawn(executed.split(draw(executed, self.base, randomness)), self.mechanism.grid)
+    Args: values, of each input what `read_values` reads.
+    """
+    matrix, law, grid = run.strategy, run.noise, run.release.grid
+    found, used = integers([0] * matrix.shape[0]), matrix.integers != 0
+    for inputs, columns, members in _classes(run):
+        rows = np.flatnonzero(used[:, columns].any(axis=1))
+        own = DyadicMatrix(np.ascontiguousarray(matrix.integers[np.ix_(rows, columns)]), matrix.exponent)
+        each = max(AT_ONCE // max(len(columns), len(rows), 1), 1)
+        for start in range(0, len(members) if len(rows) else 0, each):
+            some = members[start : start + each]
+            held = [place_entries(one, values[i].reshape(-1, size)[some].ravel()) for i, one, size in inputs]
+            base = _beside(
+                [part.numerators.reshape(len(some), -1) for part in held], [part.denominator for part in held]
+            )
+            answers = multiply(own, ExactVector(base.numerators.T, base.denominator))
+            for parts in [[k] for k in range(len(rows))] if law.separate else [list(range(len(rows)))]:
+                asked = ExactVector(answers.numerators[parts].ravel(), answers.denominator)
+                noisy = law.part(rows[parts]).release(asked, grid, randomness)
+                found[rows[parts]] += noisy.reshape(len(parts), -1).sum(axis=1)
+    none = np.flatnonzero(~used.any(axis=1))
+    if len(none):
+        found[none] = law.part(none).release(ExactVector(integers([0] * len(none)), 1), grid, randomness)
+    return found
 
-    def deviations(self) -> Mapping[str, Array]:
-        return deviations_of(self.mechanism.executed)
+
+def _beside(parts: list[Integers], below: list[int]) -> ExactVector:
+    """Arrays (members, numbers) over denominators, one beside the other over one."""
+    whole = lcm(*below)
+    return ExactVector(np.hstack([part * (whole // own) for part, own in zip(parts, below, strict=True)]), whole)
 
 
-class LinearExposure(Exposure):
-    """All outputs are functions of the noisy strategy answers (notes/post-processing.md)."""
+def _classes(run: Executed) -> Iterator[tuple[list[tuple[int, Grid, int]], NDArray[np.intp], NDArray[np.intp]]]:
+    """For each class of parties its inputs, with their places and how many numbers a member holds; and its coordinates.
 
-    @cached_property
-    def _read(self) -> tuple[Frame, Release]:
-        return read_kernel(self.plan)
-
-    @property
-    def outputs(self) -> frozenset[str]:
-        return frozenset(one.name for one in self._read[1].problem.released)
-
-    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
-        """These are all outputs or, where answers are rounded, outputs that every strategy answer goes into."""
-        _, release = self._read
-        if self.outputs <= outputs or release.of_inputs or release.round_outputs:
-            return self.outputs <= outputs or release.of_inputs
-        shown = chosen_rows(release.reconstruction, release.problem.rows_of(tuple(outputs))).transpose().tolist()
-        return all(any(column) for column in shown)
-
-    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
-        """The cost of all noisy strategy answers, as the kernel bounds it."""
-        from privspec.families.gaussian.exact import box_scalings
-        from privspec.problem.linear import difference_of
-
-        differences, (frame, release) = difference_of(model, model.requirements[requirement]), self._read
-        if differences is None:
-            return None
-        strategy = _floats(release.strategy)
-        scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
-        witness = Item({"inverse": None, "scaling": scaling}, "witness")
-        found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
-        if release.noise.law:
-            epsilon = release.noise.law.epsilon
-            return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
-        return Spend(mu=found) if release.noise.gaussian else Spend(pure=found)
+    Then which parties its members are. What is laid out is one member's.
+    """
+    places, sets = run.release.problem.places, dict[str, list[tuple[int, Grid]]]()
+    for i, one in enumerate(run.inputs):
+        sets.setdefault(f"{one.index}," if one.index else one.held.name, []).append((i, one))
+    for some in sets.values():
+        alike = places[some[0][1].held.start][1]
+        labels = np.repeat(alike.classes, alike.counts)
+        for kind in range(len(alike.copies)):
+            own = [(i, one, *places[one.held.start]) for i, one in some]
+            columns = [np.arange(at + kind * each.length, at + (kind + 1) * each.length) for _, _, at, each in own]
+            inputs = [(i, replace(one, held=replace(one.held, units=None)), each.length) for i, one, _, each in own]
+            yield inputs, np.concatenate(columns), np.flatnonzero(labels == kind)

@@ -1,12 +1,14 @@
-"""What one party sends of its part of linear answers: noisy answers of its own, or its masked part of a secure sum."""
+"""Runs of plans that add noise to linear answers: of a keeper of all data, or of parties who send messages.
+
+A party sends noisy answers of its own, or its masked part of a secure sum.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
-from math import lcm
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +16,55 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
-from privspec.execute.data import Grid, data_rules, place_entries, read_inputs
+from privspec.execute.budget import Spend
+from privspec.execute.data import Grid, data_rules, read_inputs, read_values
 from privspec.execute.family import (
     MESSAGE,
     PARTY,
     Circumstances,
+    Drawn,
+    Exposure,
+    FamilyMechanism,
     Keys,
     Mechanism,
     OwnMessage,
+    Plan,
     Secret,
     Simulation,
     messages_by_party,
+    refuse_long_simulation,
     refuse_missing,
 )
 from privspec.execute.keeper import refuse
+from privspec.families.gaussian.execution import (
+    DEVIATIONS_LIMIT,
+    Array,
+    Base,
+    Executed,
+    as_floats,
+    base_of,
+    deviations_of,
+    draw,
+    draws_of,
+    in_units,
+    origin,
+    post_process,
+    read_executed,
+    read_kernel,
+    strategy_answers,
+)
 from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
 from privspec.kernel.core.linear import Held, Release
+from privspec.kernel.core.linear_privacy import largest_loss
+from privspec.kernel.core.problem import Frame
+from privspec.kernel.core.reading import Item, read
+from privspec.kernel.rows import chosen_rows
 from privspec.kernel.trust import CURATOR
-from privspec.noise.law import NoiseLaw
-from privspec.noise.samplers import Randomness
+from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.shares import Shares, on_points
+
+if TYPE_CHECKING:
+    from privspec.model.graph import Model
 
 ROSTER = "roster"
 """The entry of a message that holds the digest of the keys that mask its numbers, which are in steps of the lattice."""
@@ -45,43 +76,11 @@ DEVIATIONS = 2**10
 """Standard deviations of noise that sums have room for."""
 
 
-class Run(Protocol):
-    """What is executed, of what all parties hold."""
-
-    @property
-    def inputs(self) -> tuple[Grid, ...]: ...
-
-    @property
-    def strategy(self) -> DyadicMatrix: ...
-
-    @property
-    def noise(self) -> NoiseLaw: ...
-
-    @property
-    def release(self) -> Release: ...
-
-
-class Whole(Protocol):
-    """The mechanism of a plan: what it executes, the grid of its outputs, who is trusted, and its digest."""
-
-    @property
-    def executed(self) -> Run: ...
-
-    @property
-    def grid(self) -> str: ...
-
-    @property
-    def trust(self) -> str: ...
-
-    @property
-    def digest(self) -> str: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Who holds which coordinates of the base vector: parties of one set or several, or each its record."""
 
-    executed: Run
+    executed: Executed
     trust: str
 
     @cached_property
@@ -207,62 +206,6 @@ def _largest(held: Held) -> Fraction:
     return max(abs(held.lower), abs(held.upper))
 
 
-AT_ONCE = 2**17
-"""Answers of parties who count alike that are worked out and drawn at once."""
-
-
-def sent(run: Run, values: Sequence[NDArray[Any]], randomness: Randomness) -> Integers:
-    """The sums of what all parties send, each its answers with noise of its own, in steps of the lattice.
-
-    Args: values, of each input what `read_values` reads.
-    """
-    matrix, law, grid = run.strategy, run.noise, run.release.grid
-    found, used = integers([0] * matrix.shape[0]), matrix.integers != 0
-    for inputs, columns, members in _classes(run):
-        rows = np.flatnonzero(used[:, columns].any(axis=1))
-        own = DyadicMatrix(np.ascontiguousarray(matrix.integers[np.ix_(rows, columns)]), matrix.exponent)
-        each = max(AT_ONCE // max(len(columns), len(rows), 1), 1)
-        for start in range(0, len(members) if len(rows) else 0, each):
-            some = members[start : start + each]
-            held = [place_entries(one, values[i].reshape(-1, size)[some].ravel()) for i, one, size in inputs]
-            base = _beside(
-                [part.numerators.reshape(len(some), -1) for part in held], [part.denominator for part in held]
-            )
-            answers = multiply(own, ExactVector(base.numerators.T, base.denominator))
-            for parts in [[k] for k in range(len(rows))] if law.separate else [list(range(len(rows)))]:
-                asked = ExactVector(answers.numerators[parts].ravel(), answers.denominator)
-                noisy = law.part(rows[parts]).release(asked, grid, randomness)
-                found[rows[parts]] += noisy.reshape(len(parts), -1).sum(axis=1)
-    none = np.flatnonzero(~used.any(axis=1))
-    if len(none):
-        found[none] = law.part(none).release(ExactVector(integers([0] * len(none)), 1), grid, randomness)
-    return found
-
-
-def _beside(parts: list[Integers], below: list[int]) -> ExactVector:
-    """Arrays (members, numbers) over denominators, one beside the other over one."""
-    whole = lcm(*below)
-    return ExactVector(np.hstack([part * (whole // own) for part, own in zip(parts, below, strict=True)]), whole)
-
-
-def _classes(run: Run) -> Iterator[tuple[list[tuple[int, Grid, int]], NDArray[np.intp], NDArray[np.intp]]]:
-    """For each class of parties its inputs, with their places and how many numbers a member holds; and its coordinates.
-
-    Then which parties its members are. What is laid out is one member's.
-    """
-    places, sets = run.release.problem.places, dict[str, list[tuple[int, Grid]]]()
-    for i, one in enumerate(run.inputs):
-        sets.setdefault(f"{one.index}," if one.index else one.held.name, []).append((i, one))
-    for some in sets.values():
-        alike = places[some[0][1].held.start][1]
-        labels = np.repeat(alike.classes, alike.counts)
-        for kind in range(len(alike.copies)):
-            own = [(i, one, *places[one.held.start]) for i, one in some]
-            columns = [np.arange(at + kind * each.length, at + (kind + 1) * each.length) for _, _, at, each in own]
-            inputs = [(i, replace(one, held=replace(one.held, units=None)), each.length) for i, one, _, each in own]
-            yield inputs, np.concatenate(columns), np.flatnonzero(labels == kind)
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class PartyMechanism(Mechanism):
     """The plan for one party; in a secure sum with its key, and the keys of all."""
@@ -274,7 +217,7 @@ class PartyMechanism(Mechanism):
     roster: Roster | None
 
     @classmethod
-    def of(cls, whole: Whole, party: str, keys: Keys | None) -> PartyMechanism:
+    def of(cls, whole: LinearMechanism, party: str, keys: Keys | None) -> PartyMechanism:
         """Raises: UsageError PS0844, PS0857, PS0850."""
         parts = Parts(whole.executed, whole.trust)
         number, roster = parts.number(party), None
@@ -328,7 +271,7 @@ def _texts(numbers: Integers) -> NDArray[Any]:
     return np.array([str(number) for number in numbers], dtype=object)
 
 
-def combined(whole: Whole, messages: Sequence[Mapping[str, Any]]) -> Integers:
+def combined(whole: LinearMechanism, messages: Sequence[Mapping[str, Any]]) -> Integers:
     """The noisy answers from the messages of all parties, in steps of the lattice.
 
     Raises: UsageError PS0844; DataError PS0842 (no message of this plan), PS0843 (of another plan or roster), PS0811
@@ -368,3 +311,163 @@ def _no_messages(why: str) -> NoReturn:
         "with `trust nobody` parties send noisy values of their own, with `trust secure_sum` masked parts of the sum"
     )
     raise UsageError.of("PS0844", f"this message cannot be made: {why}", help=help_)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LinearMechanism(FamilyMechanism):
+    """Exact strategy answers, exact noise, then post-processing."""
+
+    executed: Executed
+    grid: str
+    trust: str
+    digest: str
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> LinearMechanism:
+        grid, trust = str(plan["mechanism"]["executed"]["output_grid"]), str(plan["problem"]["trust"]["kind"])
+        return cls(read_executed(plan), grid, trust, str(plan.get("digest", "")))
+
+    @property
+    def by_messages(self) -> bool:
+        """Whether parties hold all data, and each adds noise by itself, or a share of it."""
+        return Parts(self.executed, self.trust).apart
+
+    @property
+    def masked(self) -> bool:
+        return Parts(self.executed, self.trust).sums
+
+    @staticmethod
+    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+        from privspec.families.gaussian.release import INPUT_GRID_BITS
+        from privspec.problem.elaborate import data_of
+        from privspec.problem.form import document
+        from privspec.problem.linear import grid_of, held_of
+
+        found = []
+        for block in model.blocks:
+            held = read(Held, Item(document(held_of(block)), block.name))
+            assert isinstance(held, Held)
+            step = grid_of(block, INPUT_GRID_BITS)
+            said = data_of(model, model.nodes[block.name])
+            name = model.through.get(block.name, block.name)
+            found.append(Grid(replace(held, name=name), step, said.rule == "drop", said.party, said.kept))
+        read_inputs(found, data, circumstances)
+
+    def of_party(self, party: str, keys: Keys | None = None) -> Mechanism:
+        """What one party sends: noisy answers of its own, or its masked part of a secure sum.
+
+        Raises: UsageError PS0844, PS0850, PS0857.
+        """
+        return PartyMechanism.of(self, party, keys)
+
+    def combine(self, digest: str, messages: Sequence[Mapping[str, Any]]) -> Drawn:
+        """The release, from the messages of all parties.
+
+        Raises: UsageError PS0844; DataError PS0811, PS0842, PS0843.
+        """
+        executed = self.executed.given({})
+        noisy = in_units(combined(self, messages), executed.release.grid)
+        values = executed.split(np.asarray(post_process(executed, noisy[None, :])[0]))
+        return Drawn(values, self.grid, deviations=deviations_of(executed))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.executed.outputs
+
+    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+        """The base vector of the data.
+
+        Raises: DataError; UsageError PS0824.
+        """
+        ready = replace(self, executed=self.executed.given(circumstances.constants))
+        base = base_of(self.executed, read_values(self.executed.inputs, data, circumstances))
+        added = (
+            f"{name}: a public value given at this run, added after the noise"
+            for name, _, _ in self.executed.release.problem.constants
+        )
+        return _BaseVector(ready, base, (*data_rules(self.executed.inputs, circumstances.strict), *added))
+
+    def errors(self, draws: int, seed: int) -> Mapping[str, Array]:
+        """Noise in floating point; rounding to the grid aside."""
+        executed, rows = self.executed, self.executed.strategy.shape[0]
+        if rows * draws * executed.vectors > DEVIATIONS_LIMIT:
+            return {}
+        noise = executed.approximate_noise(draws * executed.vectors, seed)
+        rebuilt = noise @ executed.reconstruction.to_float().T
+        return executed.split(executed.laid_out(rebuilt @ executed.target.T if executed.release.of_inputs else rebuilt))
+
+    def simulate(self, asked: Simulation) -> Array:
+        """Draws at a base vector, by default that of data that are all zero."""
+        executed = self.executed
+        rows = sum(executed.release.senders) * executed.vectors
+        if isinstance(asked.base, ExactVector) and not executed.repeated:
+            base: Base = asked.base
+        else:
+            data = asked.data
+            base = origin(executed) if data is None else base_of(executed, read_values(executed.inputs, data))
+        if asked.approximate:
+            noise = executed.approximate_noise(asked.repetitions * executed.vectors, asked.seed)
+            whole = np.tile(
+                np.stack([own.to_float() for own in strategy_answers(executed, base)]), (asked.repetitions, 1)
+            )
+            return executed.laid_out(post_process(executed, whole + noise))
+        refuse_long_simulation(
+            asked.repetitions * rows,
+            f"{asked.repetitions} exact draws of {rows} numbers",
+            "pass approximate=True: floating-point noise, good enough for a simulation",
+        )
+        return draws_of(executed, base, SimulationRandomness(asked.seed), asked.repetitions)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _BaseVector(Secret):
+    mechanism: LinearMechanism
+    base: Base
+    rules: tuple[str, ...]
+
+    def draw(self, randomness: Randomness) -> Drawn:
+        executed = self.mechanism.executed
+        return Drawn(executed.split(draw(executed, self.base, randomness)), self.mechanism.grid)
+
+    def deviations(self) -> Mapping[str, Array]:
+        return deviations_of(self.mechanism.executed)
+
+
+class LinearExposure(Exposure):
+    """All outputs are functions of the noisy strategy answers (notes/post-processing.md)."""
+
+    @cached_property
+    def _read(self) -> tuple[Frame, Release]:
+        return read_kernel(self.plan)
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        return frozenset(one.name for one in self._read[1].problem.released)
+
+    def covers(self, requirement: int, outputs: frozenset[str]) -> bool:
+        """These are all outputs or, where answers are rounded, outputs that every strategy answer goes into."""
+        _, release = self._read
+        if self.outputs <= outputs or release.of_inputs or release.round_outputs:
+            return self.outputs <= outputs or release.of_inputs
+        shown = chosen_rows(release.reconstruction, release.problem.rows_of(tuple(outputs))).transpose().tolist()
+        return all(any(column) for column in shown)
+
+    def joint_spend(self, model: Model, requirement: int) -> Spend | None:
+        """The cost of all noisy strategy answers, as the kernel bounds it."""
+        from privspec.families.gaussian.exact import box_scalings
+        from privspec.problem.linear import difference_of
+
+        differences, (frame, release) = difference_of(model, model.requirements[requirement]), self._read
+        if differences is None:
+            return None
+        strategy = as_floats(release.strategy)
+        scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
+        witness = Item({"inverse": None, "scaling": scaling}, "witness")
+        found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
+        if release.noise.law:
+            epsilon = release.noise.law.epsilon
+            return Spend(pair=(epsilon, found)) if found else Spend(pure=epsilon)
+        return Spend(mu=found) if release.noise.gaussian else Spend(pure=found)
