@@ -191,11 +191,11 @@ FAMILIES = (
     Family(
         "frequencies",
         "frequencies",
-        "points.frequencies.Histograms",
+        "points.reports.Histograms",
         _tallies_parties,
         "points.frequency_execution.HistogramMechanism",
     ),
-    Family("cells", "cells", "points.cells.Reports", _one_of_each, "points.execution.CellMechanism"),
+    Family("cells", "cells", "points.reports.Reports", _one_of_each, "points.execution.CellMechanism"),
     Family("points", "points", "points.family.Points", _by_distance, "points.execution.PointMechanism"),
     Family("keys", "keys", "keys.family.UnknownKeys", _of_unknown_keys, "keys.execution.KeyMechanism"),
     Family(

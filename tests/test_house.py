@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 73_000,
     "explain": 83_600,
-    "families": 198_350,
+    "families": 198_300,
     "functions": 14_600,
     "kernel": 134_130,  # while two kernels judge side by side: the core of rules is below 38,000 of these
     "language": 28_000,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 352  # while two kernels judge side by side
+FILES = 350  # while two kernels judge side by side
 ENTERED = 117
 LAYOUT = {
     tokenize.COMMENT,

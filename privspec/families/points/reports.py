@@ -1,0 +1,345 @@
+"""Reports of finitely many values that each party draws alone: of a real number by cells, of a value by sets of values.
+
+The best reports of a real number: a program over its cells, then exact chances, row by row. The best reports of values
+for a histogram: sets of values, of the size whose estimates err least.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import exp
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privspec.core.records import dataclass, replace
+from privspec.core.rounding import exp_down as exp_down_to
+from privspec.families.decision import (
+    MEETS,
+    MISSES,
+    STEP,
+    Alternative,
+    Decided,
+    Decision,
+    Infeasible,
+    accuracy_json,
+    decimal_up,
+    guarantee_head,
+    missed,
+    price,
+    promised,
+)
+from privspec.families.family import Settings
+from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
+from privspec.kernel.core.numbers import exp_down
+from privspec.kernel.core.reading import Item
+from privspec.kernel.frequencies import (
+    AMONG,
+    Frequencies,
+    FrequencyBlock,
+    Sets,
+    best_subset,
+    least_loss,
+    least_of_all,
+)
+from privspec.kernel.frequencies import NOTE as SETS_NOTE
+from privspec.kernel.frequencies import units_of as units
+from privspec.model.graph import Model
+from privspec.model.measures import Personalised
+from privspec.model.requirements import Requirement
+from privspec.model.values import show
+from privspec.problem import cells as reading_of_cells
+from privspec.problem import frequencies as reading_of_sets
+from privspec.problem.form import Numbers
+from privspec.solvers.listed import cell_reports
+
+CELL_BITS = 62
+"""Binary places of the least chances, and of e^epsilon."""
+LOWERED = (0.0, 1e-12, 1e-10, 1e-8, 1e-7, 1e-5, 1.0)
+"""Shares by which multipliers are lowered."""
+Rows = tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class System:
+    """A spec in numbers, as the kernel reads it, with the strictest epsilon and the number of its line.
+
+    `limits`: the strictest epsilon of each party, where lines have figures of their own.
+    """
+
+    model: Model
+    block: Any
+    epsilon: Fraction
+    binding: int
+    limits: tuple[Fraction, ...] | None = None
+
+    @classmethod
+    def of(cls, model: Model, block: Any, limits: tuple[Fraction, ...] | None = None) -> System:
+        """Of a block, at the strictest epsilon of all lines."""
+        asked = [line.measure.amounts["epsilon"] for line in model.requirements]
+        return cls(model, block, min(asked), asked.index(min(asked)), limits)
+
+    def priced(self, loss: Callable[[Fraction], float], now: float) -> list[dict[str, Any]]:
+        """What a tenth more epsilon in the line that binds would bring."""
+        line = self.model.requirements[self.binding]
+        return [] if self.limits else [price(line, loss(self.epsilon * STEP) / now - 1)]
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+class Reports:
+    """Takes specs of one real number and a report of it that has finitely many values."""
+
+    def lower(self, model: Model) -> System:
+        """The cells and what reports cost in them.
+
+        Raises: SpecError PS05xx, PS0401.
+        """
+        return System.of(model, reading_of_cells.block_of(model))
+
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
+        """The best rows.
+
+        Raises: SolverError.
+        """
+        started = perf_counter()
+        block, epsilon = system.block, system.epsilon
+        cells, witness = best_cells(block, epsilon)
+        others = tuple(_beside_cells(system)) if settings.alternatives else ()
+        loss = float(cells.loss())
+        return Decided(
+            model,
+            f"a table of {block.cells} cells",
+            loss,
+            lambda: _cells_stated(model, cells) | {"claims": {"bound": witness}},
+            # no mechanism that sees the number itself has less
+            lambda: lower_bound(block, epsilon, Item(witness, "bound")),
+            CLASSES[1],
+            units_of(block),
+            "worst" if block.costs is None else "expected",
+            others,
+            lambda: system.priced(lambda more: float(best_cells(block, more)[0].loss()), loss),
+            {"name": "HiGHS", "seconds": perf_counter() - started},
+        )
+
+    def size(self, system: System) -> int:
+        """Entries of the table."""
+        entries: int = system.block.cells * len(system.block.values)
+        return entries
+
+
+def best_cells(block: CellBlock, epsilon: Fraction) -> tuple[Cells, dict[str, Any]]:
+    """The rows that were found, and the multipliers that bound every other mechanism."""
+    if block.costs is not None:
+        costs = np.array([[float(entry * block.costs.unit) for entry in row] for row in block.costs.rows])
+    else:
+        errors = [[float(error) for error in block.errors(number)] for number in block.ends]
+        costs = np.array([errors[cell : cell + 2] for cell in range(block.cells)])
+    size = float(costs.max())
+    found = cell_reports(costs / size, exp(float(epsilon)))
+    least = [Fraction(int(chance * 2**CELL_BITS), 2**CELL_BITS) for chance in found.least.tolist()]
+    rows = exact_rows(block, least, epsilon)
+    ends = None if found.ends is None else found.ends.tolist()
+    # multipliers a little too large cost e^epsilon times as much: all are lowered alike until the bound is best
+    tried = [{"rows": (found.rows * size * (1 - less)).tolist(), "ends": ends} for less in LOWERED]
+    tried.append(_nearest(costs))
+    return as_cells(block, rows), max(tried, key=lambda one: lower_bound(block, epsilon, Item(one, "bound")))
+
+
+def _nearest(costs: NDArray[np.float64]) -> dict[str, Any]:
+    """Multipliers that say what the nearest value would cost, near what is reached at a large epsilon."""
+    least = costs.min(axis=-1)
+    if costs.ndim == 2:
+        return {"rows": least.tolist(), "ends": None}
+    cell, side = np.unravel_index(int(least.argmax()), least.shape)
+    rows, ends = np.zeros(len(costs)), np.zeros(least.shape)
+    rows[cell], ends[cell, side] = least[cell, side], 1.0
+    return {"rows": rows.tolist(), "ends": ends.tolist()}
+
+
+def exact_rows(block: CellBlock, least: Sequence[Fraction], epsilon: Fraction) -> Rows:
+    """The cheapest rows with chances between m_y and R m_y: nearest values first, until a row adds up to one."""
+    ratio = exp_down_to(epsilon, CELL_BITS)
+    whole = sum(least, Fraction(0))
+    if whole > 1 or whole * ratio < 1:
+        # a little less, or a little more, of every report
+        goal = Fraction(1) if whole > 1 else 1 / ratio
+        least = [chance * goal / whole for chance in least]
+        whole = goal
+    rows = []
+    for low, high in pairwise(block.ends):
+        middle, left = (low + high) / 2, 1 - whole
+        row = list(least)
+        for y in sorted(range(len(row)), key=lambda y: (abs(block.values[y] - middle), y)):
+            more = min(left, (ratio - 1) * least[y])
+            row[y] += more
+            left -= more
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def as_cells(block: CellBlock, rows: Rows) -> Cells:
+    """The rows in whole numbers of one sum."""
+    table = Numbers.of([chance for row in rows for chance in row], (len(rows), len(block.values)))
+    wide = len(block.values)
+    whole = tuple(table.entries[i : i + wide] for i in range(0, len(table.entries), wide))
+    return Cells(block, whole, sum(whole[0]))
+
+
+def _beside_cells(system: System) -> Iterator[Alternative]:
+    """Randomised response about the nearest value: what people use."""
+    block = system.block
+    ratio, many = exp_down_to(system.epsilon, CELL_BITS), len(block.values)
+    least = [1 / (ratio + many - 1)] * many
+    cells = as_cells(block, exact_rows(block, least, system.epsilon))
+    yield Alternative("k-randomised response of the nearest value", float(cells.loss()))
+
+
+def _cells_stated(model: Model, cells: Cells) -> dict[str, Any]:
+    """The rows as they stand in the plan, with what they guarantee."""
+    block, ratio = cells.block, cells.epsilon() or Fraction(0)
+    entries = tuple(entry for row in cells.rows for entry in row)
+    table = Numbers((block.cells, len(block.values)), Fraction(1, cells.total), entries)
+    guarantees = [promised(line, number, ratio, NOTE) for number, line in enumerate(model.requirements)]
+    return {"mechanism": {"family": "cells", "table": table.to_json()}, "guarantees": guarantees}
+
+
+# --- sets of values -----------------------------------------------------------------------------
+
+
+CHANCE_BITS = 128
+"""Binary places of the chance to report one's own value."""
+
+
+class Histograms:
+    """Takes specs of how many parties hold each value, where they trust nobody."""
+
+    def lower(self, model: Model) -> System:
+        """The values, and what errors of their counts cost.
+
+        Raises: SpecError PS05xx.
+        """
+        block = reading_of_sets.block_of(model)
+        every = [_limits(line, block.count) for line in model.requirements]
+        own = any(isinstance(line.measure, Personalised) for line in model.requirements)
+        limits = tuple(map(min, zip(*every, strict=True))) if own else None
+        return System.of(model, block, limits)
+
+    def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
+        """The best size of set."""
+        started = perf_counter()
+        block, limits, found = system.block, system.limits, best_of_all(system)
+        for one in block.accuracy:
+            if found.error(one.weight) > one.bound:
+                return missed(model, one, found.error(one.weight), system.binding)
+        loss = float(found.error(block.weight))
+        return Decided(
+            model,
+            " and ".join(dict.fromkeys(map(name_of, found.kinds[:: max(len(found.kinds) - 1, 1)]))),
+            loss,
+            lambda: _sets_stated(model, found),
+            # no unbiased estimate from reports has less
+            lambda: least_loss(block, system.epsilon) if limits is None else least_of_all(block, list(limits)),
+            AMONG,
+            units(block),
+            block.kind,
+            tuple(_beside_sets(system, found)) if settings.alternatives else (),
+            lambda: system.priced(lambda more: float(best_sets(block, more).error(block.weight)), loss),
+            {"name": "closed form", "seconds": perf_counter() - started},
+        )
+
+    def size(self, system: System) -> int:
+        """No matrix is laid out."""
+        return 1
+
+
+def _limits(line: Requirement, count: int) -> list[Fraction]:
+    """The epsilon of each party."""
+    found = [one.amounts["epsilon"] for one in line.measure.by_person]
+    return found if len(found) == count else found * count
+
+
+def best_of_all(system: System, limits: tuple[Fraction, ...] | None = None) -> Frequencies:
+    """The best sets for each epsilon."""
+    block, limits = system.block, limits or system.limits
+    if limits is None:
+        return Frequencies(block, (best_sets(block, system.epsilon),), None)
+    every = sorted(set(limits))
+    place = {epsilon: kind for kind, epsilon in enumerate(every)}
+    of = tuple(place[epsilon] for epsilon in limits)
+    sizes = Counter(of)
+    kinds = tuple(best_sets(replace(block, count=sizes[kind]), epsilon) for kind, epsilon in enumerate(every))
+    return Frequencies(block, kinds, of)
+
+
+def best_sets(block: FrequencyBlock, epsilon: Fraction) -> Sets:
+    """The sets that tell most at an epsilon; the chance of the own value is rounded down."""
+    ratio = exp_down(epsilon)
+    return reports(block, best_subset(block.told, ratio), ratio)
+
+
+def reports(block: FrequencyBlock, subset: int, ratio: Fraction) -> Sets:
+    """Sets of a size that are at most `ratio` times as likely at a value that they hold as at another."""
+    exact = subset * ratio / (subset * ratio + block.told - subset)
+    return Sets(block, subset, Fraction(int(exact * 2**CHANCE_BITS), 2**CHANCE_BITS))
+
+
+def _beside_sets(system: System, found: Frequencies) -> Iterator[Alternative]:
+    """What people use: reports of one value, bits that are flipped, Laplace noise."""
+    if system.limits is not None:
+        even = best_sets(system.block, system.epsilon)
+        yield Alternative("the strictest epsilon for everybody", float(even.error(system.block.weight)))
+        return
+    block, epsilon = system.block, float(system.epsilon)
+    k = block.told
+    reached: list[tuple[str, float]] = []
+    if found.kinds[0].subset > 1:
+        single = reports(block, 1, exp_down(system.epsilon))
+        reached.append((name_of(single), float(single.error(block.weight))))
+    # the own bit is sent as it is with chance p, another is one with chance q
+    half = 1 / (1 + exp(-epsilon / 2))
+    for name, p, q in (
+        ("optimised unary encoding", 0.5, 1 / (exp(epsilon) + 1)),
+        ("unary encoding, every bit flipped alike (RAPPOR)", half, 1 - half),
+    ):
+        if p > q:
+            each = (p * (1 - p) + (k - 1) * q * (1 - q)) / (p - q) ** 2
+            reached.append((name, float(block.summed(Fraction(each)))))
+    # 0 and 1 for each value: two of them change by one, or one tells the other; the sum of all is known
+    noise = Fraction(8 * (k - 1) if k > 2 else 4) / system.epsilon**2
+    reached.append(("Laplace noise on every person's counts", float(block.summed(noise))))
+    for name, loss in reached:
+        fits = all(one.bound * block.weight >= Fraction(loss) * one.weight for one in block.accuracy)
+        yield Alternative(name, loss, MEETS if fits else MISSES, fits)
+
+
+def _sets_stated(model: Model, found: Frequencies) -> dict[str, Any]:
+    """The sets as they stand in the plan, with what they guarantee."""
+    block, epsilon = found.block, found.epsilon()
+    of = None if found.of is None else Numbers((block.count,), Fraction(1), found.of).to_json()
+    kinds = [{"subset": kind.subset, "chance": str(kind.chance)} for kind in found.kinds]
+    return {
+        "mechanism": {"family": "frequencies", "kinds": kinds, "of": of},
+        "guarantees": [_promised(line, number, epsilon) for number, line in enumerate(model.requirements)],
+        "accuracy": accuracy_json((one.line, one.text, found.error(one.weight), one.bound) for one in block.accuracy),
+    }
+
+
+def _promised(line: Requirement, number: int, epsilon: Fraction) -> dict[str, Any]:
+    """A guarantee of the largest epsilon of any party, rounded up, and no more than is asked for."""
+    said = show(min(Fraction(decimal_up(epsilon)), max(_limits(line, 1))))
+    return guarantee_head(line, number) | {"achieved": {"epsilon": said}, "because": [SETS_NOTE]}
+
+
+def name_of(found: Sets) -> str:
+    """The mechanism in the field's words."""
+    k, size = found.block.told, found.subset
+    if size == 1:
+        return "randomised response" if k == 2 else "k-randomised response"
+    return f"subset selection, {size} of {k} values"
