@@ -15,8 +15,9 @@ import pytest
 import privspec.kernel
 from privspec.kernel.from_plans import FORMS, judge_privacy
 from privspec.kernel.judging import judge
+from privspec.kernel.measures import BY_DISTANCE, BY_DISTANCE_APPROXIMATE
 from tests.corpus.mutants import sampled
-from tests.plans import SMALL, Document, solved, solved_text
+from tests.plans import SMALL, Document, mutate, solved, solved_text
 from tests.test_language_forms import FORMS as SPECS
 
 KERNEL = Path(privspec.kernel.__file__).parent
@@ -191,3 +192,28 @@ def test_what_today_is_refused_is_not_accepted(name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_thousands_of_changed_plans_are_not_accepted_anew(name: str) -> None:
     assert not accepted_anew(solved(name), 400, seed=4)
+
+
+OTHER = {one.figures: one.name for one in (BY_DISTANCE, BY_DISTANCE_APPROXIMATE)}
+"""Measures by distance, by their amounts."""
+
+
+@pytest.mark.parametrize("name", ["census_tables", "correlated_readings", "prefix_sums", "unlisted_keys"])
+def test_a_measure_by_distance_is_proved_by_no_noise_of_a_curator(name: str) -> None:
+    """Its amounts are those of a measure of laws, and a theorem for these says nothing of it."""
+    document = solved_text(KEYS) if name == "unlisted_keys" else solved(name)
+    asked = document["problem"]["obligations"][0]["measure"]
+    other = OTHER[tuple(entry[0] for entry in asked["amounts"])]
+    forged = mutate(document, ("problem", "obligations", 0, "measure", "name"), other)
+    forged = mutate(forged, ("guarantees", 0, "measure"), other)
+    assert judge(json.dumps(document)).ok
+    assert not judge(json.dumps(forged)).ok
+    assert not all(one.holds for one in judge_privacy(json.dumps(forged)))
+
+
+KEYS = """variables:
+  input people in table(district in unknown)
+  output shown
+loss: worst[ missed(shown, keys(people, by = {district}, at_least = 5)) ]
+privacy: shown is (1, 1e-3)-DP wrt people, adding or removing one record
+"""

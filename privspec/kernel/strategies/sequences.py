@@ -9,6 +9,7 @@ of values (Song, Wang & Chaudhuri 2017), entries that separate the near ones fro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -169,9 +170,7 @@ Laws = list[list[fmpz_poly]]
 
 def all_laws(chain: Drawn) -> list[Laws]:
     """The laws of the answer, for every law that is allowed."""
-    if chain.model.network:
-        return [network_laws(chain)]
-    return [answer_laws(chain, first, step) for _, first, step in chain.models()]
+    return [laws_of(chain, number) for number in range(len(chain.models()) or 1)]
 
 
 def laws_of(chain: Drawn, number: int) -> Laws:
@@ -221,15 +220,12 @@ def answer_laws(chain: Drawn, first: list[int], step: list[list[int]]) -> Laws:
     return found[::-1]
 
 
-def noisy(law: fmpz_poly, width: int, decay: arb, mass: int = 0) -> list[arb]:
+def noisy(law: fmpz_poly, width: int, decay: arb) -> list[arb]:
     """Chances of the noisy answers 0..width given a value, times one common number: the sum of law[k] decay^|w - k|.
 
-    Chances of a law are shares of `mass`, of all of them together where it is 0.
+    Chances of a law are shares of all of them together.
     """
-    whole = arb(mass or sum(law.coeffs()))
-    chances = [arb(value) / whole for value in law.coeffs()] + [arb(0)] * (width + 1 - len(law.coeffs()))
-    down, up = _faded(chances, decay), _faded(chances[::-1], decay)[::-1]
-    return [one + other - own for one, other, own in zip(down, up, chances, strict=True)]
+    return noisy_box(law, width + 1, 1, decay, int(sum(law.coeffs())))
 
 
 def _faded(chances: list[arb], decay: arb) -> list[arb]:
@@ -281,29 +277,29 @@ class Influence:
 
     def after(self, distance: int, a: int, b: int) -> arb | None:
         """Of an entry so far behind, given a and given b; None if there is no limit."""
-        power, worst = self.powers[distance], arb(0)
-        for z in range(self.size):
-            if power[a, z].is_zero():
-                continue
-            if power[b, z].is_zero():
-                return None
-            worst = worst.max(power[a, z] / power[b, z])
-        return worst
+        power = self.powers[distance]
+        return _largest((power[a, z], power[b, z]) for z in range(self.size))
 
     def before(self, t: int, distance: int, a: int, b: int) -> arb | None:
         """Of an entry so far ahead of entry t."""
         key = distance, a, b, self.possible(t - distance)
         if key not in self._known:
-            power, worst = self.powers[distance], arb(0)
-            for y in (y for y in range(self.size) if key[3][y] and not power[y, a].is_zero()):
-                if power[y, b].is_zero():
-                    self._known[key] = None
-                    break
-                worst = worst.max(power[y, a] / power[y, b])
-            else:
-                self._known[key] = worst
+            power = self.powers[distance]
+            self._known[key] = _largest((power[y, a], power[y, b]) for y in range(self.size) if key[3][y])
         found = self._known[key]
         return None if found is None else found * self.chances[t][0, b] / self.chances[t][0, a]
+
+
+def _largest(pairs: Iterable[tuple[arb, arb]]) -> arb | None:
+    """The largest ratio of one chance to another; None if there is no limit."""
+    worst = arb(0)
+    for one, other in pairs:
+        if one.is_zero():
+            continue
+        if other.is_zero():
+            return None
+        worst = worst.max(one / other)
+    return worst
 
 
 def reached_by_quilts(chain: Drawn, distances: tuple[int, ...]) -> Fraction:
