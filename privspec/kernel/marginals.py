@@ -38,13 +38,13 @@ from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Bound, Case, Guarantee, Obligation, Rules, View, read_guarantees
+from privspec.kernel.core.problem import Bound, Case, Obligation, Rules, View, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import Law, Strategy
-from privspec.kernel.participation import notes_of, wrong_person
-from privspec.kernel.promises import Line, Question, Verdict, verdict
+from privspec.kernel.participation import wrong_person
+from privspec.kernel.promises import Line, keeps
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rows import identity, products
 from privspec.kernel.rules import derive
@@ -218,12 +218,16 @@ class Released:
 
     block: Marginals
     law: Law = Gaussian(Fraction(1))
-    figure = "mu"
     notes: tuple[str, ...] = ("gaussian-exact", "rounded-gaussian", "post-processing", "marginals")
 
     @property
     def outputs(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.block.released)
+
+    @property
+    def sees(self) -> str:
+        """What whoever sees the outputs sees, in words."""
+        return f"the noisy parts of {len(self.block.subsets)} sets of columns and nothing else"
 
     @property
     def strategy(self) -> Strategy:
@@ -305,7 +309,6 @@ class Separate(Released):
     """
 
     law = WholeLaplace(Fraction(1))
-    figure = "epsilon"
     notes = ("laplace", "discrete-laplace", "post-processing")
 
     block: Marginals
@@ -332,6 +335,10 @@ class Separate(Released):
         """Of one number of a table, by its place."""
         source = self.sources[table]
         return self._added(table, source) * variance(self.scales[source] or FINEST)
+
+    @property
+    def sees(self) -> str:
+        return "noisy counts, each by itself"
 
     @property
     def strategy(self) -> residuals.Separate:
@@ -619,18 +626,12 @@ class MarginalRules(Rules):
         block = executed.block
         held_by(case, block.source)
         for guarantee in read_guarantees(case.guarantees, case.frame):
-            asked, said = guarantee.obligation, guarantee.achieved
-            change, measure = unit_of(asked, block), asked.measure.of
+            asked, change = guarantee.obligation, unit_of(guarantee.obligation, block)
             if set(asked.seen) != set(executed.outputs) or asked.wrt != (block.source,):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
             if case.frame.data[0].rule == "drop" and not change.adding:
                 raise case.block.wrong("replaces records of a table whose rule leaves records out")
-            notes = (*executed.notes, *notes_of([(one.kind, one.count) for one in asked.units]))
-            if guarantee.because != notes or set(said) != {executed.figure} or asked.measure.each:
-                raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-            question = Question(change, guarantee.asked, said)
-            lines.append(Line(asked.line, frozenset(asked.seen), measure, (question,), measure.of_laws))
-            says(case, executed, guarantee, verdict(executed.term, lines[-1]))
+            lines.append(keeps(case, executed.term, guarantee, change, executed.notes, executed.sees))
         case.promised = executed.term, lines
         return executed
 
@@ -679,20 +680,6 @@ class MarginalRules(Rules):
             return None
         figures = ("epsilon", "delta") if isinstance(executed, Separate) else ("mu",)
         return {name: loss.figure(name) for name in figures}
-
-
-def says(case: Case, executed: Executed, guarantee: Guarantee, found: Verdict) -> None:
-    """What whoever sees the outputs sees, and what that lets through."""
-    asked, name, tables = guarantee.obligation, executed.figure, len(executed.block.subsets)
-    sees = f"the noisy parts of {tables} sets of columns and nothing else"
-    if isinstance(executed, Separate):
-        sees = "noisy counts, each by itself"
-    case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
-    stated, (least,) = guarantee.achieved[name], found.largest((name,)).values()
-    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
-    tail = "gives" if found.holds else f"does not give, with the {float(stated):.8g} that is stated,"
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {name} is {float(least):.8g} at most, which {tail} "
-    case.says("privacy", found.holds, f"{text}{asked.measure.name} with {figures}", guarantee.number)
 
 
 def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:

@@ -7,12 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.kernel.changes import Change
-from privspec.kernel.core.problem import Case
+from privspec.kernel.core.problem import Case, Guarantee
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
+from privspec.kernel.participation import notes_of
 from privspec.kernel.rules import NOTHING, Hint, derive
-from privspec.kernel.terms import Term
+from privspec.kernel.terms import Structured, Term
 
 Amounts = dict[str, Fraction]
 STATED = {frozenset(one.figures): one for one in (PURE, APPROXIMATE, GAUSSIAN, ZERO_CONCENTRATED, RENYI)}
@@ -110,3 +111,26 @@ def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:
     (factor,) = loss.factors
     excess = getattr(factor, "largest_excess", None)
     return excess is not None and excess(epsilon) <= most
+
+
+def keeps(
+    case: Case, term: Structured, guarantee: Guarantee, change: Change, notes: tuple[str, ...], sees: str
+) -> Line:
+    """A line of one figure, about one change of the records or numbers of a curator: judged by theorems, and told.
+
+    Args: notes, what noise of this law rests on; sees, what whoever sees the outputs sees, in words.
+    """
+    asked, said, measure = guarantee.obligation, guarantee.achieved, guarantee.obligation.measure
+    group = notes_of([(one.kind, one.count) for one in asked.units])
+    if guarantee.because != (*notes, *group) or set(said) != {term.law.figure} or measure.each:
+        raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
+    question = Question(change, guarantee.asked, said)
+    line = Line(asked.line, frozenset(asked.seen), measure.of, (question,), measure.of.of_laws)
+    found, ((name, stated),) = verdict(term, line), said.items()
+    case.says("view", True, f"whoever sees {' and '.join(asked.seen)} sees {sees}", guarantee.number)
+    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
+    tail = "gives" if found.holds else f"does not give, with the {float(stated):.8g} that is stated,"
+    least = float(found.largest((name,))[name])
+    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: {name} is {least:.8g} at most, which {tail} "
+    case.says("privacy", found.holds, f"{text}{measure.name} with {figures}", guarantee.number)
+    return line

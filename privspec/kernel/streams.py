@@ -25,11 +25,10 @@ from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.changes import InARow
 from privspec.kernel.core.linear import Held, Released
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Case, Guarantee, Obligation, Rules, Unit, read_guarantees
+from privspec.kernel.core.problem import Case, Obligation, Rules, Unit, read_guarantees
 from privspec.kernel.core.reading import Item, Refused, Size, read
 from privspec.kernel.laws.gaussian import Gaussian
-from privspec.kernel.participation import notes_of
-from privspec.kernel.promises import Line, Question, Verdict, verdict
+from privspec.kernel.promises import Line, keeps
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies import banded
@@ -39,6 +38,7 @@ from privspec.kernel.trust import CURATOR
 
 AMONG = "Gaussian noise of any covariance, unbiased"
 NOTES = ("gaussian-exact", "rounded-gaussian", "post-processing", "streams")
+SEES = "noisy answers and nothing else"
 MOST_STEPS, MOST_TIMES, MOST_SIZES = 2**22, 1024, 4096
 """Numbers in a row, how many of them one unit changes, and different sizes of noise."""
 MOST_RAMP = 2**10
@@ -416,14 +416,8 @@ class StreamRules(Rules):
             if asked.seen != executed.outputs or asked.wrt != (block.source,):
                 raise case.block.wrong(f"hides, line {asked.line}, what an observer sees")
         for guarantee in read_guarantees(case.guarantees, frame):
-            asked, said = guarantee.obligation, guarantee.achieved
-            group = notes_of([(one.kind, one.count) for one in asked.units])
-            if guarantee.because != (*NOTES, *group) or set(said) != {"mu"} or asked.measure.each:
-                raise case.guarantees.wrong("rests on notes, or gives figures, that do not fit the noise")
-            question = Question(executed.change(pattern_of(asked, block)), guarantee.asked, said)
-            measure = asked.measure.of
-            lines.append(Line(asked.line, frozenset(asked.seen), measure, (question,), measure.of_laws))
-            _says(case, guarantee, verdict(executed.term, lines[-1]))
+            change = executed.change(pattern_of(guarantee.obligation, block))
+            lines.append(keeps(case, executed.term, guarantee, change, NOTES, SEES))
         case.promised = executed.term, lines
         return executed
 
@@ -450,15 +444,3 @@ def least(obligations: tuple[Obligation, ...], block: Stream, witness: Item) -> 
     line, mu = witness.fields("line", "mu")
     asked = obligations[line.integer(0, len(obligations) - 1)]
     return bound(block, pattern_of(asked, block), largest_mu_squared(asked.measure, False, mu))
-
-
-def _says(case: Case, guarantee: Guarantee, found: Verdict) -> None:
-    """What a plan states of a line covers what was found, and proves what is asked."""
-    asked, stated = guarantee.obligation, float(guarantee.achieved["mu"])
-    text = f"whoever sees {' and '.join(asked.seen)} sees noisy answers and nothing else"
-    case.says("view", True, text, guarantee.number)
-    figures = ", ".join(f"{key} = {float(value):.8g}" for key, value in guarantee.asked.items())
-    tail = "gives" if found.holds else f"does not give, with the {stated:.8g} that is stated,"
-    mu = float(found.largest(("mu",))["mu"])
-    text = f"{', '.join(asked.outputs)}, {asked.neighbours}: mu is {mu:.8g} at most, which {tail} "
-    case.says("privacy", found.holds, f"{text}{asked.measure.name} with {figures}", guarantee.number)

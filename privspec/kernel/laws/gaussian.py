@@ -29,6 +29,7 @@ class Gaussian(Law):
 
     deviation: Fraction
     notes = ("gaussian-exact", "rounded-gaussian")
+    figure = "mu"
     spherical = True
 
     def __post_init__(self) -> None:
@@ -54,6 +55,7 @@ class GaussianShares(Law):
     variance: Fraction
     unknown: int
     notes = ("gaussian-exact", "shares")
+    figure = "mu"
 
     @property
     def honest(self) -> int:

@@ -39,6 +39,9 @@ class Law:
     notes: tuple[str, ...] = ()
     """The proofs that it rests on."""
 
+    figure: str = "epsilon"
+    """What says how much it lets through."""
+
     spherical: bool = False
     """Whether its covariance is a deviation squared times the identity, and it is normal: so are its mixtures."""
     joint: bool = False
