@@ -119,7 +119,7 @@ def trusted(text: str, notes: tuple[str, ...]) -> Trusted:
 
     Args: text, the plan's JSON; notes, those that its guarantees name, in order.
     """
-    judge(text)  # so that all modules are loaded: what they import and define is listed with their files
+    judge(text, worth=False)  # so that all modules are loaded: what they import and define is listed with their files
     _forget()
     entered = _entered(text)
     by_file: dict[str, list[CodeType]] = {}
@@ -155,7 +155,7 @@ def _entered(text: str) -> list[CodeType]:
     before = sys.getprofile()
     sys.setprofile(called)
     try:
-        judge(text)
+        judge(text, worth=False)
     finally:
         sys.setprofile(before)
     return list(entered)[:last]

@@ -22,7 +22,7 @@ import json, sys
 from types import FunctionType
 from privspec.kernel import judge
 text, listed, kernel = json.load(sys.stdin)
-judge(text)
+judge(text, worth=False)
 listed = {tuple(one) for one in listed}
 def broken(*given, **named):
     raise KeyError("a function that is not listed")
@@ -47,7 +47,7 @@ for name, module in list(sys.modules.items()):
                 continue
             if (code.co_filename[len(kernel) + 1:], code.co_firstlineno) not in listed:
                 one.__code__, count = broken.__code__, count + 1
-print(json.dumps([count, [[one.name, one.holds, one.text] for one in judge(text).claims]]))
+print(json.dumps([count, [[one.name, one.holds, one.text] for one in judge(text, worth=False).claims]]))
 """
 """A process whose kernel has no functions but those that are listed: all others break off."""
 
@@ -68,7 +68,7 @@ def test_privacy_is_derived_by_what_is_listed_alone(name: str) -> None:
     plan = Plan.of(solved(name))
     found, text = plan.trusted(), json.dumps(dict(plan.document))
     listed = [(one.path.removeprefix("privspec/kernel/"), f.first) for one in found.files for f in one.entered]
-    claims = [[one.name, one.holds, one.text] for one in privspec.kernel.judge(text).claims]
+    claims = [[one.name, one.holds, one.text] for one in privspec.kernel.judge(text, worth=False).claims]
     count, derived = alone(text, listed)
     assert count > 50
     last = max(place for place, (kind, *_) in enumerate(claims) if kind not in WORTH)

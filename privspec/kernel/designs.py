@@ -159,14 +159,11 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
 
     Returns: the plan of what is chosen, to be judged further, and what is executed.
     """
-    problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
-    design = read(Design, problem)
-    assert isinstance(design, Design)
-    number = picked.integer(0, len(design.alternatives) - 1)
+    design, number, outcomes = _read(said)
     executed: object = None
     figures: list[Figures] = []
     own = case
-    for i, (one, came) in enumerate(zip(design.alternatives, outcomes.items(len(design.alternatives)), strict=True)):
+    for i, (one, came) in enumerate(zip(design.alternatives, outcomes, strict=True)):
         form = came.form("chosen", "solved", "none")
         if (form == "chosen") != (i == number) or (one.problem.absent and form != "none"):
             raise came.wrong("is not what came of its alternative")
@@ -184,6 +181,22 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
         figures.append(_figures(alone, one))
     _compared(case, design, number, figures)
     return own, executed
+
+
+def chosen_case(case: Case, said: Item) -> Case:
+    """The plan of what is chosen, about its own problem."""
+    design, number, outcomes = _read(said)
+    own = case_of(case, design, design.alternatives[number], outcomes[number], chosen=True)
+    own.found = case.found
+    return own
+
+
+def _read(said: Item) -> tuple[Design, int, list[Item]]:
+    problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
+    design = read(Design, problem)
+    assert isinstance(design, Design)
+    count = len(design.alternatives)
+    return design, picked.integer(0, count - 1), outcomes.items(count)
 
 
 def _without(mechanism: Item, picked: dict[str, str]) -> Item:

@@ -46,14 +46,15 @@ class Computed:
     line: int
 
 
-def judge(plan: str | Item) -> Report:
+def judge(plan: str | Item, *, worth: bool = True) -> Report:
     """Judge a plan: its text, or what `parse` made of it. Never raises for a bad plan.
 
+    Args: worth, whether to judge what the plan is worth as well: its loss, accuracy, bounds.
     Returns: a report, `ok` only if every statement was derived again.
     """
     found: list[Claim] = []
     try:
-        return _judged(parse(plan) if isinstance(plan, str) else plan, found)
+        return _judged(parse(plan) if isinstance(plan, str) else plan, found, worth=worth)
     except Refused as reason:
         found.append(Claim("reading", False, str(reason)))
     except DEFECTS as error:
@@ -61,27 +62,27 @@ def judge(plan: str | Item) -> Report:
     return Report(tuple(found))
 
 
-def _judged(plan: Item, found: list[Claim]) -> Report:
+def _judged(plan: Item, found: list[Claim], *, worth: bool) -> Report:
     """The report of a plan that could be parsed.
 
     Raises: Refused.
     """
-    case, design = read_case(plan)
+    own, design = read_case(plan)
+    case = own
     case.found = found
     case.says("integrity", True, "every key is known and the digest fits")
-    form, own = case.block.form(*HOMES), case
-    rules = rules_of(form)
-    if any(data.asserted for data in case.frame.data) and form not in ("linear", "priced"):
+    rules = rules_of(case.block.form(*HOMES))
+    if any(data.asserted for data in case.frame.data) and case.block.form(*HOMES) not in ("linear", "priced"):
         raise case.problem.wrong("asserts how a function moves, which such a block does not look at")
-    if design is None:
-        executed = rules.judge(case)
-    else:
-        from privspec.kernel.designs import judge_design
+    if design is not None:
+        from privspec.kernel.designs import chosen_case, judge_design
 
-        own, executed = judge_design(case, design)
+        own, executed = judge_design(case, design) if worth else (chosen_case(case, design), None)
+    if design is None or not worth:
+        executed = rules.judge(own) if worth else rules.privacy(own)
     rules.judge_exposures(own, executed)
     _computed(own)
-    holds = all(claim.holds for claim in found)
+    holds = worth and all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 
 

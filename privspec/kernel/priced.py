@@ -149,8 +149,14 @@ FORMS: dict[str, Priceable] = {"linear": PriceableLinear(), "table": PriceableTa
 class PricedRules(Rules):
     """How such plans are judged."""
 
-    def judge(self, case: Case) -> object:
-        """The number, then the plan at it, then that no other number costs less."""
+    def privacy(self, case: Case) -> object:
+        """The number, then the plan at it."""
+        _, form, _, own = self._at_its_number(case)
+        executed = form.rules.privacy(own)
+        case.promised = own.promised
+        return executed
+
+    def _at_its_number(self, case: Case) -> tuple[Priced, Priceable, Fraction, Case]:
         asked, form, scalars, own = self.inner(case)
         picked = scalars.exact(0)
         inside = picked >= asked.low and (asked.high is None or picked <= asked.high)
@@ -158,7 +164,13 @@ class PricedRules(Rules):
         case.says("choices", inside, f"{asked.name} = {float(picked):.10g} is {where}")
         own.frame = at(replace(case.frame, blocks=(asked.block,)), asked.name, picked)
         own.found = case.found
+        return asked, form, picked, own
+
+    def judge(self, case: Case) -> object:
+        """The number, then the plan at it, then that no other number costs less."""
+        asked, form, picked, own = self._at_its_number(case)
         executed, rest, (*_, kind) = form.rules.measured(own)
+        case.promised = own.promised
         bound, classes = case.claims.fields(*form.claims)[-1], tuple[str, ...]()
         derived = None
         if not bound.absent:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 
+from privspec.kernel.changes import Anything, Rows, Units
 from privspec.kernel.core.numbers import digits_down, sqrt_up
 from privspec.kernel.core.problem import (
     PLAN,
@@ -27,8 +29,11 @@ from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.forms import PARTS, rules_of
 from privspec.kernel.losses import NONE, TIGHT, PrivacyLoss, delta_of
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
+from privspec.kernel.promises import Line, Question, promised, verdict
 from privspec.kernel.quality.stated import OPTIMAL_GAP, near
+from privspec.kernel.rules import Hint
 from privspec.kernel.splits import BOXES, COSTS, CURVES, WITNESSES, Boxes, Curve, Known, SharedLine, Sharing, stated
+from privspec.kernel.terms import Independent, Term, Times
 
 NOTE, EXACT = "composition", "composition-exact"
 """Why a line holds of several parts: by an upper bound, or by what they let through and no less."""
@@ -94,9 +99,23 @@ class SystemRules(Rules):
     def judge(self, case: Case) -> object:
         """Every part, then what they spend together of each line, then the sum of their losses."""
         system = read_system(case)
+        parts = self._promises(case, system, worth=True)
+        try:
+            least, among = (None, "") if case.claims.value == {} else _least(case, parts)
+        except Refused as reason:
+            case.says("bound", False, str(reason))
+            return tuple(executed for _, executed, _ in parts)
+        _loss(case, [own for own, *_ in parts], system.expression, least, among)
+        return tuple(executed for _, executed, _ in parts)
+
+    def privacy(self, case: Case) -> object:
+        return tuple(executed for _, executed, _ in self._promises(case, read_system(case), worth=False))
+
+    def _promises(self, case: Case, system: System, *, worth: bool) -> list[Judged]:
+        """Every part, and of each line what they spend together."""
         family, _, picked = case.mechanism.fields("family", "components", optional=("choices",))
         family.same("composite")
-        chosen, parts = picked_shares(picked, system.choices), self.parts(case, system)
+        chosen, parts = picked_shares(picked, system.choices), self.parts(case, system, worth=worth)
         cases = [own for own, *_ in parts]
         for own in cases:
             names = ", ".join(outputs_of(own))
@@ -104,22 +123,21 @@ class SystemRules(Rules):
         if sorted(name for own in cases for name in outputs_of(own)) != sorted(system.outputs):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         _conditions(case, cases, system)
-        for guarantee in read_guarantees(case.guarantees, case.frame, chosen):
-            _promised(case, guarantee, parts)
-        try:
-            least, among = (None, "") if case.claims.value == {} else _least(case, parts)
-        except Refused as reason:
-            case.says("bound", False, str(reason))
-            return tuple(executed for _, executed, _ in parts)
-        _loss(case, cases, system.expression, least, among)
-        return tuple(executed for _, executed, _ in parts)
+        whole, guarantees = _whole(parts), read_guarantees(case.guarantees, case.frame, chosen)
+        lines = [] if whole is None else [_together(one, parts) for one in guarantees]
+        case.promised = None if whole is None else (whole, lines)
+        for one in guarantees:
+            holds = _composes(one, parts) if whole is None else verdict(whole, lines[one.number]).holds
+            _says(case, one, parts, holds)
+        return parts
 
-    def parts(self, case: Case, system: System) -> list[Judged]:
-        """Every part, judged by the rules of its form."""
+    def parts(self, case: Case, system: System, *, worth: bool = True) -> list[Judged]:
+        """Every part, judged by the rules of its form, with what it is worth or without."""
         found = list[Judged]()
         for part, plan in self.plans(case, system):
             own = self.case_of(case, part, plan)
-            found.append((own, rules_of(own.block.form(*PARTS)).judge(own), part))
+            rules = rules_of(own.block.form(*PARTS))
+            found.append((own, rules.judge(own) if worth else rules.privacy(own), part))
         return found
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
@@ -312,50 +330,109 @@ def composed(
     return Composed(known, delta, least, found)
 
 
-def _promised(case: Case, guarantee: Guarantee, parts: list[Judged]) -> None:
-    """A line holds of what all parts show together, moved by one unit in all inputs at once."""
-    asked, number = guarantee.obligation, guarantee.number
-    sharing = [
-        (own, own.frame.obligations[part.lines.index(number)], part.times)
-        for own, _, part in parts
-        if number in part.lines
-    ]
+def _whole(parts: list[Judged]) -> Term | None:
+    """All that is executed, where the rules are about each part."""
+    if any(own.promised is None for own, *_ in parts):
+        return None
+    terms = [(promised(own)[0], part) for own, _, part in parts]
+    drawn = [Times(term, p.times, p.only_if) if p.times > 1 or p.only_if else term for term, p in terms]
+    return Independent(tuple(drawn))
+
+
+def _composes(guarantee: Guarantee, parts: list[Judged]) -> bool:
+    """Whether a line follows from the shares that parts have of it, where some of them is no term."""
+    asked, number, amounts, reached = guarantee.obligation, guarantee.number, guarantee.asked, guarantee.achieved
+    sharing = _sharing(number, parts)
     for own, *_ in parts:
         given, held = set(outputs_of(own)) & set(asked.seen), {data.name for data in own.frame.data}
         if not given or not held & set(asked.wrt):
             continue
         wrt = tuple(name for name in asked.wrt if name in held)
-        if not any(
-            set(one.seen) >= given and one.wrt == wrt and one.units == units_within(asked.units, held)
-            for _, one, _ in sharing
-        ):
+        units = units_within(asked.units, held)
+        if not any(set(one.seen) >= given and one.wrt == wrt and one.units == units for one, _ in sharing):
             raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
-    each = [(one.measure, one.measure.figures({}), times) for _, one, times in sharing]
-    spent = [(measure.common, figures) for measure, figures, times in each for _ in range(times)]
-    amounts, reached = guarantee.asked, guarantee.achieved
-    because: tuple[str, ...] = (NOTE,)
-    words = " and ".join(_share_words(*one) for one in each) + " together" * (len(spent) > 1)
-    if len(spent) == 1:
-        made = sharing[0][1].measure  # at the amounts that the line asks for
+    if sum(times for _, times in sharing) == 1:
+        made = sharing[0][0].measure  # at the amounts that the line asks for
         same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
-        holds = same and made.figures({}) == amounts and reached == amounts
-    else:
-        # of guarantees given a model, about what a unit tells through others, no sum is known
-        holds = all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(amounts)
-        holds = holds and all(reached[key] <= value for key, value in amounts.items())
-        holds = holds and all(one.measure.common is not None and one.measure.of.of_laws for _, one, _ in sharing)
+        return same and made.figures({}) == amounts and reached == amounts
+    # of guarantees given a model, about what a unit tells through others, no sum is known
+    holds = all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(amounts)
+    holds = holds and all(reached[key] <= value for key, value in amounts.items())
+    holds = holds and all(one.measure.common is not None and one.measure.of.of_laws for one, _ in sharing)
+    if "delta" in amounts:
+        return holds and composed(asked, number, parts, reached).delta <= reached["delta"]
+    spent = [(one.measure.common, one.measure.figures({})) for one, times in sharing for _ in range(times)]
+    return holds and composed_proves(asked.measure.common, reached, spent)
+
+
+def _sharing(number: int, parts: list[Judged]) -> list[tuple[Obligation, int]]:
+    """The shares that parts have of a line, each so many times."""
+    own = ((own, part) for own, _, part in parts if number in part.lines)
+    return [(case.frame.obligations[part.lines.index(number)], part.times) for case, part in own]
+
+
+def _says(case: Case, guarantee: Guarantee, parts: list[Judged], holds: bool) -> None:
+    """A line, in words: what each part spends of it, and why it holds of all."""
+    asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
+    sharing = _sharing(number, parts)
+    several = sum(times for _, times in sharing) > 1
+    because: tuple[str, ...] = (NOTE,)
+    words = " and ".join(_share_words(one.measure, one.measure.figures({}), times) for one, times in sharing)
+    if several:
         together = composed(asked, number, parts, reached)
-        within = (
-            together.delta <= reached["delta"]
-            if "delta" in amounts
-            else composed_proves(asked.measure.common, reached, spent)
-        )
-        holds, because = holds and within, together.because(reached)
-        words += f", delta {float(together.delta):.9g}" if "delta" in amounts else ""
+        because = together.because(reached)
+        words += " together" + (f", delta {float(together.delta):.9g}" if "delta" in guarantee.asked else "")
         words += ", by their own laws: exact" if because == (EXACT,) else ": an upper bound"
     if guarantee.because != because:
         raise case.guarantees.wrong("names a different composition from the one it rests on")
     case.says("privacy", holds, f"line {asked.line}: {words}", number)
+
+
+def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
+    """A line of what all parts show together, moved by one unit in all inputs at once."""
+    asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
+    sharing = [(own, part.lines.index(number), part.times) for own, _, part in parts if number in part.lines]
+    made = [(own.frame.obligations[line].measure, times) for own, line, times in sharing]
+    single = sum(times for _, times in made) == 1
+    if single:
+        ((one, _),) = made
+        fits = (one.name, one.distance, one.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
+        fits = fits and one.figures({}) == guarantee.asked == reached
+    else:
+        fits = asked.measure.common is not None and all(asked.measure.of.shared_by(one.of) for one, _ in made)
+        fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
+        fits = fits and all(reached[key] <= value for key, value in guarantee.asked.items())
+        fits = fits and all(one.distance is None and not one.each for one, _ in made)
+    each = [_of_part(asked, number, own, part) for own, _, part in parts]
+    questions = list[Question]()
+    for picked in product(*each):
+        moved = [one for one in picked if isinstance(one.change, Units | Rows)]
+        # a single part is asked for what it is asked for by itself, which may differ from one change to another
+        amounts, said = (moved[0].asked, moved[0].asked) if single and moved else (guarantee.asked, reached)
+        hint = Hint(parts=tuple(one.hint for one in picked))
+        questions.append(Question(tuple(one.change for one in picked), amounts, said, hint))
+    return Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits)
+
+
+def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem) -> list[Question]:
+    """The changes of a part by one unit of a line of its system; of what nobody sees nothing has to be known."""
+    held, (term, lines) = {data.name for data in own.frame.data}, promised(own)
+    if not held & set(asked.wrt):
+        return [Question(None, {}, {})]
+    given = term.outputs if term.public else frozenset(asked.seen) & term.outputs
+    if not given:
+        return [Question(Anything(), {}, {})]
+    moved = tuple(name for name in asked.wrt if name in held), units_within(asked.units, held)
+    if number not in part.lines:
+        raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
+    line = part.lines.index(number)
+    one = own.frame.obligations[line]
+    if not given <= set(one.seen) or (one.wrt, one.units) != moved:
+        raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line} that is about the same units")
+    share = one.measure.figures({}) if not one.measure.each else {}
+    epsilon = share.get("epsilon") if "delta" in share else None
+    questions = lines[line].questions
+    return [replace(one, hint=replace(one.hint, epsilon=epsilon)) for one in questions]
 
 
 def composed_proves(measure: Measure | None, asked: dict[str, Fraction], shares: list[Spent]) -> bool:

@@ -465,12 +465,12 @@ def _units(frame: Frame, vote: Vote) -> None:
 class VoteRules(Rules):
     """Plans that draw a winner from votes."""
 
-    def judge(self, case: Case) -> Executed:
-        executed = read_executed(case.mechanism, case.frame)
-        case.fairness.same(None)
+    def privacy(self, case: Case) -> Executed:
+        executed, lines = read_executed(case.mechanism, case.frame), list[Line]()
         for name, holds, text in executed.fits(case.frame):
             case.says(name, holds, text)
         for one, line in executed.promised(case):
+            lines.append(line)
             found = verdict(executed.term, line)
             said, note = one.achieved.get("epsilon", NONE), executed.rule.rule.note
             words = f"{one.obligation.measure.name}, {one.obligation.neighbours}: no probability changes by more than "
@@ -478,6 +478,12 @@ class VoteRules(Rules):
             less = PURE.condition({"epsilon": said * (1 - SPENT)})
             if said not in (one.asked["epsilon"], 0) and found.losses[0].satisfies(less):
                 case.says("figures", False, f"line {line.number} states more than is let through")
+        case.promised = executed.term, lines
+        return executed
+
+    def judge(self, case: Case) -> Executed:
+        executed = self.privacy(case)
+        case.fairness.same(None)
         self._loss(case, executed)
         self._accuracy(case, executed)
         return executed

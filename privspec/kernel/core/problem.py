@@ -334,8 +334,8 @@ class Rules:
         raise NotImplementedError
 
     def privacy(self, case: Case) -> object:
-        """What is executed, as it was read, once all that it promises was judged, by theorems alone."""
-        raise NotImplementedError
+        """What is executed, as it was read, once all that a plan promises was judged, whatever it is worth."""
+        return self.judge(case)
 
     def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
         """What outputs, or all messages where nobody is trusted, let through of a unit; `witness` helps to bound it."""
