@@ -42,7 +42,7 @@ def test_target_and_offset_are_what_the_definitions_give(text: str, seed: int) -
     for u in (np.zeros(model.size), point(seed, model.size)):
         expected = targets(model, u)
         slack = 1e-9 * (1 + np.abs(expected).max())
-        np.testing.assert_allclose(system.target @ u + system.offset, expected, atol=slack)
+        np.testing.assert_allclose(system.target @ u + system.lowered.offset, expected, atol=slack)
 
 
 @settings(max_examples=60)
@@ -141,7 +141,7 @@ def test_computed_outputs_follow_from_what_they_are_computed_from() -> None:
     system = lowered(model)
     weights = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(system.target, np.vstack([np.diag(weights), np.tril(np.ones((3, 3))) * weights]))
-    np.testing.assert_allclose(system.offset, [0, 0, 0, 1, 1, 1])
+    np.testing.assert_allclose(system.lowered.offset, [0, 0, 0, 1, 1, 1])
     (site,) = site_maps(model, system, ("y",))
     np.testing.assert_allclose(site.map, np.vstack([np.eye(3), np.tril(np.ones((3, 3)))]))
 
@@ -150,7 +150,7 @@ def test_offsets_are_public_and_cost_nothing() -> None:
     plain = lowered(model_of(spec("input x in [0, 1]^2; intermediate y; output O", "y = 3 * x")))
     moved = lowered(model_of(spec("input x in [0, 1]^2; intermediate y; output O", "y = 3 * x + [10, -7]")))
     np.testing.assert_allclose(moved.target, plain.target)
-    np.testing.assert_allclose(moved.offset, [10, -7])
+    np.testing.assert_allclose(moved.lowered.offset, [10, -7])
     np.testing.assert_allclose(moved.error_map.toarray(), plain.error_map.toarray())
 
 
@@ -179,7 +179,7 @@ def test_a_loss_of_combinations_is_solved_for_the_outputs() -> None:
     )
     system = lowered(model_of(text))
     np.testing.assert_allclose(system.target, 2 * np.eye(2), atol=1e-12)
-    np.testing.assert_allclose(system.offset, [1, 0], atol=1e-12)
+    np.testing.assert_allclose(system.lowered.offset, [1, 0], atol=1e-12)
     np.testing.assert_allclose(system.error_map.toarray(), [[1, 1], [3, -3]])
 
 

@@ -57,10 +57,10 @@ def accuracy_values(problem: Problem, release: LinearRelease) -> tuple[float, ..
     """
     root = release.output_map(problem.system.target) * np.sqrt(release.row_variances())
     return tuple(
-        limit.bound * (line_value(problem, release, line) / float(line.bound)) ** 2
-        if release.noise.amount == "epsilon" and not line.of_squares
+        limit.bound * (line_value(problem, release, limit.stated) / float(limit.stated.bound)) ** 2
+        if release.noise.amount == "epsilon" and not limit.stated.of_squares
         else float(np.sum(np.asarray(limit.error_map @ root) ** 2))
-        for limit, line in zip(problem.system.limits, problem.system.lowered.limits, strict=True)
+        for limit in problem.system.limits
     )
 
 
@@ -131,12 +131,11 @@ def pure_conflict(problem: Problem, epsilons: Sequence[Fraction], known: Sequenc
     ways = tuple(_pure_relaxations(problem, epsilons, ratio)) if isfinite(ratio) else ()
     budgets = unbiased_budgets(float(epsilon) for epsilon in epsilons)
     # the bound on unbiased mechanisms is about their variances, and says nothing of sizes or tails
-    squares = zip(problem.system.limits, problem.system.lowered.limits, strict=True)
-    plain = [limit for limit, line in squares if line.of_squares]
+    plain = [limit for limit in problem.system.limits if limit.stated.of_squares]
     least = _least_excess(problem, problem.views(budgets), plain)
     if least.bound > 1 and len(plain) == len(problem.system.limits):
         return replace(conflict_at(problem, budgets, least.value), relaxations=ways)
-    spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
+    spans = {limit.stated.span: Label(limit.stated.span) for limit in problem.system.limits}
     raise SolveError(
         Diagnostic(
             "PS0612",
@@ -168,7 +167,7 @@ def _missed(problem: Problem, candidate: Candidate) -> float:
 
 def _pure_relaxations(problem: Problem, epsilons: Sequence[Fraction], ratio: float) -> Iterator[Relaxation]:
     """What lets the nearest known mechanism meet the lines: noise of pure epsilon shrinks as epsilon grows."""
-    lines, requirements = {limit.line for limit in problem.system.limits}, problem.model.requirements
+    lines, requirements = {limit.stated.line for limit in problem.system.limits}, problem.model.requirements
     if len(lines) == 1:
         yield _looser_target(problem.system.limits, ratio * (1 + 1e-5))
     if len(requirements) == 1:
@@ -209,7 +208,7 @@ def _least_excess(problem: Problem, views: tuple[View, ...], limits: Sequence[Ac
 
 def _check_size(problem: Problem) -> None:
     if problem.system.outputs_count > REFERENCE_SIZE:
-        spans = {limit.span: Label(limit.span) for limit in problem.system.limits}
+        spans = {limit.stated.span: Label(limit.stated.span) for limit in problem.system.limits}
         raise SolveError(
             Diagnostic(
                 "PS0611",
@@ -237,24 +236,24 @@ def conflict_at(problem: Problem, budgets: tuple[float, ...], excess: float) -> 
             for view, source in zip(problem.views(budgets), system.views, strict=True)
             if source.index in kept_views
         )
-        limits = [limit for limit in system.limits if limit.line in kept_lines]
+        limits = [limit for limit in system.limits if limit.stated.line in kept_lines]
         return _least_excess(problem, views, limits).bound > 1
 
     every = range(len(model.requirements))
     lines = needed(
-        sorted({limit.line for limit in system.limits}), lambda some: bool(some) and conflicting(every, some)
+        sorted({limit.stated.line for limit in system.limits}), lambda some: bool(some) and conflicting(every, some)
     )
     binding = needed(every, lambda some: bool(some) and conflicting(some, lines))
-    kept = [limit for limit in system.limits if limit.line in lines]
+    kept = [limit for limit in system.limits if limit.stated.line in lines]
     views = tuple(
         view for view, source in zip(problem.views(budgets), system.views, strict=True) if source.index in binding
     )
     least = _least_excess(problem, views, kept).value if len(kept) < len(system.limits) else excess
     conflicts: list[ConflictLine] = [
-        conflict_line(model, next(limit.span for limit in kept if limit.line == line)) for line in lines
+        conflict_line(model, next(limit.stated.span for limit in kept if limit.stated.line == line)) for line in lines
     ]
     # looser targets of one line are a way out only where the others hold beside them
-    looser = [replace(one, bound=one.bound * least) if one.line in lines else one for one in system.limits]
+    looser = [replace(one, bound=one.bound * least) if one.stated.line in lines else one for one in system.limits]
     alone = len(kept) == len(looser) or _least_excess(problem, problem.views(budgets), looser).value <= 1 + MEETS
     requirements = [model.requirements[index] for index in binding]
     conflicts += [conflict_line(model, requirement.span) for requirement in requirements]
@@ -286,7 +285,7 @@ def _looser_target(limits: Sequence[AccuracyLimit], factor: float) -> Relaxation
     bounds = sorted({limit.bound if limit.asked is None else limit.asked for limit in limits})
     grown = factor if limits[0].asked is None else sqrt(factor)
     values = ", ".join(f"{bound * grown:.6g}" for bound in bounds)
-    return Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in bounds)}", limits[0].line)
+    return Relaxation(f"accept {values} in place of {', '.join(f'{b:.6g}' for b in bounds)}", limits[0].stated.line)
 
 
 def loosened(measure: AskedMeasure, factor: float) -> AskedMeasure | None:

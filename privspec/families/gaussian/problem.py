@@ -19,7 +19,6 @@ from scipy import sparse
 from privspec.core.diagnostics import Diagnostic, Label, SpecError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import as_float
-from privspec.core.spans import Span
 from privspec.families.decision import Infeasible, unbounded
 from privspec.families.family import Settings
 from privspec.kernel.core.linear import COUNTED, Difference
@@ -49,8 +48,8 @@ from privspec.problem.linear_differences import (
 )
 from privspec.problem.linear_interpreter import unsupported
 from privspec.problem.linear_lowering import (
+    Limit,
     Lowered,
-    OpenConstant,
     OutputSlice,
     check_priced,
     lowered,
@@ -85,17 +84,16 @@ class ProtectedView:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AccuracyLimit:
-    """One instance of an accuracy line: the squares of error_map (q, m) @ noise sum to at most `bound` on average.
+    """An accuracy line in doubles: the squares of error_map (q, m) @ noise sum to at most `bound` on average."""
 
-    `asked`: the size that one normal error then keeps to with a probability, where that is what the line asks.
-    """
-
+    stated: Limit
     error_map: sparse.csr_array
     bound: float
-    line: int
-    text: str
-    span: Span
-    asked: float | None = None
+
+    @property
+    def asked(self) -> float | None:
+        """The size that one normal error then keeps to with a probability, where that is what the line asks."""
+        return None if self.stated.probability is None else float(self.stated.bound)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -125,11 +123,6 @@ class LinearSystem:
         return self.lowered.target
 
     @property
-    def offset(self) -> Array:
-        """What is added to the outputs (m,)."""
-        return self.lowered.offset
-
-    @property
     def worst(self) -> bool:
         """Whether only the largest error counts."""
         return self.lowered.worst
@@ -138,11 +131,6 @@ class LinearSystem:
     def candidates(self) -> tuple[str, ...]:
         """Names of the nodes where noise may enter."""
         return self.lowered.candidates
-
-    @property
-    def constants(self) -> tuple[OpenConstant, ...]:
-        """Public values that a run is given."""
-        return self.lowered.constants
 
     @property
     def outputs_count(self) -> int:
@@ -383,17 +371,7 @@ def lower(model: Model) -> LinearSystem | Infeasible:
         lowered=found,
         error_map=scaled,
         views=tuple(views),
-        limits=tuple(
-            AccuracyLimit(
-                limit.errors.scaled.csr,
-                float(limit.square),
-                limit.line,
-                limit.text,
-                limit.span,
-                None if limit.probability is None else float(limit.bound),
-            )
-            for limit in found.limits
-        ),
+        limits=tuple(AccuracyLimit(limit, limit.errors.scaled.csr, float(limit.square)) for limit in found.limits),
     )
 
 

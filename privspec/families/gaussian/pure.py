@@ -334,8 +334,7 @@ def _scales(problem: Problem, place: Place, costs: Array) -> Array:
     if system.limits:
         squares = [(np.asarray(limit.error_map @ place.outputs) ** 2).sum(axis=0) for limit in system.limits]
         errors = 2 * np.array(squares) * problem.senders(place.strategy)
-        pairs = zip(system.limits, system.lowered.limits, strict=True)
-        most = [limit.bound if line.of_squares else laplace_limit(line) for limit, line in pairs]
+        most = [one.bound if one.stated.of_squares else laplace_limit(one.stated) for one in system.limits]
         bounds = np.array(most) * (1 - LIMIT_ROOM)
         found = laplace_scales(costs, weights, deadline=deadline, limits=(errors, bounds))
         if found is not None:

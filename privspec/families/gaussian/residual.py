@@ -18,7 +18,6 @@ from privspec.core.rounding import short_up
 from privspec.families.amounts import shares_of
 from privspec.families.decision import STEP, Alternative, decimal_up, gaussian_prices, price
 from privspec.families.family import Settings
-from privspec.families.gaussian.drawing import floats
 from privspec.families.gaussian.structured import Offer, Structured, System, finest, grown, prices
 from privspec.kernel import marginals
 from privspec.kernel.chains import FINEST
@@ -358,6 +357,8 @@ def _in_order(system: System, settings: Settings) -> Offer:
 
 def _strategies(block: marginals.Marginals) -> Found:
     """The strategies of least loss, at a limit of 1, one for all sets of columns whose V_T are alike up to a factor."""
+    from privspec.families.gaussian.drawing import floats  # few tables have columns in order
+
     kinds = kinds_of(block)
     asked = [floats(asked_of(block, weights)) for weights in kinds.weights]
     return strategies(asked, _kind_prices(block, kinds).tolist())
