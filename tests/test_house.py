@@ -22,7 +22,7 @@ TOKENS = {
     "editor": 7_000,
     "execute": 73_000,
     "explain": 83_600,
-    "families": 198_200,
+    "families": 198_120,
     "functions": 14_600,
     "kernel": 133_600,
     "language": 28_000,
