@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import ceil, floor
 
 from privspec.kernel.changes import Records
@@ -119,14 +120,6 @@ class KeyBlock:
         return what.weight * (known + sum(chances[len(errors) :]) * beyond) / sum(chances)
 
 
-def sums(numbers: list[int]) -> list[int]:
-    """The first, the first two, and so on."""
-    found: list[int] = []
-    for number in numbers:
-        found.append((found[-1] if found else 0) + number)
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class Keys:
     """What is executed: steps[i - 1] of `total` is the chance of the threshold i."""
@@ -142,7 +135,7 @@ class Keys:
 
     def kept(self) -> list[Fraction]:
         """The chances that a key of 1, 2, ... records is shown; the last is one."""
-        return [Fraction(reached, self.total) for reached in sums(list(self.steps))]
+        return [Fraction(reached, self.total) for reached in accumulate(self.steps)]
 
     @property
     def law(self) -> Threshold:
@@ -161,7 +154,7 @@ class Keys:
         if not block.counts:
             return block.averaged(what, [1 - chance for chance in kept], Fraction(0))
         power = 2 if what.error == "squared" else 1
-        noise = sums([step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1)])
+        noise = accumulate(step * abs(self.centre - i) ** power for i, step in enumerate(self.steps, 1))
         errors = [
             Fraction(off, self.total) + (1 - chance) * n**power
             for n, (off, chance) in enumerate(zip(noise, kept, strict=True), 1)
