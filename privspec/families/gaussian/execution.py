@@ -18,10 +18,7 @@ from privspec.core.diagnostics import UsageError
 from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, integers, multiply
 from privspec.core.records import dataclass, replace
 from privspec.execute.data import Grid, place_entries
-from privspec.execute.family import (
-    Plan,
-    readable_plan,
-)
+from privspec.execute.family import Plan, readable_plan
 from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.problem import Data, Frame, read_frame
 from privspec.kernel.core.reading import Item
