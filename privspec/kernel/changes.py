@@ -300,6 +300,14 @@ class GivenModel:
 
 
 @dataclass(frozen=True, slots=True)
+class OfParty:
+    """So many records are replaced that one party holds: the party of this number, or any one."""
+
+    count: int
+    party: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ByDistance:
     """Any two points, for each unit of their distance in a norm: l1, l2 or linf."""
 
@@ -313,5 +321,17 @@ class Anything:
     kind: int | None = None
 
 
-Change = Units | Rows | InARow | Records | Entries | GivenModel | ByDistance | Anything | tuple["Change", ...] | None
+Change = (
+    Units
+    | Rows
+    | InARow
+    | Records
+    | OfParty
+    | Entries
+    | GivenModel
+    | ByDistance
+    | Anything
+    | tuple["Change", ...]
+    | None
+)
 """Of independent parts a tuple, one change each that happen at once; None where nothing changes."""

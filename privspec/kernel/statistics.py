@@ -1,21 +1,25 @@
-"""Noise at a statistic of bounded records: how far one unit moves it, what each law hides of that, and who sees it.
-
-Lemma probit-routes, version 1 of `probit_mle`: records are put on the grid 2^-20 inside their ball, each by itself; a
-party's statistic is a function of its own records alone, in whole multiples of the grid. Lemmas laplace, knorm-l2,
-knorm-linf, gaussian-exact, duchi-l2: what is rounded is rounded after the noise. What follows the noise uses public
-numbers only (lemma post-processing): pooling, weights and solving cost nothing.
-"""
+"""Plans of noise at a statistic of bounded records: what is executed, who sees it, and what it promises."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 
-from flint import arb, ctx
-
-from privspec.kernel.core.numbers import ball, end, sqrt_up
+from privspec.kernel.changes import OfParty
 from privspec.kernel.core.problem import Case, Guarantee, Rules, read_guarantees
 from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.laws.statistics import (
+    LARGEST_RADIUS,
+    SHAPES,
+    STEP,
+    HeldRecords,
+    Noise,
+    NoisyStatistic,
+    Statistic,
+    statistics_of,
+)
+from privspec.kernel.promises import Line, Question, verdict
+from privspec.kernel.terms import Pick
 
 BLOCK = (
     *("form", "function", "version", "source", "party", "parties", "count", "dimension", "radius", "within", "grid"),
@@ -23,111 +27,6 @@ BLOCK = (
 )
 SIMULATED = ("model", "seed", "crowds", "expression", "definitions")
 AMONG = "the ways that this plan lists, by simulation under the data model"
-STEP = Fraction(1, 2**20)
-SLOPE, CURVE, PAIR = 836_642 * STEP, 333_772 * STEP, 472_024 * STEP
-"""sqrt(2 / pi), 1 / pi and sqrt(2) / pi as the statistic is computed with them: the coefficients of its objective."""
-LARGEST_RADIUS, WIDER = 2**10, 10
-"""Products of records up to this length fit into 64 bits; the ball in which directions and signs are estimated."""
-SHAPES = {
-    "laplace": ("laplace", "scale", 0, ("laplace", "discrete-laplace")),
-    "knorm-l2": ("knorm", "scale", 1, ("knorm-l2", "discrete-laplace")),
-    "knorm-linf": ("knorm", "scale", 2, ("knorm-linf", "discrete-laplace")),
-    "gaussian": ("gaussian", "standard_deviation", 1, ("gaussian-exact", "rounded-gaussian")),
-    "duchi-l2": ("sphere", "epsilon", 1, ("duchi-l2",)),
-}
-"""Laws by shape: the word after `noise family`, the name of their size, their norm (l1, l2, l_inf), their lemmas."""
-Moves = tuple[Fraction, ...]
-"""Upper bounds on the l1, l2 and l_inf norms of what one unit changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """What one party holds: records in a Euclidean ball (`radius`; None: of any size), and the ball of the weights."""
-
-    count: int
-    dimension: int
-    radius: Fraction | None
-    norm: str
-    within: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """Its numbers, what one record and all of a party move, its largest l2 norm, and the ball of its own estimate."""
-
-    size: int
-    record: Moves
-    party: Moves
-    length: Fraction
-    estimated: Fraction | None = None
-
-
-def statistics_of(records: Records) -> dict[str, Statistic]:
-    """Every statistic that `probit_mle` offers for such records, in order, by its place in the call."""
-    d, b, r, one = records.dimension, records.within, records.radius, Fraction(1)
-    root, wide = sqrt_up(Fraction(d)), b * WIDER
-    found = {
-        "result": _point(d, (b if records.norm == "l1" else b * root, b, b)),
-        "direction": _point(d, (root, one, one), wide),
-        "signs": _point(d, (Fraction(d), root, one), wide),
-    }
-    if r is not None:
-        found["objective"] = _objective(records, r)
-        record = (2 * r * root, 2 * r, 2 * r)  # a record moves by 2 r at most; sums of multiples of the step are exact
-        found["records"] = Statistic(d, record, tuple(records.count * x for x in record), records.count * r)
-        found["direction_of_records"] = _point(d, (root, one, one))
-    return found
-
-
-def _point(size: int, reach: Moves, estimated: Fraction | None = None) -> Statistic:
-    """A point of a symmetric set: two of them differ by the sum of their norms at most, whatever the unit is."""
-    moves = tuple(2 * norm for norm in reach)
-    return Statistic(size, moves, moves, reach[1], estimated)
-
-
-def _objective(records: Records, r: Fraction) -> Statistic:
-    """c1 v, then c2 v_i v_i and sqrt(2) c2 v_i v_j: each record's numbers are rounded towards zero.
-
-    With s = |v - w| and t = |v + w|, |v v' - w w'|^2 = (s^2 t^2 + (|v|^2 - |w|^2)^2) / 2; the largest values are those
-    of two records of full length, where s^2 + t^2 = 4 r^2. Norms of m numbers: l1 <= sqrt(m) l2.
-    """
-    d, n = records.dimension, records.count
-    products, pairs = d * (d + 1) // 2, d * (d - 1) // 2
-    # An entry is off by less than a step for v, and for w; a product is rounded before its weight, and after it.
-    off = ((d, 2 * STEP), (d, 2 * (1 + CURVE) * STEP), (pairs, 2 * (1 + PAIR) * STEP))
-    u = min(SLOPE**2 / CURVE**2 + 2 * r * r, 4 * r * r)  # s^2 where the l2 norm is largest: a concave parabola
-    record = (
-        _largest_sum(SLOPE * sqrt_up(Fraction(d)), CURVE * sqrt_up(Fraction(products)), r) + sum(k * e for k, e in off),
-        sqrt_up(SLOPE**2 * u + CURVE**2 * u * (4 * r * r - u) / 2) + sqrt_up(Fraction(sum(k * e * e for k, e in off))),
-        max(2 * SLOPE * r, CURVE * r * r, PAIR * r * r) + max(e for _, e in off),
-    )
-    length = n * sqrt_up((SLOPE * r) ** 2 + (CURVE * r * r) ** 2)
-    return Statistic(d + products, record, tuple(n * norm for norm in record), length)
-
-
-def _largest_sum(linear: Fraction, quadratic: Fraction, r: Fraction) -> Fraction:
-    """The largest of linear s + quadratic s sqrt((4 r^2 - s^2) / 2) over 0 <= s <= 2 r, rounded up.
-
-    With s = 2 r sin(x) it is a sin(x) + b sin(2 x), a = 2 r linear, b = sqrt(2) r^2 quadratic: concave for x in
-    [0, pi / 2], with its only stationary point at cos(x) = (sqrt(a^2 + 32 b^2) - a) / (8 b).
-    """
-    with ctx.workprec(256):
-        a, b = 2 * ball(r) * ball(linear), arb(2).sqrt() * ball(r * r) * ball(quadratic)
-        cosine = ((a * a + 32 * b * b).sqrt() - a) / (8 * b)
-        return end(((1 - cosine * cosine).sqrt() * (a + 2 * b * cosine)).upper())
-
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """A law by shape; `size`: scale, standard deviation or a report's epsilon; `bound`: of the vectors reported of."""
-
-    shape: str
-    size: Fraction
-    bound: Fraction | None
-
-    def amount(self, moves: Moves) -> Fraction:
-        """Epsilon or mu for one unit: by the triangle inequality; of a report its epsilon, whatever the vectors are."""
-        return self.size if self.bound is not None else moves[SHAPES[self.shape][2]] / self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +40,7 @@ class Executed:
     source: str
     party: str | None
     parties: int
-    records: Records
+    records: HeldRecords
     mean: bool
     output: str
     route: str
@@ -151,6 +50,16 @@ class Executed:
     weights: tuple[Fraction, ...] | None
     noises: tuple[Noise, ...]
 
+    @property
+    def figure(self) -> str:
+        """What a plan states of its noise."""
+        return "mu" if self.noises[0].law.normal else "epsilon"
+
+    @property
+    def term(self) -> Pick:
+        """What is executed; all see the messages of parties where nobody is trusted."""
+        return Pick(self.output, NoisyStatistic(self.statistic, self.noises))
+
 
 def read_executed(block: Item, mechanism: Item) -> Executed:
     """What a plan executes for a block; refused where it is not one of the ways that the block allows."""
@@ -159,7 +68,7 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
         given[key].same(said)
     (norm, inside), radius = given["within"].fields("norm", "radius"), given["radius"]
     reach = None if radius.absent else radius.exact(0)
-    records = Records(given["count"].integer(1), given["dimension"].integer(1), reach, norm.text(), inside.exact(0))
+    records = HeldRecords(given["count"].integer(1), given["dimension"].integer(1), reach, norm.text(), inside.exact(0))
     if records.norm not in ("l1", "l2") or not records.within or (reach and reach > LARGEST_RADIUS) or reach == 0:
         raise block.wrong("has a ball that is empty, too large or not known")
     known = statistics_of(records)
@@ -176,7 +85,7 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
     if not given["sites"].absent and at not in given["sites"].texts():
         raise where.wrong(f"is not where the spec allows noise: {', '.join(given['sites'].texts())}")
     families = None if given["families"].absent else given["families"].texts()
-    noises = tuple(_noise(site, at, statistic, families) for site in places.items())
+    noises = tuple(_noise(site, at, families) for site in places.items())
     if len(noises) not in {1, parties if each else 1}:
         raise places.wrong("does not list the noise of all, or that of each party")
     shares = None if weights.absent else tuple(weight.exact(0) for weight in weights.items(parties))
@@ -188,16 +97,13 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
                     first.flag(), shares, noises)  # fmt: skip
 
 
-def _noise(site: Item, at: str, statistic: Statistic, families: tuple[str, ...] | None) -> Noise:
+def _noise(site: Item, at: str, families: tuple[str, ...] | None) -> Noise:
     shape, parameters = site.stating({"at": at, "grid": str(STEP)}, "shape", "parameters")
-    family, key, _, _ = SHAPES[shape.one_of(*SHAPES)]
-    if families is not None and family not in families:
+    known = SHAPES[shape.one_of(*SHAPES)]
+    if families is not None and known.family not in families:
         raise shape.wrong(f"is of a family that the spec does not allow: {', '.join(families)}")
-    size, *bound = (item.exact(0) for item in parameters.fields(key, *(("bound",) if family == "sphere" else ())))
-    if not size:
-        raise parameters.wrong("are no noise")
-    if bound and bound[0] < statistic.length:
-        raise parameters.wrong("have a bound below the length of the statistic: reports would be biased")
+    bounds = ("bound",) if known.norm is None else ()
+    size, *bound = (item.exact(0) for item in parameters.fields(known.size, *bounds))
     return Noise(shape.text(), size, bound[0] if bound else None)
 
 
@@ -205,7 +111,13 @@ class Statistics(Rules):
     """Privacy by the lemmas; the loss is simulated, and nothing is proved of it."""
 
     def judge(self, case: Case) -> Executed:
-        """Who sees what, then every guarantee; the loss is for the record."""
+        """What is promised, and the loss, which is for the record."""
+        run = self.privacy(case)
+        self._loss(case, run.parties)
+        return run
+
+    def privacy(self, case: Case) -> Executed:
+        """Who sees what, then every line by its theorems."""
         run, trust = read_executed(case.block, case.mechanism), case.frame.trust
         held = {data.name: data.party for data in case.frame.data}
         if held.get(run.source, "") != run.party or trust.means.shared:
@@ -213,37 +125,17 @@ class Statistics(Rules):
         text = "each party's message is its own noisy statistic" if run.each_party else "only the sum is made noisy"
         case.says("view", run.each_party or not trust.means.public, f"{text}, under trust {trust.kind}")
         case.says("rounding", True, f"{run.statistic.size} numbers ({run.route}), like the noise on the grid 2^-20")
-        for guarantee in read_guarantees(case.guarantees, case.frame):
-            self._guarantee(case, run, guarantee)
-        self._loss(case, run.parties)
+        lines = list[Line]()
+        for one in read_guarantees(case.guarantees, case.frame):
+            lines.append(_promised(run, one))
+            found, figure = verdict(run.term, lines[-1]), run.figure
+            most, said = found.largest((figure,))[figure], one.achieved.get(figure, Fraction(0))
+            tail = "" if found.holds else f"; the plan states {figure} {float(said):.8g}, or other lemmas"
+            text = f"{run.output}, {one.obligation.neighbours}: {figure} {float(most):.8g} by the lemmas "
+            lemmas = ", ".join(run.term.law.notes[1:-1])
+            case.says("privacy", found.holds, f"{text}{lemmas}{tail}", one.number)
+        case.promised = run.term, lines
         return run
-
-    def _guarantee(self, case: Case, run: Executed, guarantee: Guarantee) -> None:
-        """Every different pair of a noise and a measure that it must meet: that of each party.
-
-        One unit moves one party's statistic, and the sum over parties by as much; of a local guarantee any two values
-        of all that a party holds are compared, in its own report.
-        """
-        asked, each, parties = guarantee.obligation, guarantee.obligation.measure.each, run.parties
-        (unit, *more), local = asked.units, asked.measure.of.local
-        about = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
-        fits = not more and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local)
-        whole = (unit.kind, unit.party) == ("party", run.party) or (unit.kind, parties) == ("everything", 1)
-        if not about or not fits or not (unit.kind == "record" or whole):
-            raise Refused(f"line {asked.line} is about outputs, inputs or units that no lemma covers")
-        moves = run.statistic.record if unit.kind == "record" and not local else run.statistic.party
-        if each and len(each) != parties:
-            raise Refused(f"line {asked.line} has another number of parties")
-        noises = run.noises * (parties if each and len(run.noises) == 1 else 1)
-        reached = [("mu" if noise.shape == "gaussian" else "epsilon", noise.amount(moves)) for noise in noises]
-        figure, most = max(reached, key=lambda one: one[1])
-        lemmas = dict.fromkeys(lemma for noise in run.noises for lemma in SHAPES[noise.shape][3])
-        holds = guarantee.because == ("probit-routes", *lemmas, "post-processing")
-        holds = holds and guarantee.holds(*(dict([one]) for one in reached))
-        said = max(guarantee.achieved.get(figure, Fraction(0)), Fraction(0))
-        tail = "" if holds else f"; the plan states {figure} {float(said):.8g}, or other lemmas"
-        text = f"{run.output}, {asked.neighbours}: {figure} {float(most):.8g} by the lemmas {', '.join(lemmas)}"
-        case.says("privacy", holds, f"{text}{tail}", guarantee.number)
 
     def _loss(self, case: Case, parties: int) -> None:
         """What is stated comes from a simulation that is not done again; no bound is claimed."""
@@ -259,3 +151,31 @@ class Statistics(Rules):
         case.says(
             "loss", True, "by simulation only: see the problem's words for data model, seed and count", derived=False
         )
+
+
+def _promised(run: Executed, guarantee: Guarantee) -> Line:
+    """What one unit changes: records of one party, of which the sum over parties moves by as much.
+
+    Of a local guarantee any two values of all that a party holds are compared, in its own report. Where each party has
+    amounts of its own, every different pair of a noise and amounts is asked.
+    """
+    asked, each, parties = guarantee.obligation, guarantee.obligation.measure.each, run.parties
+    (unit, *more), local = asked.units, asked.measure.of.local
+    about = (asked.outputs, asked.seen, asked.wrt) == ((run.output,), (run.output,), (run.source,))
+    fits = not more and (unit.count, unit.adding, unit.apart) == (1, False, None) and (run.each_party or not local)
+    whole = (unit.kind, unit.party) == ("party", run.party) or (unit.kind, parties) == ("everything", 1)
+    if not about or not fits or not (unit.kind == "record" or whole):
+        raise Refused(f"line {asked.line} is about outputs, inputs or units that no lemma covers")
+    if each and len(each) != parties:
+        raise Refused(f"line {asked.line} has another number of parties")
+    many = 1 if unit.kind == "record" and not local else run.records.count
+    questions = [Question(OfParty(many), guarantee.asked, guarantee.achieved)]
+    if each:
+        alike = len(run.noises) == 1
+        pairs = {(run.noises[0 if alike else k], one): k for k, one in enumerate(each)}
+        questions = [
+            Question(OfParty(many, 0 if alike else k), one.figures({}), guarantee.achieved)
+            for (_, one), k in pairs.items()
+        ]
+    fits = guarantee.because == run.term.law.notes and set(guarantee.achieved) == {run.figure}
+    return Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits)

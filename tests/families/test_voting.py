@@ -21,7 +21,7 @@ from privspec.manual import template_text
 from privspec.model.voting import Exponential, Largest, PermuteAndFlip, Proportional
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan
-from privspec.problem.voting_block import beside
+from privspec.problem.voting import beside
 from privspec.sweep import sweep_spec
 from tests.families.voting import VOTES_MISSED, WORST, decided, model_of, rule, system_of, vote
 

@@ -9,7 +9,7 @@ import pytest
 from privspec.families.voting.profiles import Averages
 from privspec.families.voting.rules import RULES
 from privspec.model.voting import Proportional
-from privspec.problem.voting_block import beside
+from privspec.problem.voting import beside
 from tests.families.voting import VOTES_MISSED, system_of, vote
 
 

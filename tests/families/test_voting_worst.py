@@ -23,7 +23,7 @@ from privspec.model.voting import (
     RandomisedLargest,
     scores,
 )
-from privspec.problem.voting_block import Costs, beside
+from privspec.problem.voting import Costs, beside
 from tests.families.voting import system_of, vote
 
 DRAWS: tuple[Lottery, ...] = (

@@ -17,8 +17,14 @@ from privspec.families.statistics.family import Statistics, decided
 from privspec.families.statistics.predict import Predicted, Prediction, forbidden, ways
 from privspec.functions import probit
 from privspec.kernel import judge
-from privspec.kernel import statistics as lemmas
-from privspec.kernel.statistics import Records, statistics_of
+from privspec.kernel.changes import Anything, OfParty, Rows
+from privspec.kernel.changes import Records as TableRecords
+from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws import statistics as lemmas
+from privspec.kernel.laws.statistics import HeldRecords as Records
+from privspec.kernel.laws.statistics import statistics_of
+from privspec.kernel.rules import derive
+from privspec.kernel.terms import Pick
 from privspec.model.build import load_model
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
@@ -508,3 +514,50 @@ def test_broken_plans_are_refused_with_a_reason(key):
 def test_an_edit_without_a_new_digest_fails():
     honest = plan("result", "pool", "laplace")
     assert "digest" in refused(louder(honest, 2) | {"digest": honest["digest"]})
+
+
+# --- what the rule lets through ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", lemmas.SHAPES)
+def test_records_of_one_party_move_its_own_message_alone(shape: str) -> None:
+    """Each record moves the statistic by itself; the least noise counts where any party may change."""
+    statistic = statistics_of(Records(3, 2, Fraction(1), "l2", Fraction(2)))["records"]
+    bound = statistic.length if shape == "duchi-l2" else None
+    noises = tuple(lemmas.Noise(shape, Fraction(size), bound) for size in (4, 1, 2))
+    term = Pick("beta", lemmas.NoisyStatistic(statistic, noises))
+    seen = frozenset({"beta"})
+    norm = lemmas.SHAPES[shape].norm
+    amounts = []
+    for party, noise in enumerate(noises):
+        losses = [derive(term, seen, OfParty(many, party)).loss for many in (0, 1, 2, 3, 4)]
+        found = [loss.mu_squared or sum(loss.epsilons() or [Fraction(0)]) for loss in losses]
+        if norm is None:
+            assert set(found) == {noise.size}
+        else:
+            one = statistic.record[norm] / noise.size
+            each = [min(many * one, statistic.party[norm] / noise.size) for many in (0, 1, 2, 3, 4)]
+            assert found == [amount**2 if lemmas.SHAPES[shape].normal else amount for amount in each]
+        amounts.append(found[1])
+    whole = derive(term, seen, OfParty(1)).loss
+    assert max(amounts) == (whole.mu_squared or sum(whole.epsilons() or []))
+    for change in (Rows(((0, 1),)), TableRecords(1, False, 1), Anything(), OfParty(1, 3), OfParty(1, -1), OfParty(-1)):
+        with pytest.raises(Refused):
+            derive(term, seen, change)
+
+
+def test_noise_that_is_not_known_is_refused() -> None:
+    statistic = statistics_of(Records(3, 2, Fraction(1), "l2", Fraction(2)))["records"]
+    for shape, size, bound in (
+        ("laplace", 0, None),
+        ("laplace", -1, None),
+        ("uniform", 1, None),
+        ("duchi-l2", 1, None),
+    ):
+        with pytest.raises(Refused):
+            lemmas.Noise(shape, Fraction(size), bound)
+    laplace, normal = (lemmas.Noise(shape, Fraction(1), None) for shape in ("laplace", "gaussian"))
+    short = lemmas.Noise("duchi-l2", Fraction(1), statistic.length / 2)
+    for noises in ((), (laplace, normal), (short,)):
+        with pytest.raises(Refused):
+            lemmas.NoisyStatistic(statistic, noises)

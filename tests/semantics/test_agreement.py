@@ -23,7 +23,7 @@ from privspec.problem.elaborate import elaborate
 from privspec.problem.form import Numbers, Problem
 from privspec.problem.linear import COUNTED, Difference, Linear, Matrix, Part, Sparse
 from privspec.problem.table_forms import Amount, Table, Variation
-from privspec.problem.voting_block import Votes
+from privspec.problem.voting import Votes
 
 from . import specs
 from .meaning import ZERO, Law, Meaning, World, flat, gathered, shaped, variation

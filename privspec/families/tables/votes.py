@@ -21,8 +21,7 @@ from privspec.model.spaces import Counted, key
 from privspec.model.values import Symbol, show
 from privspec.model.voting import Ballot, FirstChoice, Law, Lottery, Points, scores
 from privspec.problem.table_lines import is_manipulation
-from privspec.problem.voting import voting
-from privspec.problem.voting_block import beside
+from privspec.problem.voting import beside, voting
 
 if TYPE_CHECKING:
     from privspec.families.tables.decision import SolvedTable

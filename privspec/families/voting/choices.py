@@ -22,7 +22,7 @@ from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.voting import LARGEST as PLURALITY
 from privspec.kernel.voting import SCOPES, SHARES, bounds
 from privspec.model.values import show
-from privspec.problem.voting_block import Limit, Rounds
+from privspec.problem.voting import Limit, Rounds
 
 Witness = dict[str, Any]
 

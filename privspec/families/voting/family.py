@@ -37,8 +37,7 @@ from privspec.model.graph import Model
 from privspec.model.reports import listing
 from privspec.model.values import show
 from privspec.model.voting import Proportional
-from privspec.problem.voting import LISTED
-from privspec.problem.voting_block import Limit, beside
+from privspec.problem.voting import LISTED, Limit, beside
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -14,7 +14,7 @@ from privspec.kernel.laws.voting import OFF, Scores
 from privspec.kernel.voting import Total
 from privspec.model.values import show
 from privspec.model.voting import Lottery, Proportional
-from privspec.problem.voting_block import Costs, Limit, beside
+from privspec.problem.voting import Costs, Limit, beside
 
 # --- What a lie brings a voter under the rules of private voting: `accuracy: manipulation(O, vo
 

@@ -30,7 +30,7 @@ from privspec.kernel.laws.voting import (
 )
 from privspec.kernel.voting import RuleAt, totals
 from privspec.model.voting import Largest, Lottery
-from privspec.problem.voting_block import BallotLaw, Costs, beside
+from privspec.problem.voting import BallotLaw, Costs, beside
 from privspec.solvers.programs import OutOfTimeError, Watch
 
 Profiles: TypeAlias = list[tuple[Scores, Fraction]]

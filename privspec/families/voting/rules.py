@@ -47,8 +47,7 @@ from privspec.model.voting import (
     scores,
 )
 from privspec.problem.elaborate import obligation_of
-from privspec.problem.voting import block_of
-from privspec.problem.voting_block import Votes
+from privspec.problem.voting import Votes, block_of
 
 # --- What may be kept
 
