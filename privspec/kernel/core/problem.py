@@ -218,17 +218,6 @@ class Guarantee:
     achieved: dict[str, Fraction]
     because: tuple[str, ...]
 
-    def holds(self, *reached: dict[str, Fraction]) -> bool:
-        """Whether what all reach, or each party, proves what is asked; what is stated is no less, and proves some."""
-        asked, said = self.obligation.measure, self.achieved
-        wanted = [(one, one.figures({})) for one in asked.each] or [(asked, self.asked)] * len(reached)
-        if any(set(one) != set(said) for one in reached):
-            raise Refused(f"the plan does not give {' and '.join(reached[0])} alone for line {self.obligation.line}")
-        within = all(one[key] <= said[key] for one in reached for key in one)
-        pairs = zip(wanted, reached, strict=True)
-        proved = all(one.proved_by(amounts, own) for (one, amounts), own in pairs)
-        return within and proved and any(one.proved_by(amounts, said) for one, amounts in wanted)
-
 
 def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:
     """One guarantee for each obligation, in order, with its words, at the numbers that are chosen."""
