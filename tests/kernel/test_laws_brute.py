@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from privspec.kernel.changes import Anything, ByDistance, InARow, Records
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.exponential import BoundedRange, ByScores, Target
+from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.rules import derive
@@ -244,7 +245,7 @@ def test_long_rows_let_through_no_more(examples: int) -> None:
     def holds(drawn: tuple[Banded, InARow]) -> None:
         strategy, change = drawn
         size = strategy.size
-        found = derive(Structured(strategy, frozenset({"O"})), frozenset({"O"}), change).loss.mu_squared
+        found = derive(Structured(strategy, Gaussian(F(1)), frozenset({"O"})), frozenset({"O"}), change).loss.mu_squared
         first = [F(value, 2**BITS) for value in roots(strategy.ramp, strategy.band)]
         deviations = [s for s, count in zip(strategy.deviations, strategy.lengths, strict=True) for _ in range(count)]
         worst = F(0)

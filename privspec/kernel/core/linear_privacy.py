@@ -223,6 +223,8 @@ def _of_all(guarantee: Guarantee, found: Verdict) -> str:
 
 def _by_party(guarantee: Guarantee, found: Verdict) -> str:
     """Each party has what its own figure asks; the plan states the largest, which proves one of them."""
+    if len(guarantee.achieved) != 1:
+        raise Refused("parties have amounts of their own, and of one figure alone")
     (key,) = guarantee.achieved
     known = [loss.figure(key) for loss in found.losses]
     low, high = (float(end(known)) for end in (min, max))
