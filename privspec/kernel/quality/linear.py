@@ -199,7 +199,7 @@ def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
     case.says("sites", enters(release, found, sites, names, values, case.frame.obligations), text)
 
 
-def _idle(block: Linear, lines: tuple[Obligation, ...]) -> set[int]:
+def _idle(block: Linear, lines: Obligations) -> set[int]:
     """The numbers released that no line is about, or that depend on nothing that its units change."""
     coefficients = laid_out(block.target).tolist()
     busy = set[int]()
@@ -220,17 +220,13 @@ def together(release: Release, found: Figures) -> list[dict[str, object]]:
     return [{"at": names, "shape": shape, "parameters": parameters, "grid": str(release.grid)}]
 
 
+Obligations = tuple[Obligation, ...]
 IDLE = Fraction(1, 10**6)
 """Most of the largest variance that noise in name only has."""
 
 
 def enters(
-    release: Release,
-    found: Figures,
-    item: Item,
-    names: list[str],
-    values: list[float],
-    lines: tuple[Obligation, ...] = (),
+    release: Release, found: Figures, item: Item, names: list[str], values: list[float], lines: Obligations = ()
 ) -> bool:
     """Whether independent noise of these variances, or of these scales, at places is what is executed.
 
