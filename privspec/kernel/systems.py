@@ -124,11 +124,10 @@ class SystemRules(Rules):
             raise case.block.wrong("has parts that do not give its outputs, each of them once")
         _conditions(case, cases, system)
         whole, guarantees = _whole(parts), read_guarantees(case.guarantees, case.frame, chosen)
-        lines = [] if whole is None else [_together(one, parts) for one in guarantees]
-        case.promised = None if whole is None else (whole, lines)
-        for one in guarantees:
-            holds = _composes(one, parts) if whole is None else verdict(whole, lines[one.number]).holds
-            _says(case, one, parts, holds)
+        lines = [_together(one, parts) for one in guarantees]
+        case.promised = whole, lines
+        for one, line in zip(guarantees, lines, strict=True):
+            _says(case, one, parts, verdict(whole, line).holds)
         return parts
 
     def parts(self, case: Case, system: System, *, worth: bool = True) -> list[Judged]:
@@ -330,39 +329,11 @@ def composed(
     return Composed(known, delta, least, found)
 
 
-def _whole(parts: list[Judged]) -> Term | None:
-    """All that is executed, where the rules are about each part."""
-    if any(own.promised is None for own, *_ in parts):
-        return None
+def _whole(parts: list[Judged]) -> Term:
+    """All that is executed."""
     terms = [(promised(own)[0], part) for own, _, part in parts]
     drawn = [Times(term, p.times, p.only_if) if p.times > 1 or p.only_if else term for term, p in terms]
     return Independent(tuple(drawn))
-
-
-def _composes(guarantee: Guarantee, parts: list[Judged]) -> bool:
-    """Whether a line follows from the shares that parts have of it, where some of them is no term."""
-    asked, number, amounts, reached = guarantee.obligation, guarantee.number, guarantee.asked, guarantee.achieved
-    sharing = _sharing(number, parts)
-    for own, *_ in parts:
-        given, held = set(outputs_of(own)) & set(asked.seen), {data.name for data in own.frame.data}
-        if not given or not held & set(asked.wrt):
-            continue
-        wrt = tuple(name for name in asked.wrt if name in held)
-        units = units_within(asked.units, held)
-        if not any(set(one.seen) >= given and one.wrt == wrt and one.units == units for one, _ in sharing):
-            raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
-    if sum(times for _, times in sharing) == 1:
-        made = sharing[0][0].measure  # at the amounts that the line asks for
-        same = (made.name, made.distance, made.each) == (asked.measure.name, asked.measure.distance, asked.measure.each)
-        return same and made.figures({}) == amounts and reached == amounts
-    # of guarantees given a model, about what a unit tells through others, no sum is known
-    holds = all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(amounts)
-    holds = holds and all(reached[key] <= value for key, value in amounts.items())
-    holds = holds and all(one.measure.common is not None and one.measure.of.of_laws for one, _ in sharing)
-    if "delta" in amounts:
-        return holds and composed(asked, number, parts, reached).delta <= reached["delta"]
-    spent = [(one.measure.common, one.measure.figures({})) for one, times in sharing for _ in range(times)]
-    return holds and composed_proves(asked.measure.common, reached, spent)
 
 
 def _sharing(number: int, parts: list[Judged]) -> list[tuple[Obligation, int]]:
