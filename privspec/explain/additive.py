@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,10 +94,7 @@ class AdditiveNoise(AddedNoise):
     """Of a secure sum: its parties, those that no coalition knows, and the deviation of a share, the largest."""
     numbers: tuple[ChosenNumber, ...]
 
-    exact_curve: ClassVar[str] = "the noise as executed (exact)"
-    entry: ClassVar[Judged] = _SITES
-    loss_note: ClassVar[Note] = Note("placement")
-    measure: ClassVar[str] = "noise is added to what is released, by the plan that this report describes."
+    page = "additive"
 
     def seen(self, outputs: frozenset[str], claim: Claim, model: Model | None, unit: Unit | None) -> Curve | None:
         """That of Gaussian noise where a line states its ρ: its shift is sqrt(2 ρ)."""
@@ -286,9 +283,6 @@ class AdditiveNoise(AddedNoise):
 @dataclass(frozen=True, slots=True)
 class CompactNoise(AdditiveNoise):
     """Additive noise of which a plan states what is drawn, and no covariance of the outputs."""
-
-    entry = Judged("loss")
-    compared_with = "Other ways to add noise", AddedNoise.compared_with[1]
 
     @property
     def gaps(self) -> tuple[str, ...]:

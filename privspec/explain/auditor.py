@@ -162,7 +162,7 @@ def _trust(facts: Facts) -> tuple[Sentence, ...]:
 
 def _mechanism(facts: Facts) -> tuple[Sentence, ...]:
     mechanism, where = facts.mechanism, facts.context
-    drawn = f"{mechanism.drawn_label}: {mechanism.drawn(facts)}."
+    drawn = f"{mechanism.label('drawn')}: {mechanism.drawn(facts)}."
     gaps = (assumed(gap, where.trust_because) for gap in facts.gaps)
     head = proved(drawn, where.sites_because, mechanism.entry)
     return head, *_loss(facts), *mechanism.auditor_points(facts), *gaps
@@ -218,7 +218,7 @@ def _assumptions(facts: Facts) -> tuple[Sentence, ...]:
 
 def _residual(facts: Facts) -> Iterator[Sentence]:
     weakest = facts.weakest
-    yield proved(f"Measure: {facts.mechanism.measure}", _PRIVACY)
+    yield proved(f"Measure: {facts.mechanism.label('measure')}", _PRIVACY)
     ledger = "Measure: a ledger limits what all releases of the data together spend, as long as the keeper keeps it."
     yield tested(ledger, _LEDGER)
     if weakest is not None and weakest.shown is not None:
@@ -309,7 +309,7 @@ def _table(facts: Facts, fact: ClaimFact, number: int) -> Table:
         ("Protected input", ", ".join(claim.wrt)),
         ("Outputs covered", ", ".join(claim.outputs)),
         ("Who sees them", claim.observer),
-        (facts.mechanism.reached_label, claim.reached or "as stated"),
+        (facts.mechanism.label("reached"), claim.reached or "as stated"),
         ("Spec line", f"{claim.line.number}: {claim.line.text}"),
     )
     return table(f"Guarantee {number} of {len(facts.claims)}", "Item | Value", rows)
@@ -320,8 +320,8 @@ def _sentences(facts: Facts, fact: ClaimFact) -> Iterator[Sentence]:
     yield asserted(f"The author of the spec requires that {claim.sentence}.", claim.line)
     if claim.achieved_parameter is not None:
         implies = "" if claim.remark is not None else ", which implies the statement"
-        words = f"{facts.mechanism.subject} gives {claim.reached}{implies}; {_MEANING[claim.achieved_parameter[0]]}."
-        yield proved(words, *claim.notes, _PRIVACY)
+        words = f"{facts.mechanism.label('subject')} gives {claim.reached}{implies}"
+        yield proved(f"{words}; {_MEANING[claim.achieved_parameter[0]]}.", *claim.notes, _PRIVACY)
     if claim.remark is not None:
         yield proved(claim.remark.text, Note("tables"), claim.line, _PRIVACY)
     if fact.shown is None:
@@ -359,7 +359,7 @@ def _consequences(facts: Facts, fact: ClaimFact, shown: Consequences) -> Iterato
     words = f"The advantage of any attacker (true minus false positive rate) is at most {shown.advantage}."
     yield proved(words, *because)
     if not shown.exact:
-        yield proved(f"These figures are bounds. {facts.mechanism.subject} may allow less.", _ODDS)
+        yield proved(f"These figures are bounds. {facts.mechanism.label('subject')} may allow less.", _ODDS)
     if other is not None and other.words != shown.words:
         words = f"The statement by itself would allow {other.odds.pair} and an advantage of {other.advantage}"
         yield proved(f"{words} ({other.words}).", _ODDS, claim.line)

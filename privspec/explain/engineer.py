@@ -173,7 +173,7 @@ def register_entry(facts: Facts) -> dict[str, Any]:
     computed = "; ".join(f"{name} = {text}" for name, text in facts.computed)
     together = "All outputs of this plan are covered together." if _covers_all(facts) else ""
     after = f"Computed from what is released: {computed}." if computed else "Nothing is computed from what was drawn."
-    drawn = f"{mechanism.drawn_label}: {mechanism.drawn(facts)}. {_joined(mechanism.auditor_points(facts))}"
+    drawn = f"{mechanism.label('drawn')}: {mechanism.drawn(facts)}. {_joined(mechanism.auditor_points(facts))}"
     derived = listing(sorted(facts.judgement.derived)) or "nothing"
     deployment = {
         "basic": {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from pathlib import PurePath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,21 +21,20 @@ from privspec.explain.curves import Consequences, CountedOdds
 from privspec.explain.designs import DesignFact
 from privspec.explain.document import (
     Accuracy,
+    Because,
     Block,
     Judged,
-    Note,
     Points,
     Section,
     Sentence,
     SpecLine,
     Table,
-    assumed,
     proved,
     sections,
     table,
-    tested,
 )
 from privspec.explain.fitting import Effects, Fitting
+from privspec.explain.messages import phrase, phrases, said, sentences, source
 from privspec.explain.quantities import Quantity, rounded, unit_words
 from privspec.explain.questions import Question, took_part
 from privspec.explain.rule_comparison import Comparison, Rounds, public_rounds, rounds_rows
@@ -263,7 +263,7 @@ class Facts:
         """The unit of an output as its label gives it, with the space before it; empty where it gives none."""
         return unit_words(self.units.get(name, ""), figure)
 
-    def of_chance(self, said: Sentence, measure: str, *sizes: tuple[str, float, float]) -> Sentence:
+    def of_chance(self, sentence: Sentence, measure: str, *sizes: tuple[str, float, float]) -> Sentence:
         """A sentence on errors by chance, with what moves the outputs besides, and which way.
 
         Args: measure, what is told of them; sizes, the outputs with what is told, the least and the largest.
@@ -277,8 +277,8 @@ class Facts:
             for name, way in rule.moves
             if name in names
         )
-        text = f"{said.text.removesuffix('.')}{f'; besides, {clause}' if clause else ''}."
-        return replace(said, text=text, accuracy=Accuracy(measure, sizes, besides))
+        text = f"{sentence.text.removesuffix('.')}{f'; besides, {clause}' if clause else ''}."
+        return replace(sentence, text=text, accuracy=Accuracy(measure, sizes, besides))
 
     @property
     def error(self) -> tuple[str, str]:
@@ -360,28 +360,24 @@ class MechanismFact(ABC):
     comparison: Comparison | None = None
     rounds: Rounds | None = None
 
-    drawn_label: ClassVar[str]
-    """What `drawn` tells, for a table of a dozen lines: "Where the noise goes"."""
-    subject: ClassVar[str]
-    """What was executed, at the beginning of a sentence: "The noise as executed"."""
-    reached_label: ClassVar[str]
-    """The row of the guarantee that says what was reached."""
-    exact_curve: ClassVar[str]
-    """The legend of an exact trade-off curve."""
-    entry: ClassVar[Judged]
-    """The claim of the kernel that is about it."""
-    loss_note: ClassVar[Note]
-    """The note that proves the bound on the loss."""
-    accuracy_heading: ClassVar[str] = "How exact are the published figures?"
-    """The heading of the public's section on errors."""
+    page: ClassVar[str]
+    """The message file with its sentences and labels."""
     by_chance: ClassVar[bool] = True
     """Whether its expected error is that of chance alone, at data that fit."""
-    measure: ClassVar[str]
-    """The measure taken against risk, for auditors."""
-    heading: ClassVar[str]
-    """The heading of the engineer's section on what is drawn."""
-    compared_with: ClassVar[tuple[str, str]] = "What people use", "Noise | Loss | Meets the lines | Reason"
-    """Caption and header of the table of other ways."""
+
+    def label(self, name: str) -> str:
+        """A label of its page: "drawn", "subject" ..; messages/additive.toml says what each of them is."""
+        return phrase(f"{self.page}.labels.{name}")
+
+    @property
+    def entry(self) -> Because:
+        """The claim of the kernel that is about it."""
+        return source(self.label("entry"))
+
+    @property
+    def loss_note(self) -> Because:
+        """The note that proves the bound on the loss."""
+        return source(self.label("note"))
 
     # --- facts
 
@@ -420,17 +416,18 @@ class MechanismFact(ABC):
 
     # --- the short table
 
-    @abstractmethod
     def drawn(self, facts: Facts) -> str:
         """What is drawn and where, in one line."""
+        return "".join(text for _, text in self._phrases("drawn", facts))
 
     def summary_rows(self, facts: Facts) -> Rows:
         """Further rows below it."""
         return [] if self.rounds is None else rounds_rows(self.rounds)
 
-    @abstractmethod
     def error(self, facts: Facts) -> tuple[str, str]:
         """A label and the expected error; the text is empty where none is known."""
+        (_, label), (_, size) = self._phrases("error", facts)
+        return label, size
 
     def compared(self, item: AlternativeFact, facts: Facts) -> str:
         """How a design that was not chosen compares, with the space before it: " ± 24.1"."""
@@ -439,7 +436,7 @@ class MechanismFact(ABC):
     def ways(self, facts: Facts) -> Table:
         """The designs that were considered beside the one that was chosen."""
         rows = ((a.name, a.loss, a.admissible, a.reason) for a in facts.alternatives)
-        return table(*self.compared_with, rows, 1)
+        return table(self.label("compared"), self.label("ways"), rows, 1)
 
     def in_figures(self) -> list[Block]:
         """What is drawn, in figures."""
@@ -455,9 +452,35 @@ class MechanismFact(ABC):
         """By how much noise typically moves each thing that is published."""
         return ()
 
-    @abstractmethod
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        """What its sentences name besides its own attributes, and those of the facts."""
+        return {}
+
+    def _of(self, facts: Facts) -> tuple[object, ...]:
+        return self.values(facts), self, facts
+
+    def _phrases(self, section: str, facts: Facts) -> Rows:
+        return phrases(f"{self.page}.{section}", *self._of(facts))
+
+    def _sentences(self, section: str, facts: Facts) -> tuple[Sentence, ...]:
+        return sentences(f"{self.page}.{section}", *self._of(facts))
+
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
+        """What its sentences say of errors, by their keys."""
+        return {}
+
     def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
         """How exact what is published is, besides that."""
+        figures, found = self.accuracies(facts), list[Sentence]()
+        for one, sentence in said(f"{self.page}.public", *self._of(facts)):
+            known = figures.get(one.key.rpartition(".")[2])
+            if known is None:
+                found.append(sentence)
+            elif one.besides:
+                found.append(facts.of_chance(sentence, known.measure, *known.sizes))
+            else:
+                found.append(replace(sentence, accuracy=known))
+        return tuple(found)
 
     def public_sections(self, facts: Facts) -> tuple[Section, ...]:
         """Further sections for the public, below the odds."""
@@ -465,25 +488,26 @@ class MechanismFact(ABC):
             return ()
         return public_rounds(self.rounds)
 
-    @abstractmethod
     def exactly(self, facts: Facts) -> tuple[str, ...]:
         """What is released exactly, without noise: things to be listed."""
+        return tuple(text for _, text in self._phrases("exactly", facts))
 
-    @abstractmethod
     def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
         """The mechanism as it is executed, for auditors."""
+        return *self._sentences("auditor", facts), *randomness(self.loss_note)
 
     def auditor_tables(self, facts: Facts) -> tuple[Block, ...]:
         """Its figures."""
         return tuple(self.in_figures())
 
-    @abstractmethod
     def data(self, facts: Facts) -> tuple[Sentence, ...]:
         """The secret inputs."""
+        return self._sentences("data", facts)
 
     def engineer_points(self, facts: Facts) -> list[Sentence]:
         """What is drawn, for engineers."""
-        return [proved(f"{self.drawn_label}: {self.drawn(facts)}.", facts.context.sites_because, self.loss_note)]
+        drawn = proved(f"{self.label('drawn')}: {self.drawn(facts)}.", facts.context.sites_because, self.loss_note)
+        return [drawn, *self._sentences("engineer", facts)]
 
     def engineer_blocks(self, facts: Facts) -> list[Block]:
         """What is drawn, in figures and drawings, and what it was compared with."""
@@ -494,11 +518,11 @@ class MechanismFact(ABC):
         points = tuple(self.engineer_points(facts))
         own = (*((Points(points),) if points else ()), *self.engineer_blocks(facts))
         rules = self.comparison.blocks() if self.comparison else ()
-        return tuple(sections((self.heading, own), ("Rules compared", rules)))
+        return tuple(sections((self.label("heading"), own), ("Rules compared", rules)))
 
-    @abstractmethod
     def execution(self, facts: Facts) -> tuple[Block, ...]:
-        """What `privspec run` executes."""
+        """What `privspec run` executes, item by item, with what the kernel derived of it, and in a sentence."""
+        return executed(facts, self._phrases("executed", facts), *self._sentences("run", facts))
 
     @abstractmethod
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
@@ -508,11 +532,6 @@ class MechanismFact(ABC):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedNoise(MechanismFact):
     """Noise that is added to what is released, or to what that is computed from."""
-
-    drawn_label: ClassVar[str] = "Where the noise goes"
-    subject: ClassVar[str] = "The noise as executed"
-    reached_label: ClassVar[str] = "Reached by the executed noise"
-    heading: ClassVar[str] = "Noise"
 
     def error(self, facts: Facts) -> tuple[str, str]:
         """A root mean square where the loss is a squared error, else the loss."""
@@ -536,22 +555,21 @@ def run_command(plan: str, names: Iterable[str], ending: str = "csv") -> str:
     return f"privspec run {plan}{''.join(f' --input {name}={name}.{ending}' for name in names)}"
 
 
-def executed(facts: Facts, rows: Rows, sentence: Sentence) -> tuple[Block, ...]:
-    """What `privspec run` executes, item by item, with what the kernel derived of it, and in a sentence."""
+def executed(facts: Facts, rows: Rows, *how: Sentence) -> tuple[Block, ...]:
+    """What `privspec run` executes, item by item, with what the kernel derived of it, and in sentences."""
     derived = "Claims of the kernel", ", ".join(sorted(facts.judgement.derived)) or "none"
-    return table("What `privspec run` executes", "Item | Value", (*rows, derived)), Points((sentence,))
+    return table("What `privspec run` executes", "Item | Value", (*rows, derived)), Points(how)
 
 
-def randomness(note: Note) -> tuple[Sentence, Sentence]:
+def randomness(note: Because) -> tuple[Sentence, ...]:
     """Where random bits come from, and what of a run is outside the guarantee; true of every family."""
-    return (
-        tested(
-            "Randomness comes from the operating system's generator; a seed is accepted for simulations only, and the "
-            "output then says that it is not private.",
-            note,
-        ),
-        assumed("Side channels: the time a run takes and the memory it uses are not part of the guarantee.", note),
-    )
+    return sentences("shared.randomness", note=note)
+
+
+def typical(plan: Stated, weight: Fraction, *, squared: bool, numbers: int = 1) -> Quantity:
+    """The error of each of so many numbers that the loss of a plan comes to, a root mean square where it is squared."""
+    each = (plan.loss.value if plan.loss else 0.0) / float(weight) / numbers
+    return rounded(math.sqrt(each) if squared else each)
 
 
 def same_loss(item: AlternativeFact, facts: Facts) -> bool:

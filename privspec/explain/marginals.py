@@ -6,16 +6,24 @@ Also one of counts of unknown keys: which are listed, and how far their counts m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from itertools import accumulate
 from math import prod, sqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
 from privspec.explain.additive import AdditiveNoise, CompactNoise, InputFact, OutputFact
-from privspec.explain.document import Block, Judged, Note, Sentence, SpecLine, asserted, assumed, proved, table
-from privspec.explain.facts import MechanismFact, executed, randomness, run_command
+from privspec.explain.document import (
+    Accuracy,
+    Block,
+    Note,
+    Sentence,
+    SpecLine,
+    proved,
+    table,
+)
+from privspec.explain.facts import MechanismFact, executed, run_command, typical
 from privspec.explain.fitting import Effects
 from privspec.explain.quantities import UP, Quantity, count, percent, rounded
 from privspec.kernel.keys import KeyBlock, read_keys
@@ -69,7 +77,7 @@ class TableNoise(CompactNoise):
     parts: tuple[Ways, ...]
     asked: tuple[Ways, ...]
 
-    loss_note = _NOTE
+    page = "marginals"
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance behind the loss, if that is the sum, the mean or the largest of the numbers'."""
@@ -233,7 +241,6 @@ def _output(name: str, spread: Spread) -> OutputFact:
 # --- counts of unknown keys -----------------------------------------------------------------------
 
 
-_KEY_NOTE = Note("unknown-keys")
 MOST_ROWS = 40
 """Counts of which a table tells the chance to be shown."""
 
@@ -250,16 +257,7 @@ class KeyFact(MechanismFact):
     averaged: bool
     input_line: SpecLine
 
-    drawn_label: ClassVar[str] = "What is drawn"
-    subject: ClassVar[str] = "The table of chances"
-    reached_label: ClassVar[str] = "Reached by the chances"
-    exact_curve: ClassVar[str] = "the chances (a bound)"
-    entry: ClassVar[Judged] = Judged("law")
-    loss_note: ClassVar[Note] = _KEY_NOTE
-    accuracy_heading: ClassVar[str] = "What is missing, and how exact is the rest?"
-    measure: ClassVar[str] = "what is shown is drawn by the chances that this report describes."
-    heading: ClassVar[str] = "Chances"
-    compared_with: ClassVar[tuple[str, str]] = "What people use", "Release | Loss | Meets the lines | Reason"
+    page = "keys"
 
     @property
     def effects(self) -> Effects:
@@ -275,75 +273,50 @@ class KeyFact(MechanismFact):
         """The fewest records with which a key is shown with so large a chance."""
         return next(n for n, kept in enumerate(self.kept, 1) if kept >= chance)
 
-    def drawn(self, facts: Facts) -> str:
-        what = "the keys that are shown, with their counts" if self.block.counts else "the keys that are shown"
-        half, most = self.reached(Fraction(1, 2)), len(self.kept)
-        return f"{what}: at least half of those with {count(half)} records, all with {count(most)}{facts.context.place}"
+    @property
+    def half(self) -> int:
+        """With so many records a key is shown with a chance of at least a half."""
+        return self.reached(Fraction(1, 2))
 
-    def error(self, facts: Facts) -> tuple[str, str]:
-        label = "Expected error" if self.averaged else "Largest expected error"
-        if not self.block.counts:
-            return label, f"{self._share()} of the keys missed"
-        kind = "root mean square" if self.block.error == "squared" else "mean absolute"
-        return label, f"{self.error_size} records  ({kind}, a hidden count being 0)"
+    @property
+    def most(self) -> int:
+        """With so many records a key is always shown."""
+        return len(self.kept)
 
-    def _share(self) -> str:
+    @property
+    def squared(self) -> bool:
+        """Whether errors are squared."""
+        return self.block.error == "squared"
+
+    @property
+    def share(self) -> Quantity:
         """The loss as a share of the keys."""
-        return f"{percent(Fraction(self.error_size.value), 3, UP)}"
+        return percent(Fraction(self.error_size.value), 3, UP)
+
+    @property
+    def only(self) -> list[str]:
+        """Columns of which only some values count."""
+        return [column.name for column in self.block.columns if column.kept is not None]
 
     # --- the pages
 
-    def public_accuracy(self, facts: Facts) -> tuple[Sentence, ...]:
-        half, most = self.reached(Fraction(1, 2)), len(self.kept)
-        because = facts.context.loss_because
-        said = [
-            proved(
-                f"A {self.key} is listed only if enough records have it: of those with {count(half)} records at least "
-                f"half are listed, of those with {count(most)} or more all.",
-                _KEY_NOTE,
-                Judged("law"),
-            ),
-            proved(f"One that only one record has is almost never listed: {_rare(self.kept[0])}.", _KEY_NOTE),
-        ]
-        if self.block.counts:
-            how = "typically" if self.block.error == "squared" else "on average"
-            at = "" if self.averaged else ", at worst"
-            text = f"By chance alone a count is {how} off by {self.error_size}{at}, one not listed being 0."
-        else:
-            least = f" with at least {self.block.at_least} records" if self.block.at_least > 1 else ""
-            worst = "" if self.averaged else ", at worst"
-            text = f"By chance alone, of all of them{least}, {self._share()} are not listed{worst}."
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        """How rarely a key of one record is shown: the chance rounded up, or the odds where they are small."""
+        alone = self.kept[0]
+        often = int(1 / alone) if alone else 0
+        step = 10 ** max(len(str(often)) - 2, 0)
+        return {
+            "never": not alone,
+            "seldom": often // step * step if often > 2 else None,
+            "alone": percent(alone, 3, UP),
+            "alone_rounded": rounded(alone, 3, UP),
+            "at_least": self.block.at_least if self.block.at_least > 1 else None,
+        }
+
+    def accuracies(self, facts: Facts) -> Mapping[str, Accuracy]:
         measure = f"key {self.block.error if self.block.counts else 'missed'}{'' if self.averaged else ', at worst'}"
-        off = proved(text, because, Judged("loss"))
-        size = self.error_size.value
-        said.append(facts.of_chance(off, measure, (self.block.output, size, size)))
-        if self.averaged:
-            said.append(assumed("Averages are over sizes the author expects.", because))
-        return tuple(said)
-
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return (f"the text of each listed {self.key}, as it stands in the data, but not which are left out",)
-
-    def auditor_points(self, facts: Facts) -> tuple[Sentence, ...]:
-        shown = (
-            f"The count that is released is its records less its threshold, and {self.centre} more."
-            if self.block.counts
-            else "No count is released."
-        )
-        return (
-            proved(
-                f"Every {self.key} that occurs draws a threshold of its own, from 1 to {count(len(self.kept))}, by "
-                f"exact chances, and is shown if it has at least so many records. {shown}",
-                Judged("law"),
-            ),
-            proved("What no record has is never shown; the order of what is shown is that of the texts.", _KEY_NOTE),
-            proved(
-                f"One record alone is shown with a chance of {rounded(self.kept[0], 3, UP)}: no more than delta.",
-                _KEY_NOTE,
-                Judged("privacy"),
-            ),
-            *randomness(_KEY_NOTE),
-        )
+        off = Accuracy(measure, ((self.block.output, self.error_size.value, self.error_size.value),))
+        return dict.fromkeys(("off", "missed", "missed_of_frequent"), off)
 
     def in_figures(self) -> list[Block]:
         every = range(1, len(self.kept) + 1)
@@ -353,35 +326,8 @@ class KeyFact(MechanismFact):
         caption = f"Chance that a {self.key} is shown, by how many records have it"
         return [table(caption, "Records | Shown | Threshold of so many", rows, 0, 1, 2)]
 
-    def data(self, facts: Facts) -> tuple[Sentence, ...]:
-        only = [column.name for column in self.block.columns if column.kept is not None]
-        condition = f"; only some values of {listing(only)} count" if only else ""
-        text = f"Secret input {self.block.source}: a table of records; which {self.key} occur is secret too{condition}."
-        return (asserted(text, self.input_line),)
-
-    def execution(self, facts: Facts) -> tuple[Block, ...]:
-        items = [
-            ("Threshold", f"one for each key that occurs, from 1 to {count(len(self.kept))}"),
-            ("Shown", "a key with at least as many records as its threshold"),
-        ]
-        if self.block.counts:
-            items.append(("Count", f"records - threshold + {self.centre}"))
-        text = "A uniform whole number below the common denominator is found among the running sums of the chances."
-        return executed(facts, items, proved(text, _KEY_NOTE))
-
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         return (f"{run_command(plan, (self.block.source,))} -o {self.block.output}.csv",)
-
-
-def _rare(chance: Fraction) -> str:
-    """A small chance in natural frequencies, rounded up."""
-    if not chance:
-        return "never"
-    often = int(1 / chance)
-    if often <= 2:
-        return f"with a chance of {percent(chance, 3, UP)}"
-    step = 10 ** max(len(str(often)) - 2, 0)
-    return f"at most once in {often // step * step:,}"
 
 
 def key_fact(plan: Stated, context: Context) -> KeyFact:
@@ -391,7 +337,6 @@ def key_fact(plan: Stated, context: Context) -> KeyFact:
     """
     keys = plan.executed_as(read_keys)
     block, chances = keys.block, tuple(Fraction(step, keys.total) for step in keys.steps)
-    each = (plan.loss.value if plan.loss else 0.0) / float(block.weight)
     return KeyFact(
         family=plan.mechanism.family,
         released=frozenset(keys.outputs),
@@ -399,7 +344,7 @@ def key_fact(plan: Stated, context: Context) -> KeyFact:
         kept=tuple(accumulate(chances)),
         chances=chances,
         centre=keys.centre,
-        error_size=rounded(sqrt(each) if block.error == "squared" else each),
+        error_size=typical(plan, block.weight, squared=block.error == "squared"),
         averaged=plan.loss is not None and plan.loss.kind == "expected",
         input_line=context.line_of(block.source),
     )

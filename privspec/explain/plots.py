@@ -102,7 +102,7 @@ def tradeoff_plot(facts: Facts, fact: ClaimFact, number: int) -> Plot | None:
     curves: dict[str, Curve] = {}
     if claim.achieved is not None and claim.achieved_parameter is not None:
         exact = claim.achieved.exact
-        curves[facts.mechanism.exact_curve if exact else f"what {claim.reached} allows"] = claim.achieved
+        curves[facts.mechanism.label("curve") if exact else f"what {claim.reached} allows"] = claim.achieved
     if claim.promised is not None and not _same(claim.promised, claim.achieved):
         curves[f"what {claim.statement} alone allows"] = claim.promised
     grid = [i / 160 for i in range(161)]

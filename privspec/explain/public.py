@@ -78,7 +78,7 @@ def public_page(facts: Facts) -> Document:
             ),
             *facts.mechanism.public_sections(facts),
             *sections(
-                (facts.mechanism.accuracy_heading, (Paragraph(accuracy),) if accuracy else ()),
+                (facts.mechanism.label("accuracy"), (Paragraph(accuracy),) if accuracy else ()),
                 ("Are groups treated alike?", (Points(_fairness(facts)),) if facts.fairness else ()),
                 ("What this page does not promise", (Points(tuple(_limits(facts))),)),
             ),

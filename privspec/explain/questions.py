@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass, field, replace
+from privspec.explain.curves import EpsilonDeltaCurve
 from privspec.explain.document import Block, IconArray, IconRow, Judged, Note, Paragraph, Table, proved, table
 from privspec.explain.quantities import UP, rounded, unit_words
 from privspec.model.reports import listing
@@ -312,6 +313,15 @@ def which_answer(
         "likely as another does.",
         guess=f"Someone who thought before that {first} is your {of} with probability",
     )
+
+
+def of_report(claim: Claim, names: tuple[str, str], *, stays: bool) -> Question:
+    """About any two answers of a report that a claim is about; about taking part, if it is about no report."""
+    if not claim.local:
+        return took_part(claim.relation)
+    reached = claim.achieved if isinstance(claim.achieved, EpsilonDeltaCurve) else None
+    times = largest_factor(reached.epsilon) if reached is not None and reached.delta == 0.0 else None
+    return which_answer(stays, names, times)
 
 
 def of_entry(source: str, names: tuple[str, ...]) -> Question:

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
 from math import isclose, sqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass
 from privspec.explain import document
 from privspec.explain.curves import EpsilonDeltaCurve, consequences
-from privspec.explain.facts import AddedNoise, Moved, executed, randomness, run_command
-from privspec.explain.quantities import UP, Quantity, count, exact, rounded
+from privspec.explain.facts import AddedNoise, Moved, randomness, run_command
+from privspec.explain.messages import phrase, say
+from privspec.explain.quantities import UP, Quantity, exact, rounded
 from privspec.explain.questions import Question, of_entry, took_part
 from privspec.kernel.chains import ChainBlock, read_chain, variance
 from privspec.kernel.core.reading import Grid
 from privspec.kernel.measures import PURE
-from privspec.model.reports import listing
 from privspec.stated import Stated
 
 if TYPE_CHECKING:
     from privspec.explain.claims import Claim
     from privspec.explain.context import Context
     from privspec.explain.facts import Facts
-
-_NOISE, _QUILT, _WITHOUT = document.Note("discrete-laplace"), document.Note("quilt"), document.Judged("no model")
-BY = {
-    "laws": "the exact law of the answer, given each value of each entry",
-    "windows": "quilts at one distance from each entry, and the exact law of the answer between them",
-    "quilts": "a Markov quilt for each pair of values of each entry",
-}
-"""How a line that counts on the model is proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +46,7 @@ class SequenceFact(AddedNoise):
     input_line: document.SpecLine
     model_lines: tuple[document.SpecLine, ...]
 
-    exact_curve: ClassVar[str] = "the noise as executed (a bound)"
-    entry: ClassVar[document.Judged] = document.Judged("privacy")
-    loss_note: ClassVar[document.Note] = _QUILT
-    compared_with: ClassVar[tuple[str, str]] = (
-        "The same noise, sized in other ways",
-        "Way | Loss | Meets the lines | Reason",
-    )
-    measure: ClassVar[str] = "noise is added to what is released, sized by the model that this report names."
-    heading: ClassVar[str] = "Noise, and the model it is sized by"
+    page = "sequences"
 
     @property
     def _source(self) -> str:
@@ -80,10 +65,6 @@ class SequenceFact(AddedNoise):
             return None, ""
         return each, "an answer" if numbers > 1 else "the answer"
 
-    def drawn(self, facts: Facts) -> str:
-        names = listing([one.name for one in self.sequence.released])
-        return f"discrete Laplace noise at {names} (± {self.deviation}){facts.context.place}"
-
     def summary_rows(self, facts: Facts) -> list[tuple[str, str]]:
         """What holds without the model."""
         return [
@@ -95,65 +76,33 @@ class SequenceFact(AddedNoise):
 
     # --- the pages
 
-    @property
-    def _model(self) -> document.Sentence:
-        text = f"This counts on a model of {self._source} that was declared and not checked"
-        lines = f" ({'; '.join(line.text for line in self.model_lines)})" if self.model_lines else ""
-        before = "earlier ones" if self.network else "the one before it"
-        return document.assumed(f"{text}: each entry is drawn given {before}{lines}.", *self.model_lines)
+    def values(self, facts: Facts) -> Mapping[str, object]:
+        lines = "; ".join(line.text for line in self.model_lines)
+        return {
+            "names": [one.name for one in self.sequence.released],
+            "states": ", ".join(self.sequence.states),
+            "several_laws": len(self.starts) * len(self.steps) > 1,
+            "accused": self.odds_alone[0],
+            "found": self.odds_alone[1],
+            "laws_quoted": f" ({lines})" if lines else "",
+        }
 
     def moved_by(self, facts: Facts) -> tuple[Moved, ...]:
         size, names = self.deviation, (one.name for one in self.sequence.released)
         return tuple(Moved(name, size, facts.unit(name, size.text)) for name in names)
 
-    def public_accuracy(self, facts: Facts) -> tuple[document.Sentence, ...]:
-        return (document.proved("The noise protects you.", _QUILT),)
-
     def public_sections(self, facts: Facts) -> tuple[document.Section, ...]:
         """What the odds take for granted, and what is left of them otherwise."""
-        without, taking_part = self.odds_alone
-        several = len(self.starts) * len(self.steps) > 1
-        others = "others" if self.network else "each other one"
-        law = "several laws, any of which may be the true one" if several else "one law"
-        found = (
-            document.assumed(
-                f"This counts on a model of the data that was declared and not checked. It states {law}: how often "
-                f"each value follows {others}. If your data do not behave like that, the odds may be worse.",
-                *self.model_lines,
-            ),
-            document.proved(
-                f"Whatever the model: someone who knows all entries but one would wrongly accuse {without}, and "
-                f"rightly find {taking_part}. Whoever can work out one entry from others learns about it from those "
-                "too.",
-                _WITHOUT,
-            ),
-        )
-        return tuple(document.sections(("What if the model is wrong?", (document.Paragraph(found),))))
-
-    def exactly(self, facts: Facts) -> tuple[str, ...]:
-        return "the questions asked", "the model", f"how many entries there are ({count(self.length)})"
+        found = document.Paragraph(self._sentences("public_model", facts))
+        return tuple(document.sections(("What if the model is wrong?", (found,))))
 
     def auditor_points(self, facts: Facts) -> tuple[document.Sentence, ...]:
-        step, grid = f"The answers lie on a grid of step {self.unit}", "so does the noise, and nothing is rounded"
-        return (
-            self._model,
-            *(
-                document.proved(f"Line {line} is proved by {BY[by]}, for every law and pair.", _QUILT)
-                for line, by in zip(self._lines(facts), self.proofs, strict=True)
-            ),
-            document.proved(
-                f"Whatever the model: ε at most {self.alone} if one entry changes and no other does, at most "
-                f"{self.together} if all entries may change.",
-                _WITHOUT,
-            ),
-            document.proved(
-                "Guarantees given a model do not add up over releases. A ledger is charged for one entry, whatever the "
-                f"model: ε {self.alone}.",
-                _QUILT,
-            ),
-            document.proved(f"{step}; {grid}. The noise is drawn in exact arithmetic.", _NOISE),
-            *randomness(_NOISE),
+        proofs = (
+            say("sequences.auditor_line.proof", line=line, by=phrase(f"sequences.by.{by}"))
+            for line, by in zip(self._lines(facts), self.proofs, strict=True)
         )
+        found = *self._sentences("auditor", facts), *proofs, *self._sentences("auditor_more", facts)
+        return *found, *randomness(document.Note("discrete-laplace"))
 
     def _lines(self, facts: Facts) -> list[int]:
         return [fact.claim.line.number for fact in facts.claims if fact.claim.requirement in self.sequence.lines]
@@ -178,22 +127,8 @@ class SequenceFact(AddedNoise):
             found.append(document.table("Chances of an entry (assumed)", header, drawn, *range(2, len(states) + 2)))
         return found
 
-    def data(self, facts: Facts) -> tuple[document.Sentence, ...]:
-        values = ", ".join(self.sequence.states)
-        text = f"Secret input {self._source}: {count(self.length)} entries, each one of {values}."
-        return (document.asserted(text, self.input_line),)
-
     def engineer_points(self, facts: Facts) -> list[document.Sentence]:
-        return [*AddedNoise.engineer_points(self, facts), self._model]
-
-    def execution(self, facts: Facts) -> tuple[document.Block, ...]:
-        rows = [
-            ("Noise", f"discrete Laplace, chance of k steps in proportion to exp(-|k| / {self.scale})"),
-            ("Step", self.unit.text),
-            ("Input", f"{self._source}: {count(self.length)} entries"),
-        ]
-        said = document.proved("Whole steps are summed, whole steps of noise are added, and that is released.", _NOISE)
-        return executed(facts, rows, said)
+        return [*AddedNoise.engineer_points(self, facts), *self._sentences("auditor", facts)]
 
     def run_commands(self, facts: Facts, plan: str) -> tuple[str, ...]:
         return (run_command(plan, (self._source,)),)

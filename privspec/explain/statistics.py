@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import sqrt
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass, replace
 from privspec.explain.document import (
@@ -72,16 +72,8 @@ class StatisticFact(AddedNoise):
     """Whether the loss is an angle as a share of half a turn: the share of choices that are decided differently."""
     input_line: SpecLine
 
-    exact_curve: ClassVar[str] = "the noise as executed (exact)"
-    entry: ClassVar[Judged] = Judged("view")
-    loss_note: ClassVar[Note] = Note("probit-routes")
-    compared_with: ClassVar[tuple[str, str]] = (
-        "All ways that were compared, by predicted loss",
-        "Way | Loss | Allowed | Reason",
-    )
-    accuracy_heading: ClassVar[str] = "How good is the published result?"
-    by_chance: ClassVar[bool] = False
-    measure: ClassVar[str] = "noise is added to a statistic of bounded records, as this report describes."
+    page = "statistics"
+    by_chance = False
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -275,21 +267,7 @@ class SelectionFact(MechanismFact):
     off: Quantity
     input_line: SpecLine
 
-    drawn_label: ClassVar[str] = "How it is drawn"
-    subject: ClassVar[str] = "The draw"
-    reached_label: ClassVar[str] = "Reached by the draw"
-    exact_curve: ClassVar[str] = "one draw (a bound)"
-    entry: ClassVar[Judged] = Judged("law")
-    loss_note: ClassVar[Note] = _NOTE
-    accuracy_heading: ClassVar[str] = "How far off is the published value?"
-    measure: ClassVar[str] = (
-        "one value is drawn by lot, those near the true one far more often, as this report describes."
-    )
-    heading: ClassVar[str] = "Draw"
-    compared_with: ClassVar[tuple[str, str]] = (
-        "Other ways to draw, under the same lines",
-        "Draw | Loss | Meets the lines | Reason",
-    )
+    page = "selection"
 
     @property
     def values(self) -> str:

@@ -26,7 +26,7 @@ class StreamNoise(CompactNoise):
 
     done: Banded
 
-    loss_note = _NOTE
+    page = "streams"
 
     def variance_behind(self, plan: Stated, where: Context) -> tuple[float | None, str]:
         """The error variance of a total, on average."""

@@ -252,7 +252,7 @@ def brief_rows(found: Facts) -> Rows:
 
 def _noise_rows(found: Facts) -> Rows:
     rows = [] if found.design is None else summary_rows(found.design)
-    rows += [(found.mechanism.drawn_label, found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
+    rows += [(found.mechanism.label("drawn"), found.mechanism.drawn(found)), *found.mechanism.summary_rows(found)]
     label, text = found.error
     if text:
         rows.append((label, text))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import sqrt
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from privspec.core.records import dataclass, replace
 from privspec.explain.claims import Claim
@@ -49,14 +49,7 @@ class SystemFact(MechanismFact):
     lines: tuple[tuple[int, ...], ...]
     often: tuple[str, ...]
 
-    drawn_label: ClassVar[str] = "What is released"
-    subject: ClassVar[str] = "The system as executed"
-    reached_label: ClassVar[str] = "Reached by all parts together"
-    exact_curve: ClassVar[str] = "all parts together (a bound)"
-    entry: ClassVar[Judged] = Judged("privacy")
-    loss_note: ClassVar[Note] = _COMPOSED
-    measure: ClassVar[str] = "noise is drawn for each part of what is released, by the plan that this report describes."
-    heading: ClassVar[str] = "How the budget splits"
+    page = "system"
 
     @property
     def gaps(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -153,15 +153,7 @@ class TableFact(MechanismFact):
     metrics: Mapping[int, str] = field(repr=False)
     inputs: frozenset[str] = field(repr=False)
 
-    drawn_label: ClassVar[str] = "What is drawn"
-    subject: ClassVar[str] = "The table"
-    reached_label: ClassVar[str] = "Reached by the table"
-    exact_curve: ClassVar[str] = "the table (exact)"
-    entry: ClassVar[Judged] = _ENTRY
-    loss_note: ClassVar[Note] = _TABLES
-    accuracy_heading: ClassVar[str] = "How exact is what is released?"
-    measure: ClassVar[str] = "what is released is drawn from the table of probabilities that this report describes."
-    heading: ClassVar[str] = "Table"
+    page = "tables"
 
     # --- facts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from privspec.core.records import dataclass, replace
 from privspec.explain.claims import Claim, claim
@@ -70,15 +70,8 @@ class VotingFact(MechanismFact):
     input_line: SpecLine
     loss_note: Note  # type: ignore[misc]
 
-    drawn_label: ClassVar[str] = "How the winner is drawn"
-    subject: ClassVar[str] = "The lottery"
-    reached_label: ClassVar[str] = "Reached by the lottery"
-    exact_curve: ClassVar[str] = "one draw (exact)"
-    entry: ClassVar[Judged] = Judged("privacy")
-    accuracy_heading: ClassVar[str] = "How is the winner drawn?"
-    by_chance: ClassVar[bool] = False
-    measure: ClassVar[str] = "the winner is drawn by lot from exact probabilities, as this report describes."
-    heading: ClassVar[str] = "Lottery"
+    page = "voting"
+    by_chance = False
 
     # --- facts
 
