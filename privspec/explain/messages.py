@@ -77,6 +77,8 @@ def read(name: str, text: str) -> dict[str, tuple[Message, ...]]:
 def _message(key: str, entry: Any) -> Message:
     if isinstance(entry, str):
         entry = {PHRASE: entry}
+    if not isinstance(entry, dict):
+        raise MessageError(f"{key} is no text")
     kinds = [kind for kind in (PHRASE, *STATUSES) if kind in entry]
     if len(kinds) != 1 or entry.keys() - _FIELDS:
         raise MessageError(f"{key} has {sorted(entry)}: one status, and besides it no more than by, if and besides")
