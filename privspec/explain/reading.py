@@ -77,7 +77,7 @@ _READERS = {
     "keys": ("marginals", "key_fact"),
     "selection": ("statistics", "selection_fact"),
     "marginals": ("marginals", "table_noise"),
-    "stream": ("streams", "stream_noise"),
+    "stream": ("marginals", "stream_noise"),
     "statistics": ("statistics", "statistic_fact"),
     "votes": ("voting", "voting_fact"),
 }

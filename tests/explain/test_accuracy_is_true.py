@@ -588,7 +588,7 @@ def check_sentences(case: Case) -> None:
     """No sentence with a figure stands in the section on errors that is not held to releases."""
     page = public_page(case.facts)
     for section in page.sections:
-        if section.heading == case.facts.mechanism.accuracy_heading:
+        if section.heading == case.facts.mechanism.label("accuracy"):
             for block in section.blocks:
                 for one in block.sentences:  # type: ignore[union-attr]
                     assert one.accuracy or not re.search(r"\d", one.text) or TOLD.search(one.text), one.text
