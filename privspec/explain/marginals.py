@@ -1,7 +1,7 @@
 """A plan of tables of counts: noise in the parts of sets of columns, and how far each table may be off.
 
-Also one of counts of unknown keys: which are listed, and how far their counts may be off. And one of running totals of a
-long row: how large the noise on the answers is, and how far each total may be off.
+Also one of counts of unknown keys: which are listed, and how far their counts may be off. And one of running totals of
+a long row: how large the noise on the answers is, and how far each total may be off.
 """
 
 from __future__ import annotations
