@@ -35,7 +35,7 @@ STATUSES = {status.name.lower(): status for status in Status}
 PHRASE = "text"
 _FIELDS = {PHRASE, "by", "if", "besides", *STATUSES}
 _HOLE = re.compile(r"\{([a-z_][\w.]*)(?::([^{}|]*)\|([^{}|]*))?\}")
-_SOURCES = {"note": Note, "claim": Judged}
+_SOURCES: Mapping[str, type[Note] | type[Judged]] = {"note": Note, "claim": Judged}
 
 
 class MessageError(Exception):

@@ -270,7 +270,7 @@ class SelectionFact(MechanismFact):
     page = "selection"
 
     @property
-    def values(self) -> str:
+    def answers(self) -> str:
         """The answers in a few words."""
         answers = self.block.answers
         if self.block.numbers:
@@ -308,7 +308,7 @@ class SelectionFact(MechanismFact):
 
     def drawn(self, facts: Facts) -> str:
         each = f" for each of {self.groups} groups by {listing([one.column for one in self.block.by])}"
-        where = f"{self.values}{each if self.block.by else ''}"
+        where = f"{self.answers}{each if self.block.by else ''}"
         return f"{self.block.output} is drawn from {where} by {NAMES[self.family]}{self._beside()}"
 
     def _beside(self) -> str:
@@ -361,13 +361,13 @@ class SelectionFact(MechanismFact):
         whole = self.share is None or self.share.denominator == 1
         step = "one record" if self.share is None or whole else f"1/{self.share.denominator} of a record"
         text = (
-            f"{block.output} is one of {self.values}. Each is behind the best one by a number of steps of {step}; "
+            f"{block.output} is one of {self.answers}. Each is behind the best one by a number of steps of {step}; "
             f"a step multiplies its chance by {float(1 / self.base):.6g}. It is drawn by {NAMES[self.family]}"
             f"{self._beside()}."
         )
         if self.family == "table":
             text = (
-                f"{block.output} is one of {self.values}, drawn by {NAMES[self.family]}; each row of it adds up to 1."
+                f"{block.output} is one of {self.answers}, drawn by {NAMES[self.family]}; each row of it adds up to 1."
             )
         read = "Each record is read at the nearest of these values, by itself. " if block.numbers else ""
         why = f"{read}How far one record can move the steps, and with them the chances, is proved in the note."
@@ -395,7 +395,7 @@ class SelectionFact(MechanismFact):
         block = self.block
         rows = [
             ("Column", f"{block.column} of {block.source}{self.among}"),
-            ("Values", self.values),
+            ("Values", self.answers),
             ("Rule", f"{NAMES[self.family]}{self._beside()}"),
             *([] if self.family == "table" else [("Chance of one step", str(1 / self.base))]),
             ("Released", block.output),

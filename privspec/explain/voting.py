@@ -68,7 +68,7 @@ class VotingFact(MechanismFact):
     paper: PaperFact
     examples: tuple[Example, ...]
     input_line: SpecLine
-    loss_note: Note  # type: ignore[misc]
+    loss_note: Note
 
     page = "voting"
     by_chance = False
