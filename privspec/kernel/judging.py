@@ -81,7 +81,8 @@ def _judged(plan: Item, found: list[Claim], *, worth: bool) -> Report:
     if design is None or not worth:
         executed = rules.judge(own) if worth else rules.privacy(own)
     rules.judge_exposures(own, executed)
-    _computed(own)
+    if own.frame.computed is not None:
+        _computed(own, own.frame.computed)
     holds = worth and all(claim.holds for claim in found)
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 
@@ -97,14 +98,12 @@ def read_case(plan: Item) -> tuple[Case, Item | None]:
     return case, design
 
 
-def _computed(case: Case) -> None:
+def _computed(case: Case, listed: Item) -> None:
     """Outputs that are computed from released ones have names of their own, and sources that are released."""
-    if case.frame.computed is None:
-        return
     from privspec.kernel.systems import outputs_of
 
     known = set(outputs_of(case))
-    for item in case.frame.computed.items():
+    for item in listed.items():
         one = read(Computed, item)
         assert isinstance(one, Computed)
         if (
