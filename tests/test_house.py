@@ -21,7 +21,7 @@ TOKENS = {
     "core": 13_700,
     "editor": 7_000,
     "execute": 73_000,
-    "explain": 83_200,
+    "explain": 82_800,
     "families": 198_120,
     "functions": 14_600,
     "kernel": 133_570,
@@ -33,7 +33,7 @@ TOKENS = {
     "top": 26_000,
 }
 """What each room may hold, in tokens without comments, docstrings and imports: set by hand, and to be lowered."""
-FILES = 349
+FILES = 348
 ENTERED = 117
 LAYOUT = {
     tokenize.COMMENT,
