@@ -28,6 +28,7 @@ from privspec.explain.document import (
     table,
 )
 from privspec.explain.facts import ClaimFact, Facts, Moved
+from privspec.explain.messages import say, sentences
 from privspec.explain.questions import COUNTS, LEDGER, ODDS_NOTE, Question, took_part
 from privspec.explain.summary import bare_outputs
 from privspec.kernel.trust import CURATOR
@@ -63,6 +64,7 @@ def public_page(facts: Facts) -> Document:
         errors = tuple(_computed_errors(facts))
         words += "" if errors else " Their errors are those of the figures they come from."
         accuracy = (*accuracy, proved(words, Judged("computed")), *errors)
+    unasked = sentences("public.public_unasked", facts)
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,
@@ -71,7 +73,10 @@ def public_page(facts: Facts) -> Document:
         sections=(
             *sections(
                 ("What is not protected", (_not_protected(facts),)),
-                ("What can it reveal?", () if facts.claims else (Paragraph(_unasked(facts)),)),
+                (
+                    "What can it reveal?",
+                    () if facts.claims else (Paragraph(sentences("public.public_unasked", facts)),),
+                ),
                 *((group[0].question.heading, _odds(group, facts)) for group in kinds),
                 *_unexplained(facts),
                 ("Privacy label", (label(facts),)),
@@ -263,14 +268,6 @@ def _unexplained(facts: Facts) -> Iterator[tuple[str, tuple[Block]]]:
         )
 
 
-def _unasked(facts: Facts) -> tuple[Sentence, ...]:
-    because = facts.context.trust_because
-    return (
-        asserted("No requirement protects anybody's privacy in this release: none was asked for.", because),
-        asserted("Whoever sees the result may learn from it what you told the keeper.", because),
-    )
-
-
 def label(facts: Facts) -> Table:
     """The label: six questions a person asks, with short answers."""
     words = facts.context.trust_words
@@ -320,34 +317,23 @@ def _again(facts: Facts) -> str:
 
 
 def _fairness(facts: Facts) -> tuple[Sentence, ...]:
-    return tuple(
-        proved(
-            f"The chances of groups differ by {f.achieved} at most, where 1 is the greatest difference there is; "
-            f"{f.tolerance} is allowed.",
-            f.line,
-            Judged("fairness"),
-        )
-        for f in facts.fairness
-    )
+    return tuple(say("public.public_fairness.reached", fact, most=1) for fact in facts.fairness)
 
 
 def _limits(facts: Facts) -> Iterator[Sentence]:
     line = facts.context.trust_because
     if facts.overridden:
-        words = "Some numbers of this release are not those in its description"
-        yield asserted(f"{words}; the auditor's page lists them.", line)
+        yield say("public.public_limits.other_numbers", facts)
     if facts.claims:
         yield assumed(question(facts).first_limit, ODDS_NOTE)
     told = {name for fact in facts.claims if not fact.claim.conditional for name in fact.claim.wrt}
     for name in sorted(told & set(facts.context.entry_laws)):
-        words = f"It does not limit what related entries tell: one entry of “{name}” says something about others."
-        yield assumed(words, *facts.context.entry_laws[name])
+        yield say("public.public_limits.related_entries", name=name, lines=facts.context.entry_laws[name])
     through = {} if facts.model is None else facts.model.through
     for one in () if facts.model is None else facts.model.asserted:
         if one.subject in through.values():
-            words = f"It takes its author's word for how far one person's data can move what is published ({one.text})."
-            yield asserted(f"{words} Nobody has checked that.", SpecLine(one.line, one.text))
-    yield assumed("It speaks of this release, not of other uses of the data.", line)
+            yield say("public.public_limits.word_taken", text=one.text, line=SpecLine(one.line, one.text))
+    yield say("public.public_limits.this_release", facts)
     if CURATOR.name in facts.context.trusts:
-        yield assumed("It relies on the keeper to run it as planned.", line)
+        yield say("public.public_limits.keeper", facts)
     yield from (assumed(gap, line) for gap in facts.gaps)
