@@ -64,7 +64,6 @@ def public_page(facts: Facts) -> Document:
         errors = tuple(_computed_errors(facts))
         words += "" if errors else " Their errors are those of the figures they come from."
         accuracy = (*accuracy, proved(words, Judged("computed")), *errors)
-    sentences("public.public_unasked", facts)
     return Document(
         title="What this release can reveal about you",
         subtitle=facts.title,
