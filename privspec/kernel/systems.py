@@ -374,7 +374,7 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
         fits = fits and all(unit.kind in PLAIN_UNITS for unit in asked.units) and set(reached) == set(guarantee.asked)
         fits = fits and all(reached[key] <= value for key, value in guarantee.asked.items())
         fits = fits and all(one.distance is None and not one.each for one, _ in made)
-    each = [_of_part(asked, number, own, part) for own, _, part in parts]
+    each = [_of_part(guarantee, own, part, parts) for own, _, part in parts]
     questions = list[Question]()
     for picked in product(*each):
         moved = [one for one in picked if isinstance(one.change, Units | Rows)]
@@ -385,12 +385,18 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
     return Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits)
 
 
-def _of_part(asked: Obligation, number: int, own: Case, part: PartOfSystem) -> list[Question]:
-    """The changes of a part by one unit of a line of its system; of what nobody sees nothing has to be known."""
-    held, (term, lines) = {data.name for data in own.frame.data}, promised(own)
-    if not held & set(asked.wrt):
+def _of_part(guarantee: Guarantee, own: Case, part: PartOfSystem, parts: list[Judged]) -> list[Question]:
+    """The changes of a part by one unit of a line of its system; of what nobody sees nothing has to be known.
+
+    A line that sees one part is about that part by itself: nothing else is held to change. Messages of a part that all
+    see are seen on every line that is about several.
+    """
+    asked, number, (term, lines) = guarantee.obligation, guarantee.number, promised(own)
+    held, seen = {data.name for data in own.frame.data}, frozenset(asked.seen)
+    alone = any(seen <= promised(one)[0].outputs for one, _, _ in parts)
+    if not held & set(asked.wrt) or (alone and not seen & term.outputs):
         return [Question(None, {}, {})]
-    given = term.outputs if term.public else frozenset(asked.seen) & term.outputs
+    given = term.outputs if term.public else seen & term.outputs
     if not given:
         return [Question(Anything(), {}, {})]
     moved = tuple(name for name in asked.wrt if name in held), units_within(asked.units, held)

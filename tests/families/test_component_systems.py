@@ -171,7 +171,7 @@ def nothing(plan: Document) -> None:
 
 
 def more_of_the_line(plan: Document) -> None:
-    """A part spends more of the line that all share than is left of it."""
+    """A part says that it spends more of the line that all share than is left of it; its noise spends what it did."""
     own = components(plan)[0]
     own["shares"][0]["amounts"][0][1] = "1/2"
     own["guarantees"][0]["epsilon"] = "0.5"
@@ -186,7 +186,7 @@ def more_of_the_line(plan: Document) -> None:
         (unsaid, "choices"),
         (unknown, "e4"),
         (nothing, "outside its range"),
-        (more_of_the_line, "privacy"),
+        (more_of_the_line, "it spends no one amount"),
     ],
 )
 def test_plans_that_lie_about_a_share_are_refused(plan: Plan, change: Callable[[Document], None], word: str) -> None:
