@@ -458,7 +458,8 @@ def _up(value: Fraction) -> str:
 def _witness(executed: object, view: View, outputs: tuple[str, ...]) -> dict[str, Any] | None:
     """An inverse of what is seen of a release of rounded outputs; of other mechanisms nothing helps."""
     from privspec.kernel.core.linear import Release
-    from privspec.kernel.rows import chosen_rows, doubles
+    from privspec.kernel.rows import doubles
+    from privspec.kernel.strategies.dense import chosen_rows
 
     if not isinstance(executed, Release):
         return None

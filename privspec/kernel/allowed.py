@@ -13,8 +13,8 @@ from privspec.kernel.core.problem import AskedMeasure, Frame
 from privspec.kernel.core.reading import Item, Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import of_kept
-from privspec.kernel.rows import chosen_rows
 from privspec.kernel.shares import Owner, check_one, owners
+from privspec.kernel.strategies.dense import chosen_rows
 
 
 def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: Item) -> Fraction:

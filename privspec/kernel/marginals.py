@@ -46,9 +46,10 @@ from privspec.kernel.laws.law import Law, Strategy
 from privspec.kernel.participation import wrong_person
 from privspec.kernel.promises import Line, keeps
 from privspec.kernel.quality.stated import judge_loss
-from privspec.kernel.rows import identity, products
+from privspec.kernel.rows import identity
 from privspec.kernel.rules import derive
 from privspec.kernel.strategies import residuals
+from privspec.kernel.strategies.dense import products
 from privspec.kernel.strategies.residuals import Subset
 from privspec.kernel.terms import Structured
 from privspec.kernel.trust import CURATOR

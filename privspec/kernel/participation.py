@@ -11,14 +11,10 @@ from math import prod
 
 from privspec.kernel.changes import PERSON, Room
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
-from privspec.kernel.core.reading import Positive, Refused
+from privspec.kernel.core.reading import Positive, Refused, Wholes
 from privspec.kernel.divergences import pure_mu_up
-from privspec.kernel.rows import Wholes, wholes
 
 Ball = tuple[Fraction, int, int]
-
-
-READERS = {"Wholes": wholes}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,8 @@ from fractions import Fraction
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from privspec.kernel.core.numbers import NONE, fraction, rational
-from privspec.kernel.core.reading import ENTRIES, Item, Refused
-
-Wholes = tuple[int, ...]
-
-
-def wholes(item: Item) -> Wholes:
-    """An array of whole numbers."""
-    found = item.array(*item.extents(1))
-    if found.unit != 1:
-        raise item.wrong("are not whole numbers")
-    return found.entries
+from privspec.kernel.core.numbers import NONE, rational
+from privspec.kernel.core.reading import ENTRIES, Item, Refused, Wholes, wholes
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,18 +159,6 @@ def weighed(weights: list[Fraction], matrix: Rows) -> fmpq_mat:
     return fmpq_mat(matrix.nrows(), matrix.ncols(), [weight * v for weight, row in rows for v in row])
 
 
-def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
-    """The sum of the products of two rows."""
-    return fraction((fmpq_mat(1, len(left), left) * fmpq_mat(len(right), 1, right))[0, 0])
-
-
-def chosen_rows(matrix: fmpq_mat, rows: list[int]) -> fmpq_mat:
-    """Some of the rows, in any order."""
-    if rows == list(range(matrix.nrows())):
-        return matrix
-    return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
-
-
 def stacked(parts: list[fmpq_mat]) -> fmpq_mat:
     """Matrices of as many columns, one below the other."""
     columns, (first, *others) = parts[0].ncols(), [one for one in parts if one.nrows()] or parts[:1]
@@ -213,13 +191,6 @@ def times(whole: fmpz_mat, below: fmpz, values: list[Fraction]) -> list[fmpq]:
     """A matrix of whole numbers, all of them over one, times a column."""
     column, unit = fmpq_mat(len(values), 1, list(map(rational, values))).numer_denom()
     return over(whole * column, below * unit)
-
-
-def products(left: fmpq_mat, right: fmpq_mat) -> list[Fraction]:
-    """The product of each row with the row of another matrix."""
-    (a, unit), (b, below) = left.numer_denom(), right.numer_denom()
-    rows = ((sum(map(fmpz.__mul__, *pair), fmpz(0)), unit * below) for pair in zip(a.tolist(), b.tolist(), strict=True))
-    return [fraction(fmpq(*one)) for one in rows]
 
 
 def moved_by(matrix: Rows, sizes: list[Fraction], together: tuple[slice, ...] = ()) -> list[fmpq]:

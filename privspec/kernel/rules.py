@@ -20,8 +20,7 @@ from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import NoisyView
 from privspec.kernel.laws.threshold import Normal
 from privspec.kernel.losses import Factor, FiniteLaws, Loss, Response
-from privspec.kernel.rows import dot
-from privspec.kernel.strategies.dense import Dense, Scaling
+from privspec.kernel.strategies.dense import Dense, Scaling, dot
 from privspec.kernel.strategies.sequences import Drawn, Proof, Sums
 from privspec.kernel.terms import Independent, Noise, Pick, Reports, Shares, Shown, Structured, Table, Term, Times
 

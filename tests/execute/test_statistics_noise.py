@@ -17,7 +17,7 @@ from privspec.families.statistics.execution import (
     logistic,
     roots,
 )
-from privspec.kernel.statistics import Noise
+from privspec.kernel.laws.statistics import Noise
 from privspec.model.library import GRID_BITS
 from privspec.noise.samplers import SimulationRandomness
 

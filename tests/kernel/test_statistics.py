@@ -17,13 +17,13 @@ from privspec.families.statistics.family import Statistics, decided
 from privspec.families.statistics.predict import Predicted, Prediction, forbidden, ways
 from privspec.functions import probit
 from privspec.kernel import judge
-from privspec.kernel import statistics as lemmas
 from privspec.kernel.changes import Anything, OfParty, Rows
 from privspec.kernel.changes import Records as TableRecords
 from privspec.kernel.core.reading import Refused
+from privspec.kernel.laws import statistics as lemmas
+from privspec.kernel.laws.statistics import HeldRecords as Records
+from privspec.kernel.laws.statistics import statistics_of
 from privspec.kernel.rules import derive
-from privspec.kernel.statistics import HeldRecords as Records
-from privspec.kernel.statistics import statistics_of
 from privspec.kernel.terms import Pick
 from privspec.model.build import load_model
 from privspec.plan import Plan

@@ -58,7 +58,7 @@ from privspec.kernel.core.linear import Held, Release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
 from privspec.kernel.core.reading import Item, read
-from privspec.kernel.rows import chosen_rows
+from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import CURATOR
 from privspec.noise.samplers import Randomness, SimulationRandomness
 from privspec.noise.shares import Shares, on_points

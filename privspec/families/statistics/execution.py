@@ -28,7 +28,8 @@ from privspec.execute.reading import number
 from privspec.families.statistics.shapes import SphereReport
 from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_steps
 from privspec.kernel.core.reading import Item
-from privspec.kernel.statistics import Noise, read_executed
+from privspec.kernel.laws.statistics import Noise
+from privspec.kernel.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball
 from privspec.model.library import GRID, GRID_BITS, NormName, Records, Route, Steps, library
 from privspec.noise.gaussian import GaussianNoise

@@ -15,10 +15,10 @@ from flint import fmpq_mat, fmpz_mat
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
-from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, read, typed
+from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, Wholes, read, typed, wholes
 from privspec.kernel.laws.staircase import Noise, read_law
 from privspec.kernel.participation import Alike, Ball, of_person, told_apart, wrong_person
-from privspec.kernel.rows import Rows, Wholes, intervals, wholes
+from privspec.kernel.rows import Rows, intervals
 from privspec.kernel.shares import SHARED, coalition, owners, senders
 
 NOISES = {
@@ -308,7 +308,6 @@ READERS = {
     "Rows": lambda item: intervals(item) or read_matrix(item, *item.extents(2)),
     "Column": COLUMN,
     "Numbers": lambda item: tuple(item.array(*item.extents()).values()),
-    "Wholes": wholes,
     "Ends": lambda item: tuple(one.integer() for one in item.items()),
     "Norm": lambda item: item.integer(1, 2),
     "Ball": {"radius": "Size", "dimension": "Positive", "norm": "Norm"},

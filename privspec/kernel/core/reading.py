@@ -217,6 +217,15 @@ class Item:
         return Grid(shape, step, tuple(memoryview(raw).cast("q") if sys.byteorder == "little" else words))
 
 
+def wholes(item: Item) -> Wholes:
+    """An array of whole numbers."""
+    found = item.array(*item.extents(1))
+    if found.unit != 1:
+        raise item.wrong("are not whole numbers")
+    return found.entries
+
+
+Wholes = tuple[int, ...]
 Whole = int
 Positive = int
 Size = Fraction
@@ -231,6 +240,7 @@ PLAIN = {
     "Fraction": Item.exact,
     "Size": lambda item: item.exact(0),
     "Grid": lambda item: item.array(*item.extents()),
+    "Wholes": wholes,
 }
 """How a value of each type is read, by the word that annotates it; whole numbers (`int`) are 0 or more.
 

@@ -15,10 +15,9 @@ from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, exp_down
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.core.reading import Item, Positive, Refused, Size, Wholes, read
 from privspec.kernel.laws.law import Law, NoisyView
 from privspec.kernel.losses import Loss, Response
-from privspec.kernel.rows import wholes
 from privspec.kernel.strategies.dense import Scaling
 
 LARGEST = 4096
@@ -35,7 +34,7 @@ class Stepped:
     period: Positive
     ratio: Size
     point: int
-    weights: Weights
+    weights: Wholes
 
     def __post_init__(self) -> None:
         if not self.width % 2 or not len(self.weights) >= self.period or min(self.weights) < 0:
@@ -159,10 +158,6 @@ def read_law(item: Item, rows: int) -> Stepped:
     found = read(Stepped, *item.items(1))
     assert isinstance(found, Stepped)
     return found
-
-
-Weights = tuple[int, ...]
-READERS = {"Weights": wholes}
 
 
 @dataclass(frozen=True, slots=True)

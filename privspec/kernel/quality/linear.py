@@ -31,7 +31,7 @@ from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
 from privspec.kernel.shifts import of_any_law
 from privspec.kernel.sizes import Worth, expected_sizes, laplace_variance, priced_terms, size_up, worth
-from privspec.kernel.strategies.dense import Dense
+from privspec.kernel.strategies.dense import Dense, chosen_rows, products
 
 NONE = Fraction(0)
 
@@ -244,7 +244,7 @@ def enters(
         maps[COMBINED] = noise, release.senders
     for own, whole, at, copies in parts if block.sites is None else []:
         if own in names:
-            maps[own] = matrices.chosen_rows(whole.transpose(), list(range(at, at + len(copies)))).transpose(), copies
+            maps[own] = chosen_rows(whole.transpose(), list(range(at, at + len(copies)))).transpose(), copies
     if not set(names) <= set(maps):
         raise item.wrong(f"are not right: the problem does not let noise enter at {listed(names)[:40]}")
     stated, laplace = beside([maps[name][0] for name in names]), release.noise.shape == "laplace"
@@ -355,7 +355,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
             raise vectors.wrong("uses what an observer does not see")
     through, times = asked.sizes and scope.value == "inputs", sent(scope.value, frame, block, columns, found)
     left, right = (weighed(weights, image) * found, image) if through else (found, moved)
-    traces = matrices.products(left, laid_out(right * weighed(times, columns).transpose()))
+    traces = products(left, laid_out(right * weighed(times, columns).transpose()))
     if sum(traces) < 0:
         raise vectors.wrong("points away from the differences")
     if confined is None:
@@ -377,7 +377,7 @@ def _defect(gram: Matrix, slack: Item) -> Fraction:
     if not slack.absent:
         free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
         off += free * free.transpose()
-    return sqrt_up(sum(matrices.products(off, off), NONE))
+    return sqrt_up(sum(products(off, off), NONE))
 
 
 def _pure_words(block: Linear) -> tuple[str, ...]:

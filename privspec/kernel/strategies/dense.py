@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, gcd, isqrt
 
-from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz_mat
+from flint import arb, arb_mat, ctx, fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from privspec.kernel.changes import PERSON, Piece, Room, Units, boxed, freely
-from privspec.kernel.core.numbers import end, rational, sqrt_up
+from privspec.kernel.core.numbers import end, fraction, rational, sqrt_up
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.rows import chosen_rows, products
 
 COUNTED = ("cell", "swap", *PERSON)
 """Shapes of whole records, of which some stand in one cell, or come from another, or are one person's."""
@@ -450,3 +449,25 @@ def spread(strategy: Matrix, change: Units) -> Fraction:
     whole, below = (rows * rows.transpose()).numer_denom()
     gram = [list(map(int, row)) for row in whole.tolist()]
     return farthest(gram, change.count, change.apart or 1) * amount**2 / int(below)
+
+
+# --- exact matrices ------------------------------------------------------------------------------------------------
+
+
+def dot(left: list[fmpq], right: list[fmpq]) -> Fraction:
+    """The sum of the products of two rows."""
+    return fraction((fmpq_mat(1, len(left), left) * fmpq_mat(len(right), 1, right))[0, 0])
+
+
+def chosen_rows(matrix: fmpq_mat, rows: list[int]) -> fmpq_mat:
+    """Some of the rows, in any order."""
+    if rows == list(range(matrix.nrows())):
+        return matrix
+    return fmpq_mat(len(rows), matrix.ncols(), [v for row in map(matrix.tolist().__getitem__, rows) for v in row])
+
+
+def products(left: fmpq_mat, right: fmpq_mat) -> list[Fraction]:
+    """The product of each row with the row of another matrix."""
+    (a, unit), (b, below) = left.numer_denom(), right.numer_denom()
+    rows = ((sum(map(fmpz.__mul__, *pair), fmpz(0)), unit * below) for pair in zip(a.tolist(), b.tolist(), strict=True))
+    return [fraction(fmpq(*one)) for one in rows]
