@@ -81,6 +81,7 @@ class FrequencyFact(MechanismFact):
         group = block.group or ()
         return {
             "mixed": len(found.kinds) > 1,
+            "grouped": block.group is not None,
             "kinds": len(found.kinds),
             "name": phrase(f"frequencies.name.{'two' if block.told == 2 else 'sets' if several else 'values'}"),
             "own": self.between(lambda kind: kind.chance, 3),
