@@ -22,6 +22,7 @@ from privspec.execute.predicted import made_up
 from privspec.explain.additive import AdditiveNoise
 from privspec.explain.document import Accuracy
 from privspec.explain.public import public_page
+from privspec.explain.system import SystemFact
 from privspec.explain.tables import _scene
 from privspec.explain.voting_rules import examples
 from privspec.manual import list_templates
@@ -214,9 +215,13 @@ MEASURE = re.compile(rf"({KINDS})(?: of (.+?))?(?: against (.+))?")
 
 def table_of(case: Case, output: str) -> Any:
     """The table that an output is drawn from, that of a part of a system."""
-    whole: Any = case.facts.mechanism
-    parts = [one.mechanism for one in getattr(whole, "parts", ())] or [whole]
-    return next(one.table for one in parts if output in one.released)
+    return next(one.table for one in drawn(case) if output in one.released)
+
+
+def drawn(case: Case) -> list[Any]:
+    """What is drawn: the parts of a system, or all of it."""
+    whole = case.facts.mechanism
+    return [one.mechanism for one in whole.parts] if isinstance(whole, SystemFact) else [whole]
 
 
 def numbers(values: Any) -> Array:
@@ -443,9 +448,8 @@ def selections(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
 
 
 def _selected(case: Case) -> Any:
-    found: Any = case.facts.mechanism
-    parts = getattr(found, "parts", None)
-    return found if parts is None else next(one.mechanism for one in parts if hasattr(one.mechanism, "sought"))
+    found = drawn(case)
+    return found[0] if len(found) == 1 else next(one for one in found if hasattr(one, "sought"))
 
 
 def _power(said: Accuracy) -> int:
@@ -579,9 +583,7 @@ def check_pages(case: Case, folder: Path) -> None:
 
 def sums(case: Case) -> set[str]:
     """What is released as sums with noise, which the spec's own targets say the truth of."""
-    mechanism: Any = case.facts.mechanism
-    parts = [one.mechanism for one in getattr(mechanism, "parts", ())] or [mechanism]
-    return {name for one in parts if isinstance(one, AdditiveNoise) for name in one.released}
+    return {name for one in drawn(case) if isinstance(one, AdditiveNoise) for name in one.released}
 
 
 def check_sentences(case: Case) -> None:
