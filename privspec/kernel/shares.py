@@ -7,7 +7,6 @@ others add. Every B u of every party is a point of the lattice, so nothing is ro
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from math import prod
 
 from flint import fmpq
@@ -22,11 +21,6 @@ SHARED = {
 }
 """As `core.linear.NOISES`; the variance is that of a share, the scale that of what all but the coalition add."""
 SHAPES = tuple(shape for shape, *_ in SHARED.values())
-LEAST, SMOOTHING = 128, 64
-"""Least variance of a discrete Gaussian share, and the part of the whole that makes it one of a normal number."""
-MOST_MU = 60
-SPARED = Fraction(1, 2**1000)
-"""Squared mu below which noise is charged for as much."""
 
 
 def coalition(
@@ -103,17 +97,3 @@ def check_one(count: int, parts: list[tuple[int, Alike]]) -> None:
     """
     if any(max(alike.copies) > 1 and (count > 1 or length > alike.length) for length, alike in parts):
         raise Refused("changes what several parties hold, of whom one stands for all of a class")
-
-
-def reached(square: Fraction, share: Fraction, honest: int, step: Fraction) -> Fraction:
-    """At least mu^2 of `honest` discrete Gaussian shares that move by at most the root of `square` in all answers.
-
-    The sum of shares of variance s^2 >= 128 (in squared steps) is within e^K of randomly rounded normal noise of the
-    variance honest s^2 - 64, at K <= 2^-1818 times answers and shares; K costs less than 2^-100 of a mu up to 60.
-    """
-    if share < LEAST * step**2:
-        raise Refused("adds shares that are too small for the lattice")
-    found = square / (honest * share - SMOOTHING * step**2)
-    if found > MOST_MU**2:
-        raise Refused("adds shares that hide next to nothing")
-    return max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found

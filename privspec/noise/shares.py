@@ -10,7 +10,8 @@ import numpy as np
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import DyadicMatrix, ExactVector, Integers, integers
 from privspec.core.records import dataclass
-from privspec.kernel.shares import SHARED, reached
+from privspec.kernel.laws.gaussian import GaussianShares as Law
+from privspec.kernel.shares import SHARED
 from privspec.noise.laplace import LaplaceNoise, scaled_l1_sensitivity
 from privspec.noise.law import Array, Indices, Moves, NoiseLaw, l2_sensitivity_up
 from privspec.noise.samplers import Randomness, discrete_gaussian, polya
@@ -72,7 +73,7 @@ class GaussianShares(Shares):
     def achieved(self, strategy: DyadicMatrix, moves: Moves, grid: Fraction) -> Fraction:
         """Mu, rounded up."""
         square = l2_sensitivity_up(strategy, moves.differences) ** 2
-        return Fraction(np.nextafter(float(reached(square, self.variance, self.honest, grid)) ** 0.5, np.inf))
+        return Fraction(np.nextafter(float(Law(self.variance, self.honest).mu_squared(square, grid)) ** 0.5, np.inf))
 
     def share(self, rows: int, grid: Fraction, randomness: Randomness) -> Integers:
         return integers(discrete_gaussian(self.variance / grid**2, randomness) for _ in range(rows))

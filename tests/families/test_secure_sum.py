@@ -258,13 +258,13 @@ def test_forgeries_are_refused(name: str) -> None:
 def test_noise_of_next_to_no_size_is_refused() -> None:
     """A lattice as coarse as the shares has no theorem."""
     from privspec.kernel.core.reading import Refused
-    from privspec.kernel.shares import reached
+    from privspec.kernel.laws.gaussian import GaussianShares as Law
 
-    assert reached(Fraction(1), Fraction(128), 1, Fraction(1)) > Fraction(1, 64)
+    assert Law(Fraction(128), 1).mu_squared(Fraction(1), Fraction(1)) > Fraction(1, 64)
     with pytest.raises(Refused, match="too small"):
-        reached(Fraction(1), Fraction(127), 10, Fraction(1))
+        Law(Fraction(127), 10).mu_squared(Fraction(1), Fraction(1))
     with pytest.raises(Refused, match="next to nothing"):
-        reached(Fraction(10**6), Fraction(128), 2, Fraction(1))
+        Law(Fraction(128), 2).mu_squared(Fraction(10**6), Fraction(1))
 
 
 @pytest.mark.parametrize(("known", "most", "loss"), [(0, 1.2, 7.2), (4, 2.2, 5.0947368)])

@@ -25,7 +25,7 @@ from privspec.families.gaussian.accuracy import within_limits
 from privspec.families.gaussian.dense import described, offered, solved
 from privspec.families.gaussian.problem import Problem, Verdict
 from privspec.families.gaussian.release import Candidate, Dual, LinearRelease, exact_gaussian, input_grid_bits
-from privspec.kernel.shares import SMOOTHING
+from privspec.kernel.laws.gaussian import SMOOTHING
 from privspec.noise.gaussian import GaussianNoise
 from privspec.noise.laplace import LaplaceNoise
 from privspec.noise.shares import GaussianShares, LaplaceShares, Shares

@@ -46,11 +46,7 @@ class Gaussian(Law):
 
 @dataclass(frozen=True, slots=True)
 class GaussianShares(Law):
-    """Discrete normal shares of a `variance` each; `unknown` of them are known to nobody else.
-
-    Their sum is within e^K of randomly rounded normal noise of variance unknown variance - 64 steps^2 where variance is
-    at least 128 steps^2, at K <= 2^-1818 times answers and shares; K costs less than 2^-100 of a mu up to 60.
-    """
+    """Discrete normal shares of a `variance` each; `unknown` of them are known to nobody else."""
 
     variance: Fraction
     unknown: int
@@ -64,10 +60,18 @@ class GaussianShares(Law):
     def let_through(self, view: NoisyView, change: Units, scaling: list[Scaling] | None) -> Loss:
         if any(view.rounding()):
             raise Refused("does not have all messages on the lattice of the shares")
-        if self.variance < LEAST * view.lattice.grid**2 or self.unknown < 1:
+        return Loss(mu_squared=self.mu_squared(view.strategy.quadratic_sensitivity(change, scaling), view.lattice.grid))
+
+    def mu_squared(self, square: Fraction, grid: Fraction) -> Fraction:
+        """At least that of shares on a lattice, of answers that move by at most the root of `square` together.
+
+        Their sum is within e^K of randomly rounded normal noise of variance unknown variance - 64 steps^2, for a
+        variance of 128 steps^2 or more, at K <= 2^-1818 times answers and shares; K costs less than 2^-100 of a mu up
+        to 60.
+        """
+        if self.variance < LEAST * grid**2 or self.unknown < 1:
             raise Refused("adds shares that are too small for the lattice")
-        square = view.strategy.quadratic_sensitivity(change, scaling)
-        found = square / (self.unknown * self.variance - SMOOTHING * view.lattice.grid**2)
+        found = square / (self.unknown * self.variance - SMOOTHING * grid**2)
         if found > MOST_MU**2:
             raise Refused("adds shares that hide next to nothing")
-        return Loss(mu_squared=max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found)
+        return max(found, SPARED) * (1 + Fraction(1, 2**98)) if found else found
