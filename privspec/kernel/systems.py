@@ -388,17 +388,18 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
 def _of_part(guarantee: Guarantee, own: Case, part: PartOfSystem, parts: list[Judged]) -> list[Question]:
     """The changes of a part by one unit of a line of its system; of what nobody sees nothing has to be known.
 
-    A line that sees one part is about that part by itself: nothing else is held to change. Messages of a part that all
-    see are seen on every line that is about several.
+    A line that sees one part is about that part by itself: messages of others that all see are then held as they are.
+    On a line about several parts they are seen.
     """
     asked, number, (term, lines) = guarantee.obligation, guarantee.number, promised(own)
     held, seen = {data.name for data in own.frame.data}, frozenset(asked.seen)
     alone = any(seen <= promised(one)[0].outputs for one, _, _ in parts)
-    if not held & set(asked.wrt) or (alone and not seen & term.outputs):
+    if not held & set(asked.wrt):
         return [Question(None, {}, {})]
+    if not seen & term.outputs and (alone or not term.public):
+        # what nobody sees may change, so that a condition among it has to be seen
+        return [Question(None if term.public else Anything(), {}, {})]
     given = term.outputs if term.public else seen & term.outputs
-    if not given:
-        return [Question(Anything(), {}, {})]
     moved = tuple(name for name in asked.wrt if name in held), units_within(asked.units, held)
     if number not in part.lines:
         raise Refused(f"{', '.join(sorted(given))} has no share of line {asked.line}")
