@@ -22,7 +22,7 @@ from privspec.core.machine import start_with_one
 from privspec.kernel.measures import ZERO_CONCENTRATED
 
 if TYPE_CHECKING:
-    from privspec.execute.keeper import Keeper
+    from privspec.execute.keeper import DataOwnerReport
     from privspec.execute.release import Release
     from privspec.model.graph import Model
     from privspec.pipeline import Request
@@ -739,14 +739,14 @@ def run(
     quiet: bool,
 ) -> None:
     """Execute exactly this plan on data; the ledger of the data is debited first."""
-    from privspec.execute.keeper import Keeper
+    from privspec.execute.keeper import DataOwnerReport
 
     found = _plan(plan)
     paths = {name: Path(path) for name, path in _pairs(inputs, "--input").items()}
-    keeper, asked = Keeper(asks=_goes_on), list[bool]()
+    keeper, asked = DataOwnerReport(asks=_goes_on), list[bool]()
     here = not quiet and seed is None and sys.stdin.isatty() and sys.stderr.isatty()
 
-    def consent(told: Keeper) -> None:
+    def consent(told: DataOwnerReport) -> None:
         if here and told.fitting < MOST_FITS:
             asked.append(_asked(told, plan, inputs))
             if not asked[0]:
@@ -790,7 +790,7 @@ def run(
         _note(f"transcript in {joint_draw} · anybody can check it: privspec verify-draw {joint_draw}", quiet)
 
 
-def _asked(keeper: Keeper, plan: Path, inputs: Sequence[str]) -> bool:
+def _asked(keeper: DataOwnerReport, plan: Path, inputs: Sequence[str]) -> bool:
     """At a terminal, whether to go on where most of the data do not fit."""
     print(file=sys.stderr)
     _tell_keeper(keeper, plan, inputs, quiet=False)
@@ -813,7 +813,7 @@ def _confirmed(question: str) -> bool:
         return False
 
 
-def _tell_keeper(keeper: Keeper, plan: Path, inputs: Sequence[str], quiet: bool) -> None:
+def _tell_keeper(keeper: DataOwnerReport, plan: Path, inputs: Sequence[str], quiet: bool) -> None:
     """How the data fit, in numbers, for who runs the plan: it stands in no release, no ledger and no exit code."""
     lines = keeper.brief()
     if lines and not quiet:

@@ -23,7 +23,7 @@ from privspec.core.files import PRIVATE, refuse_overwriting, write_atomically
 from privspec.core.records import dataclass, replace
 from privspec.kernel import Claim, Report, judge
 from privspec.kernel.core.problem import PLAN
-from privspec.kernel.core.reading import Item, Refused, parse
+from privspec.kernel.core.reading import JsonNode, Refused, parse
 from privspec.model.graph import Model
 from privspec.model.parameters import overrides
 from privspec.problem.assumptions import assumptions
@@ -35,7 +35,7 @@ from privspec.stated import Guarantee, Loss, Stated
 
 if TYPE_CHECKING:
     from privspec.execute.family import Progress
-    from privspec.execute.keeper import Keeper
+    from privspec.execute.keeper import DataOwnerReport
     from privspec.execute.release import Release
     from privspec.explain.facts import Judgement
     from privspec.families.tables.aggregate import Aggregate
@@ -147,7 +147,7 @@ def _sentence(error: Exception) -> str:
     return "; ".join(d.message for d in error.diagnostics) if isinstance(error, PrivspecError) else str(error)
 
 
-def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
+def _spec(plan: JsonNode, claims: list[Claim], told: list[str]) -> Model:
     """The spec builds, asks for something, and means the problem that the plan holds.
 
     Raises: Refused, SpecError.
@@ -178,7 +178,7 @@ def _spec(plan: Item, claims: list[Claim], told: list[str]) -> Model:
     return model
 
 
-def _left_open(model: Model, parts: Mapping[str, Item]) -> bool:
+def _left_open(model: Model, parts: Mapping[str, JsonNode]) -> bool:
     """Whether the plan has all alternatives of the spec, and no others."""
     stated = dict(parts["design"].entries()) if "design" in parts and not parts["design"].absent else {}
     if model.design is None or not model.chosen:
@@ -329,13 +329,13 @@ class Plan:
         return self._model(_VERIFIED.get(self._fingerprint))
 
     def _model(self, known: Verification | None) -> Model:
-        from privspec.kernel.core.reading import Item, Refused
+        from privspec.kernel.core.reading import JsonNode, Refused
         from privspec.problem.stored import model_inside
 
         if known is not None and known.model is not None:
             return known.model
         try:
-            return model_inside(Item(self.document.get("spec"), "spec"))
+            return model_inside(JsonNode(self.document.get("spec"), "spec"))
         except Refused as error:
             message = f"the spec inside this plan cannot be used: {error}"
             raise VerificationError.of("PS0911", message) from error
@@ -453,10 +453,10 @@ class Plan:
         force: bool = False,
         header: bool = True,
         quoted_newlines: bool = False,
-        keeper: Keeper | None = None,
+        keeper: DataOwnerReport | None = None,
         constants: Mapping[str, Any] | None = None,
         check_fit: float | None = None,
-        consent: Callable[[Keeper], None] | None = None,
+        consent: Callable[[DataOwnerReport], None] | None = None,
         other_people: str | None = None,
     ) -> Release:
         """Execute the plan on data (paths or objects in memory), paid for in the ledger of these data first.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.core.records import replace
 from privspec.execute.data import located
-from privspec.execute.family import Circumstances, mechanism_of
-from privspec.execute.keeper import Keeper, refuse
+from privspec.execute.family import RunContext, mechanism_of
+from privspec.execute.keeper import DataOwnerReport, refuse
 from privspec.execute.sources import AS_USUAL, Folder, TextFiles
 from privspec.registry import family_of
 
@@ -34,7 +34,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
     Raises: UsageError PS0721 if the plan draws no winner by lot; DataError for ballots that cannot be read;
         VerificationError PS0910.
     """
-    from privspec.execute.family import Circumstances
+    from privspec.execute.family import RunContext
     from privspec.explain.paper import profile_report
     from privspec.explain.reports import to_markdown
     from privspec.explain.voting_rules import RULES
@@ -49,7 +49,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
         )
     try:
         mechanism = VotingMechanism.of_plan(plan.document)
-        ballots = mechanism.ballots(data, Circumstances(plan.model()))
+        ballots = mechanism.ballots(data, RunContext(plan.model()))
         document = profile_report(plan.stated, ballots.each())
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError.of("PS0711", f"this plan cannot be read: {error}") from error
@@ -61,7 +61,7 @@ def profile_text(plan: Plan, data: Mapping[str, Any]) -> str:
 
 def fit_of_plan(
     plan: Plan, data: Mapping[str, Any], texts: TextFiles = AS_USUAL, selects: Selects | None = None
-) -> Keeper:
+) -> DataOwnerReport:
     """How data fit, read as a run of the plan reads them.
 
     Args: texts, how text files are written; selects, takes the SQL that a run asks of tables of records, which are then
@@ -77,7 +77,7 @@ def fit_of_plan(
 
 def fit_of_spec(
     model: Model, data: Mapping[str, Any], texts: TextFiles = AS_USUAL, selects: Selects | None = None
-) -> Keeper:
+) -> DataOwnerReport:
     """How data fit, read as a run of the spec's plan will read them; nothing is solved.
 
     Raises: DataError where their structure does not fit, as a run does.
@@ -93,7 +93,7 @@ def fit_of_spec(
 
 
 @contextmanager
-def _remarked(keeper: Keeper, data: Mapping[str, Any]) -> Iterator[None]:
+def _remarked(keeper: DataOwnerReport, data: Mapping[str, Any]) -> Iterator[None]:
     """Tells the keeper of columns of several kinds; what is remarked is not lost where data are refused."""
     try:
         yield
@@ -107,9 +107,9 @@ def _remarked(keeper: Keeper, data: Mapping[str, Any]) -> Iterator[None]:
         raise DataError([replace(first, notes=(*first.notes, *said)), *others]) from None
 
 
-def _circumstances(model: Model | None, texts: TextFiles, selects: Selects | None) -> Circumstances:
-    keeper = Keeper()
-    return Circumstances(model, texts=replace(texts, told=keeper.remark), keeper=keeper, selects=selects)
+def _circumstances(model: Model | None, texts: TextFiles, selects: Selects | None) -> RunContext:
+    keeper = DataOwnerReport()
+    return RunContext(model, texts=replace(texts, told=keeper.remark), keeper=keeper, selects=selects)
 
 
 def sql_text(selects: Selects, dialect: str | None = None) -> str:
@@ -140,7 +140,7 @@ def sql_text(selects: Selects, dialect: str | None = None) -> str:
         raise UsageError.of("PS0721", f"this cannot be written in the dialect {dialect}: {error}") from None
 
 
-def report_text(keeper: Keeper, paths: Mapping[str, Path]) -> str:
+def report_text(keeper: DataOwnerReport, paths: Mapping[str, Path]) -> str:
     """The report as people read it: a line for each column, and what does not fit below it."""
     files = ", ".join(dict.fromkeys(path.name for path in paths.values()))
     lines = [f"{files}, for their keeper only", *(f"  {line}" for line in keeper.report())]

@@ -168,7 +168,7 @@ FAMILIES = (
         "voting.execution.VotingExposure",
         jointly="voting.joint_draw.parties.JointMechanism",
     ),
-    Family("priced", "priced", "amounts.LeastCost", lambda model: bool(model.choices)),
+    Family("priced", "priced", "amounts.LeastEpsilon", lambda model: bool(model.choices)),
     Family(
         "chain",
         "chains",

@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from privspec.core.records import MISSING, dataclass, field, fields, replace
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
 from privspec.registry import block_of
 
@@ -540,14 +540,14 @@ class Stated(Part):
     design: DesignPart | None = None
     document: Mapping[str, Any] = field(default_factory=dict)
 
-    def executed_as(self, read: Callable[[Item, Item], E]) -> E:
+    def executed_as(self, read: Callable[[JsonNode, JsonNode], E]) -> E:
         """What the plan executes for its one block, as the kernel reads it.
 
         Raises: ValueError where the kernel refuses it.
         """
         (block,) = self.problem.blocks
         try:
-            return read(Item(block, "block"), Item(self.document["mechanism"], "mechanism"))
+            return read(JsonNode(block, "block"), JsonNode(self.document["mechanism"], "mechanism"))
         except Refused as reason:
             raise ValueError(str(reason)) from reason
 

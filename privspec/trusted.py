@@ -20,7 +20,7 @@ from typing import Any
 import privspec.kernel
 from privspec.core.records import dataclass
 from privspec.kernel import judge
-from privspec.kernel.core.problem import Case
+from privspec.kernel.core.problem import PlanUnderCheck
 
 KERNEL = Path(privspec.kernel.__file__).parent
 NOTES = "noise/notes"
@@ -140,7 +140,7 @@ def _forget() -> None:
 
 def _entered(text: str) -> list[CodeType]:
     """The kernel's own code that is entered until its last statement about privacy, in order."""
-    inside, says = f"{KERNEL}/", Case.says.__code__
+    inside, says = f"{KERNEL}/", PlanUnderCheck.says.__code__
     entered: dict[CodeType, None] = {}
     last = 0
 

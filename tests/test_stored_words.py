@@ -9,7 +9,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.problem.stored import model_inside
 
 SPEC = """spec survey
@@ -48,7 +48,7 @@ def test_words_come_back(names: str, words: tuple[str, ...]) -> None:
     plan = Problem(SPEC.replace("NAMES", names)).solve()
     assert plan.verify().ok
     assert plan.model().parameters["names"] == words
-    assert model_inside(Item(plan.document["spec"], "spec")).parameters["names"] == words
+    assert model_inside(JsonNode(plan.document["spec"], "spec")).parameters["names"] == words
     assert plan.document["mechanism"]["inputs"] == list(words)
 
 
@@ -67,7 +67,7 @@ def test_nothing_is_called(text: str) -> None:
     document = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
     document["spec"]["parameters"]["names"] = text
     with pytest.raises(Refused, match="is not a value"):
-        model_inside(Item(document["spec"], "spec"))
+        model_inside(JsonNode(document["spec"], "spec"))
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_stored_arrays_that_cannot_be_read(entry: Any) -> None:
     document = json.loads(json.dumps(Problem(SPEC.replace("NAMES", "{a, b}")).solve().document))
     document["spec"]["constants"] = {"b": entry}
     with pytest.raises(Refused, match="constants"):
-        model_inside(Item(document["spec"], "spec"))
+        model_inside(JsonNode(document["spec"], "spec"))

@@ -24,7 +24,7 @@ from privspec.audit.guessing import Draws, Frame, chosen, learned, traits
 from privspec.audit.neighbours import MOST, Data, NotMadeUpError, Pair, pairs_of, promised_of, written
 from privspec.core.diagnostics import DataError
 from privspec.core.records import dataclass, field, replace
-from privspec.execute.family import Circumstances, Drawn, Mechanism, Progress, Secret, mechanism_of, silent
+from privspec.execute.family import Drawn, Mechanism, Progress, RunContext, Secret, mechanism_of, silent
 from privspec.kernel.measures import GAUSSIAN, Measure
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
 
@@ -163,7 +163,7 @@ class Sampler:
             mechanism = mechanism.of_party(party)
             data = {name: (header, [row for row in rows if row[0] == party]) for name, (header, rows) in data.items()}
         with TemporaryDirectory() as folder:
-            return mechanism.read(written(data, Path(folder)), Circumstances(self.model))
+            return mechanism.read(written(data, Path(folder)), RunContext(self.model))
 
     def draw(self, pair: Pair, count: int, kept: Draws) -> Draws:
         """So many releases more, each of the data set that a coin says."""

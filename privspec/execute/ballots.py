@@ -23,7 +23,7 @@ from privspec.execute import sources
 from privspec.execute.cells import clean_texts, id_text, ids
 from privspec.execute.data import SUFFIXES, located
 from privspec.execute.family import Roll
-from privspec.execute.keeper import STRICT_RULE, Keeper, refuse, slip_of_header
+from privspec.execute.keeper import STRICT_RULE, DataOwnerReport, refuse, slip_of_header
 from privspec.execute.reading import Coded
 from privspec.model.domains import Domain, FiniteSet, IntegerRange, PartialRankingOf, RankingOf
 from privspec.model.values import Symbol, show
@@ -247,7 +247,7 @@ Find: TypeAlias = Callable[[str], int]
 
 
 def open_ballots(
-    form: Form, source: Any, keeper: Keeper, texts: sources.TextFiles = sources.AS_USUAL
+    form: Form, source: Any, keeper: DataOwnerReport, texts: sources.TextFiles = sources.AS_USUAL
 ) -> tuple[pl.LazyFrame, Find]:
     """A lazy frame of the ballots, and what their words mean.
 
@@ -265,7 +265,7 @@ def open_ballots(
     return _opened(form, found, keeper, texts), form.find
 
 
-def _opened(form: Form, found: Any, keeper: Keeper, texts: sources.TextFiles) -> pl.LazyFrame:
+def _opened(form: Form, found: Any, keeper: DataOwnerReport, texts: sources.TextFiles) -> pl.LazyFrame:
     if isinstance(found, Path):
         lower = found.name.lower()
         if lower.endswith(".npy"):
@@ -348,7 +348,7 @@ def _text(column: pl.Expr, kind: Any) -> pl.Expr:
     return column.cast(pl.String, strict=False) if plain else sources.texts_of(column, kind)
 
 
-def _listed(form: Form, found: Any, keeper: Keeper) -> pl.LazyFrame:
+def _listed(form: Form, found: Any, keeper: DataOwnerReport) -> pl.LazyFrame:
     """One ballot per row: a name, a list of names, or an object with the columns of a table."""
     import polars as pl
 
@@ -368,7 +368,7 @@ _UNNAMED = "\x1e"
 """Before the place of an item that names no voter: no canonical text has it."""
 
 
-def _each(form: Form, items: list[Any], keeper: Keeper) -> pl.LazyFrame:
+def _each(form: Form, items: list[Any], keeper: DataOwnerReport) -> pl.LazyFrame:
     """The ballot of each item, judged by itself: an object says it under the names that a table has for it.
 
     An object may also say whose it is; what does not is of a voter by itself. It stands for one ballot, whatever else
@@ -432,7 +432,7 @@ def read_ballots(
     only: str | None = None,
     roll: Roll | None = None,
     texts: sources.TextFiles = sources.AS_USUAL,
-    keeper: Keeper | None = None,
+    keeper: DataOwnerReport | None = None,
 ) -> Ballots:
     """The ballots of an input: each by itself, and of a voter with several the first.
 
@@ -440,7 +440,7 @@ def read_ballots(
         party whose ballot is read; roll, says whose ballots count; keeper, told how the ballots fit.
     Raises: DataError (PS0802 to PS0805, PS0809, PS0818); a row is named by its number, never by its ballot.
     """
-    keeper = keeper or Keeper()
+    keeper = keeper or DataOwnerReport()
     found = located(form.name, source, (*SUFFIXES, *PREFLIB))
 
     def read(held: Any) -> Ballots:
@@ -450,7 +450,14 @@ def read_ballots(
 
 
 def _read(
-    form: Form, frame: pl.LazyFrame, find: Find, keeper: Keeper, *, strict: bool, only: str | None, roll: Roll | None
+    form: Form,
+    frame: pl.LazyFrame,
+    find: Find,
+    keeper: DataOwnerReport,
+    *,
+    strict: bool,
+    only: str | None,
+    roll: Roll | None,
 ) -> Ballots:
     import polars as pl
 
@@ -485,7 +492,9 @@ def _read(
     return Ballots(form, ranked[kept], counts[kept])
 
 
-def _tell(form: Form, keeper: Keeper, texts: pl.Series, counts: NDArray[np.int64], valid: NDArray[np.bool_]) -> None:
+def _tell(
+    form: Form, keeper: DataOwnerReport, texts: pl.Series, counts: NDArray[np.int64], valid: NDArray[np.bool_]
+) -> None:
     """How many ballots are none, and what they say, for the keeper."""
     words = [show(item) for item in form.alternatives]
     fit = keeper.fit(form.name, fate=form.fate, words=words, what=form.what if form.most > 1 else "")
@@ -515,7 +524,7 @@ def _refuse_unnamed(form: Form) -> NoReturn:
     )
 
 
-def _with_counts(form: Form, frame: pl.LazyFrame, keeper: Keeper, *, least_one: bool) -> pl.LazyFrame:
+def _with_counts(form: Form, frame: pl.LazyFrame, keeper: DataOwnerReport, *, least_one: bool) -> pl.LazyFrame:
     """With whole numbers as counts: what is none, from 0 to MOST_OF_A_KIND, counts as 0; of a voter at most one."""
     import polars as pl
 
@@ -531,7 +540,7 @@ def _with_counts(form: Form, frame: pl.LazyFrame, keeper: Keeper, *, least_one: 
     return frame.with_columns(held.alias(COUNT))
 
 
-def _one_each(form: Form, frame: pl.LazyFrame, keeper: Keeper) -> pl.LazyFrame:
+def _one_each(form: Form, frame: pl.LazyFrame, keeper: DataOwnerReport) -> pl.LazyFrame:
     """The first row of each voter: privacy is about one ballot of each."""
     import polars as pl
 

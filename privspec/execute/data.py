@@ -28,14 +28,14 @@ from privspec.core.matrices import ExactVector, Integers, integers
 from privspec.core.records import dataclass
 from privspec.execute.cells import id_text
 from privspec.execute.engines import records_of
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.execute.keeper import (
     CLIP_RULE,
     DROP_RULE,
     FIRST_RULE,
     STRICT_RULE,
+    DataOwnerReport,
     Fit,
-    Keeper,
     given_for,
     refuse,
     refuse_strictly,
@@ -44,20 +44,20 @@ from privspec.execute.reading import Declared, number, read_entries
 from privspec.execute.sources import IN_DATABASE, Folder, is_frame, load_json, looked_up, place_on_disk
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.execute.warehouse import DATABASES, Records, Table
-from privspec.kernel.core.linear import Held
-from privspec.kernel.participation import Alike, Kept
+from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.participation import ContributionBound, ExchangeableUnits
 from privspec.problem.words import kept_words
 
 if TYPE_CHECKING:
-    from privspec.execute.family import Circumstances
-    from privspec.kernel.participation import Kept
+    from privspec.execute.family import RunContext
+    from privspec.kernel.participation import ContributionBound
     from privspec.noise.samplers import Randomness
 
 
 Counts = NDArray[np.int64]
 
 
-def kept_rule(kept: Kept) -> str:
+def kept_rule(kept: ContributionBound) -> str:
     """What is done with records before they are counted: part of every release."""
     return kept_words(kept)
 
@@ -69,7 +69,12 @@ def ids_of(written: Sequence[str | None]) -> list[str]:
 
 
 def cut(
-    kept: Kept, name: str, column: Sequence[str | None], cells: Counts, records: Counts, circumstances: Circumstances
+    kept: ContributionBound,
+    name: str,
+    column: Sequence[str | None],
+    cells: Counts,
+    records: Counts,
+    circumstances: RunContext,
 ) -> Counts:
     """How many of the records of each row (n,) are counted.
 
@@ -119,13 +124,13 @@ def chosen(counts: Sequence[int], most: int, randomness: Randomness) -> list[int
 
 
 def _tell_of_people(
-    kept: Kept,
+    kept: ContributionBound,
     name: str,
     numbers: dict[str, int],
     owner: Counts,
     records: Counts,
     found: Counts,
-    circumstances: Circumstances,
+    circumstances: RunContext,
 ) -> None:
     """For the keeper alone: how many records were cut, and which ids may be one person's; in numbers, no id."""
     total, nobody = int(records.sum()), numbers.get("", -1)
@@ -163,11 +168,11 @@ class Grid:
     first axis runs over; `kept`: how many records of each person are counted.
     """
 
-    held: Held
+    held: InputLayout
     step: Fraction
     drops: bool = False
     index: str | None = None
-    kept: Kept | None = None
+    kept: ContributionBound | None = None
 
     @property
     def size(self) -> int:
@@ -197,7 +202,7 @@ _NEAR = 1 + 1e-12
 
 
 def read_inputs(
-    inputs: Sequence[Grid], data: Mapping[str, Any], circumstances: Circumstances | None = None
+    inputs: Sequence[Grid], data: Mapping[str, Any], circumstances: RunContext | None = None
 ) -> ExactVector:
     """The base vector of data by input name: paths, numpy, polars, pandas, pyarrow objects, lists.
 
@@ -208,13 +213,13 @@ def read_inputs(
 
 
 def read_values(
-    inputs: Sequence[Grid], data: Mapping[str, Any], circumstances: Circumstances | None = None
+    inputs: Sequence[Grid], data: Mapping[str, Any], circumstances: RunContext | None = None
 ) -> list[NDArray[Any]]:
     """The entries of each input, not a number where one is missing, or the counts of its cells, as `place_entries` has.
 
     Raises: as `read_inputs`.
     """
-    said = circumstances or Circumstances()
+    said = circumstances or RunContext()
     names = [one.held.name for one in inputs]
     for name in data:
         if name not in names:
@@ -229,7 +234,7 @@ def read_values(
     return parts
 
 
-def _entries(one: Grid, source: Any, circumstances: Circumstances) -> Array:
+def _entries(one: Grid, source: Any, circumstances: RunContext) -> Array:
     """The entries of an input, not a number where one is missing; how they fit is told to the keeper."""
     held, (lower, upper) = one.held, one.ends
     fit = circumstances.keeper.fit(
@@ -340,7 +345,7 @@ def place_entries(one: Grid, values: NDArray[Any]) -> ExactVector:
     )
 
 
-def _sums(alike: Alike | None, values: Array, whole: Callable[[Array], Array]) -> tuple[Integers, Integers]:
+def _sums(alike: ExchangeableUnits | None, values: Array, whole: Callable[[Array], Array]) -> tuple[Integers, Integers]:
     """Values as whole numbers up to 2^53, and 1 of each; added up by class, number by number of a unit, where alike."""
     if alike is None:
         steps = whole(values)
@@ -360,7 +365,7 @@ def _sums(alike: Alike | None, values: Array, whole: Callable[[Array], Array]) -
     return high * LIMB + low, integers(alike.numbers)
 
 
-def _added(alike: Alike | None, placed: ExactVector) -> ExactVector:
+def _added(alike: ExchangeableUnits | None, placed: ExactVector) -> ExactVector:
     """The sums of the units of each class, number by number."""
     if alike is None:
         return placed
@@ -421,7 +426,7 @@ def _into_ball(inside: list[int], radius: int, norm: int) -> list[int]:
 
 
 def count_cells(
-    one: Grid, source: Any, circumstances: Circumstances | None = None, given: Sequence[Attribute] = ()
+    one: Grid, source: Any, circumstances: RunContext | None = None, given: Sequence[Attribute] = ()
 ) -> NDArray[np.int64]:
     """How many records fall into each cell, cells row-major in the order of the attributes: (k,).
 
@@ -432,23 +437,23 @@ def count_cells(
     Raises: DataError (PS0803 to PS0809).
     """
     attributes = list(given) or [Attribute.of(column) for column in one.held.columns]
-    return _tables(one, attributes, [tuple(range(len(attributes)))], source, circumstances or Circumstances())[0]
+    return _tables(one, attributes, [tuple(range(len(attributes)))], source, circumstances or RunContext())[0]
 
 
 def count_tables(
-    one: Grid, tables: Sequence[tuple[int, ...]], source: Any, circumstances: Circumstances | None = None
+    one: Grid, tables: Sequence[tuple[int, ...]], source: Any, circumstances: RunContext | None = None
 ) -> list[NDArray[np.int64]]:
     """How many records fall into each cell of some tables by columns, each in the shape of its columns' sizes.
 
     Nothing of the number of cells of the whole table is built, unless it is given. Raises: as `count_cells`.
     """
     attributes = [Attribute.of(column) for column in one.held.columns]
-    found = _tables(one, attributes, tables, source, circumstances or Circumstances())
+    found = _tables(one, attributes, tables, source, circumstances or RunContext())
     return [counts.reshape([attributes[i].size for i in own]) for own, counts in zip(tables, found, strict=True)]
 
 
 def _tables(
-    one: Grid, attributes: Sequence[Attribute], tables: Sequence[tuple[int, ...]], source: Any, said: Circumstances
+    one: Grid, attributes: Sequence[Attribute], tables: Sequence[tuple[int, ...]], source: Any, said: RunContext
 ) -> list[NDArray[Any]]:
     """The same in one row each, of attributes by their places.
 
@@ -492,7 +497,7 @@ def _summed(
     return [np.asarray(every.sum(axis=axes)).reshape(-1) for axes in others]
 
 
-def _document(held: Held, columns: Sequence[str], path: Path) -> Any:
+def _document(held: InputLayout, columns: Sequence[str], path: Path) -> Any:
     """What a JSON file holds as columns: those of an object, or of a list of objects, each a record.
 
     Counts that were made elsewhere are a list under `count`: one that stands alone, or under the input's name, is of
@@ -507,7 +512,7 @@ def _document(held: Held, columns: Sequence[str], path: Path) -> Any:
 
 
 def _given_counts(
-    held: Held, column: str, sizes: tuple[int, ...], source: Any, circumstances: Circumstances
+    held: InputLayout, column: str, sizes: tuple[int, ...], source: Any, circumstances: RunContext
 ) -> NDArray[np.int64]:
     """Counts that were made elsewhere; each becomes the nearest whole number from 0."""
     shaped = sizes if isinstance(source, np.ndarray) and source.shape == sizes else (held.stop - held.start,)
@@ -518,7 +523,7 @@ def _given_counts(
 
 
 def _count(
-    one: Grid, asked: Statistic, tables: Sequence[tuple[int, ...]], data: Records, circumstances: Circumstances
+    one: Grid, asked: Statistic, tables: Sequence[tuple[int, ...]], data: Records, circumstances: RunContext
 ) -> list[NDArray[Any]]:
     """Counts of the cells of tables by some attributes, from groups of records, a few at a time.
 
@@ -580,7 +585,7 @@ def _count(
     return counts
 
 
-def _fit(one: Grid, attribute: Attribute, keeper: Keeper) -> Fit:
+def _fit(one: Grid, attribute: Attribute, keeper: DataOwnerReport) -> Fit:
     first = attribute.values[0] if attribute.values else str(attribute.lower)
     fate = "their records are left out" if one.drops else f"each counts as {first}"
     ends = (None, None) if attribute.values else (float(attribute.lower), float(attribute.upper))

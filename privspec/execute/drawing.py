@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from privspec.core.records import dataclass, replace
 from privspec.execute.cells import id_text
-from privspec.execute.family import Circumstances, Plan, Progress, readable_plan, silent
-from privspec.execute.keeper import Fit, Keeper, refuse_strictly
+from privspec.execute.family import Plan, Progress, RunContext, readable_plan, silent
+from privspec.execute.keeper import DataOwnerReport, Fit, refuse_strictly
 from privspec.execute.reading import Coded, Declared, Fields, number, read_entries
 from privspec.execute.sources import cell_text
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.core.tables import read_law
 from privspec.model.domains import Domain, Power
 from privspec.model.values import Symbol, show
@@ -91,7 +91,7 @@ class Numbers:
         places = self.places(values)
         return np.where(self.fits(values), places, NO_PLACE) if strict else places
 
-    def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:
+    def fit(self, keeper: DataOwnerReport, name: str, column: str | None = None) -> Fit:
         nearest = show(self.elements[int(self.places(np.array([np.nan]))[0])])
         ends = float(self.figures.min()), float(self.figures.max())
         return keeper.fit(name, column, fate=f"each counts as {nearest}", lower=ends[0], upper=ends[1])
@@ -149,7 +149,7 @@ class Words:
         places: NDArray[np.intp] = known[coded.places]
         return places if strict else np.maximum(places, 0)
 
-    def fit(self, keeper: Keeper, name: str, column: str | None = None) -> Fit:
+    def fit(self, keeper: DataOwnerReport, name: str, column: str | None = None) -> Fit:
         words = [word(element) for element in self.elements]
         return keeper.fit(name, column, fate=f"each counts as {words[0]}", words=words)
 
@@ -184,7 +184,7 @@ def atom_of(elements: Sequence[Any]) -> Atom:
     return Words(tuple(elements))
 
 
-def read_places(atom: Atom, declared: Declared, source: Any, circumstances: Circumstances) -> NDArray[np.intp]:
+def read_places(atom: Atom, declared: Declared, source: Any, circumstances: RunContext) -> NDArray[np.intp]:
     """The place of every entry of an input, each put among its values by itself; the keeper is told how they fit.
 
     Raises: DataError PS0802 to PS0809.
@@ -376,7 +376,9 @@ class TableLaw:
         rows = Labels.read([str(n) for n in mechanism["of"]], mechanism["inputs"])
         columns = Labels.read([str(n) for n in mechanism["releases"]], mechanism["outputs"])
         with readable_plan():
-            numerators, whole = read_law(Item(mechanism["probabilities"], "probabilities"), (len(rows), len(columns)))
+            numerators, whole = read_law(
+                JsonNode(mechanism["probabilities"], "probabilities"), (len(rows), len(columns))
+            )
         return cls(rows, columns, tuple(RowLaw.of(row, whole) for row in numerators))
 
     def draw(

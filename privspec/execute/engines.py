@@ -24,7 +24,7 @@ from privspec.execute import warehouse
 from privspec.execute.fingerprint import ADDED, FAR, LAST_BYTES, MISSING, SECOND, WRAP, Seeds, Sketches
 from privspec.execute.keeper import refuse_unreadable
 from privspec.execute.sources import AS_USUAL, Folder, TextFiles, is_text, load_frame
-from privspec.execute.statistic import BATCH, Groups, Statistic, Told, groups_of_frame
+from privspec.execute.statistic import BATCH, Groups, OnMisfit, Statistic, groups_of_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ class OfSpark(warehouse.Records):
     def names(self) -> list[str]:
         return list(self.kinds)
 
-    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+    def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         try:
             text = self._text(asked)
         except warehouse.RowsNeededError:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from privspec.core.diagnostics import UsageError
 from privspec.core.records import dataclass, field
-from privspec.execute.keeper import STRICT_RULE, Keeper, refuse
+from privspec.execute.keeper import STRICT_RULE, DataOwnerReport, refuse
 from privspec.execute.sources import AS_USUAL, TextFiles
 from privspec.kernel.core.problem import Data, Frame, read_frame
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.noise.samplers import SimulationRandomness
 from privspec.registry import family_of_plan
 
@@ -62,7 +62,7 @@ def _of_the_system() -> Randomness:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Circumstances:
+class RunContext:
     """What a run knows besides plan and data: the spec, and whether misfits are refused.
 
     `roll` says whose data count, where that is limited; `texts`, how text files are written. `keeper` is told how the
@@ -75,7 +75,7 @@ class Circumstances:
     progress: Progress = silent
     roll: Roll | None = None
     texts: TextFiles = AS_USUAL
-    keeper: Keeper = field(default_factory=Keeper)
+    keeper: DataOwnerReport = field(default_factory=DataOwnerReport)
     constants: Mapping[str, Any] = field(default_factory=dict)
     randomness: Randomness = field(default_factory=_of_the_system)
     selects: list[tuple[str, Select]] | None = None
@@ -239,7 +239,7 @@ class Mechanism(ABC):
         """What it releases."""
 
     @abstractmethod
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: RunContext) -> Secret:
         """Data by input name: paths or objects in memory.
 
         Raises: DataError, UsageError; no message holds a value of the data.
@@ -292,7 +292,7 @@ class FamilyMechanism(Mechanism):
 
     @staticmethod
     @abstractmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
         """How data fit a spec, told to the keeper as a run will read them; nothing is solved and nothing released.
 
         Raises: DataError where their structure does not fit, as a run does.
@@ -331,18 +331,18 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
     source: Data
     trust: str
 
-    READ: ClassVar[Callable[[Item, Item], Any]]
+    READ: ClassVar[Callable[[JsonNode, JsonNode], Any]]
     """What the kernel reads of a block and the mechanism of a plan."""
 
     @classmethod
-    def read_plan(cls, block: Item, mechanism: Item, _frame: Frame) -> E:
+    def read_plan(cls, block: JsonNode, mechanism: JsonNode, _frame: Frame) -> E:
         """Raises: Refused for what is no mechanism of the family."""
         found: E = cls.READ(block, mechanism)
         return found
 
     @staticmethod
     @abstractmethod
-    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> C:
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> C:
         """What a run keeps of the data; how they fit is told to the keeper.
 
         Raises: DataError PS0801 to PS0809.
@@ -356,24 +356,27 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
     @classmethod
     def of_plan(cls, plan: Plan) -> Self:
         with readable_plan():
-            frame, (block,) = read_frame(Item(plan["problem"], "problem")), plan["problem"]["blocks"]
-            executed = cls.read_plan(Item(block, "block"), Item(plan["mechanism"], "mechanism"), frame)
+            frame, (block,) = read_frame(JsonNode(plan["problem"], "problem")), plan["problem"]["blocks"]
+            executed = cls.read_plan(JsonNode(block, "block"), JsonNode(plan["mechanism"], "mechanism"), frame)
             return cls(executed, frame.data[0], frame.trust.kind)
 
     @classmethod
-    def fit(cls, model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(cls, model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
         from privspec.problem.elaborate import elaborate
         from privspec.problem.form import document
 
         whole = document(elaborate(model))
-        block, source = read(cls.BLOCK, Item(whole["blocks"][0], "block")), read_frame(Item(whole, "problem")).data[0]
+        block, source = (
+            read(cls.BLOCK, JsonNode(whole["blocks"][0], "block")),
+            read_frame(JsonNode(whole, "problem")).data[0],
+        )
         cls.content(block, source, data, circumstances)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         return self.executed.outputs
 
-    def kept(self, data: Mapping[str, Any], circumstances: Circumstances) -> C:
+    def kept(self, data: Mapping[str, Any], circumstances: RunContext) -> C:
         """What a run keeps of the data.
 
         Raises: DataError PS0801 to PS0809.
@@ -386,11 +389,11 @@ class BlockMechanism(FamilyMechanism, Generic[E, C]):
         found: BlockSecret[Any, C] = self.SECRET(self, content, strict)
         return found
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: RunContext) -> Secret:
         return self.secret(self.kept(data, circumstances), circumstances.strict)
 
     def simulate(self, asked: Simulation) -> NDArray[np.float64]:
-        content = self.nothing if asked.data is None else self.kept(asked.data, Circumstances())
+        content = self.nothing if asked.data is None else self.kept(asked.data, RunContext())
         secret = self.secret(content, strict=False)
         if asked.approximate and (found := secret.approximate(asked)) is not None:
             return found

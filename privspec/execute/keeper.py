@@ -236,7 +236,7 @@ def warn(said: Diagnostic) -> bool:
 
 
 @dataclass(eq=False, slots=True)
-class Keeper:
+class DataOwnerReport:
     """What is said to the keeper of the data: by input, and by column of an input that has several.
 
     `asks`: whether they want to go on, before anything is debited, where something is to be thought about.

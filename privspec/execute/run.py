@@ -19,7 +19,7 @@ from privspec.core.files import PRIVATE, refuse_overwriting
 from privspec.core.machine import free_memory, refuse_without_memory
 from privspec.execute import family
 from privspec.execute.budget import names_of
-from privspec.execute.keeper import STRICT_WARNING, Keeper, refuse
+from privspec.execute.keeper import STRICT_WARNING, DataOwnerReport, refuse
 from privspec.execute.ledger import Receipt, debit, look, names_in, place_of, stated
 from privspec.execute.receipts import Participation, adds, entry_of
 from privspec.execute.receipts import participation as participation_file
@@ -74,9 +74,9 @@ def _run(
     force: bool = False,
     header: bool = True,
     quoted_newlines: bool = False,
-    keeper: Keeper | None = None,
+    keeper: DataOwnerReport | None = None,
     constants: Mapping[str, Any] | None = None,
-    consent: Callable[[Keeper], None] | None = None,
+    consent: Callable[[DataOwnerReport], None] | None = None,
     other_people: str | None = None,
 ) -> Release:
     """One release of a plan on data, paid for in the data set's ledger before any noise is drawn.
@@ -112,9 +112,9 @@ def _run(
             counted = stack.enter_context(_counted(plan, digest, participation, whole=whole))
         roll = None if counted is None else counted.admit
         public = constants or {}
-        keeper = keeper or Keeper()
+        keeper = keeper or DataOwnerReport()
         texts = TextFiles(header, quoted_newlines, keeper.remark)
-        circumstances = family.Circumstances(model, strict, progress, roll, texts, keeper, public, source)
+        circumstances = family.RunContext(model, strict, progress, roll, texts, keeper, public, source)
         free = free_memory()  # before data are read: what is refused does not depend on them
         secret = mechanism.read(inputs, circumstances)
         if consent is not None:

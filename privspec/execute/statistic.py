@@ -142,7 +142,7 @@ def _decimal(text: str) -> Any:
         return None
 
 
-class Told(Protocol):
+class OnMisfit(Protocol):
     """Who hears of cells, in the column at some place, that are added up and are no numbers, and how often each is."""
 
     def __call__(self, place: int, cell: Any, times: int = 1) -> None: ...
@@ -246,7 +246,7 @@ class Statistic:
 # --- polars ---------------------------------------------------------------------------------------
 
 
-def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterator[Groups]:
+def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> Iterator[Groups]:
     """The groups of a frame; where numbers are text, those of some rows after those of others.
 
     Raises: DataError (PS0803).
@@ -280,7 +280,7 @@ def groups_of_frame(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterat
             yield _groups(asked, found)
 
 
-def groups_of_file(asked: Statistic, frame: pl.LazyFrame, told: Told) -> Iterator[Groups]:
+def groups_of_file(asked: Statistic, frame: pl.LazyFrame, told: OnMisfit) -> Iterator[Groups]:
     """The same of a file of columns of texts or numbers: what is wrong with it is said before the first group."""
     import polars as pl
 

@@ -28,7 +28,16 @@ from privspec.core.records import dataclass
 from privspec.execute import sources
 from privspec.execute.fingerprint import COUNT, Seeds, Sketches
 from privspec.execute.keeper import THOUSAND, refuse, refuse_unreadable, slip_of_header
-from privspec.execute.statistic import BATCH, Attribute, Groups, Statistic, Tally, Told, groups_of_file, groups_of_frame
+from privspec.execute.statistic import (
+    BATCH,
+    Attribute,
+    Groups,
+    OnMisfit,
+    Statistic,
+    Tally,
+    groups_of_file,
+    groups_of_frame,
+)
 from privspec.execute.views import UnknownViewError, Views
 
 try:
@@ -75,7 +84,7 @@ class Records(ABC):
         """Its columns."""
 
     @abstractmethod
-    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+    def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         """The groups of a statistic, some after others.
 
         Args: told, of each cell of a column that is added up (by its place) that is no number, and how often.
@@ -134,7 +143,7 @@ class OfFrame(Records):
     def names(self) -> list[str]:
         return sources.column_names(self.name, self.frame)
 
-    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+    def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         if self.file is None:
             return groups_of_frame(asked, self.frame, told)
         return _or_mended(asked, groups_of_file(asked, self.frame, told), [self.file], {}, told)
@@ -144,7 +153,7 @@ class OfFrame(Records):
 
 
 def _or_mended(
-    asked: Statistic, groups: Iterator[Groups], files: Sequence[Path], said: Mapping[str, str | None], told: Told
+    asked: Statistic, groups: Iterator[Groups], files: Sequence[Path], said: Mapping[str, str | None], told: OnMisfit
 ) -> Iterator[Groups]:
     """The groups, which fail at the first if at all: where bytes are no text an engine gives up the whole file."""
     try:
@@ -261,7 +270,7 @@ class OfParquet(Records):
         except RowsNeededError:
             return None
 
-    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+    def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         with connection(self.name) as database:
             for files in self._alike(asked):
                 query = None if database is None else self._pushed(asked, files, database)
@@ -401,7 +410,7 @@ class OfTable(Records):
     def names(self) -> list[str]:
         return list(self.kinds)
 
-    def groups(self, asked: Statistic, told: Told) -> Iterator[Groups]:
+    def groups(self, asked: Statistic, told: OnMisfit) -> Iterator[Groups]:
         try:
             query = select_of(asked, self.kinds, self._source)
         except RowsNeededError:
@@ -741,7 +750,7 @@ def _steps(one: Attribute, most: int, i: int, *, inside: bool) -> str:
     return f"{'TRY_CAST' if inside else 'CAST'}({steps} AS {'INTEGER' if most < 2**31 else 'BIGINT'})"
 
 
-def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, told: Told) -> Iterator[Groups]:
+def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, told: OnMisfit) -> Iterator[Groups]:
     with _said(asked.name):
         cursor = database.execute(query)
         names = [column[0] for column in cursor.description or ()]
@@ -749,7 +758,7 @@ def _asked(asked: Statistic, database: duckdb.DuckDBPyConnection, query: str, to
             yield groups_of_rows(asked, names, rows, told)
 
 
-def groups_of_rows(asked: Statistic, names: Sequence[str], rows: Sequence[Sequence[Any]], told: Told) -> Groups:
+def groups_of_rows(asked: Statistic, names: Sequence[str], rows: Sequence[Sequence[Any]], told: OnMisfit) -> Groups:
     """Groups from rows that a SELECT of `select_of` gave: where a number is missing, it counts as no steps."""
     columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
     tallies, sums = [], [[int(n or 0) for n in columns[f"sum_{j}"]] for j in range(len(asked.sets))]

@@ -23,7 +23,7 @@ from privspec.explain.document import (
 from privspec.explain.facts import AddedNoise, MechanismFact, executed, randomness, run_command
 from privspec.explain.quantities import UP, Quantity, count, known, rounded
 from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.selection import Drawn, Ranks, Selected, Where, read_drawn
 from privspec.kernel.trust import NOBODY
 from privspec.model.reports import listing
@@ -425,7 +425,7 @@ def selection_fact(plan: Stated, context: Context) -> SelectionFact:
 
     Raises: KeyError, TypeError, ValueError if it is not of that form.
     """
-    frame = read_frame(Item(plan.document["problem"], "problem"))
+    frame = read_frame(JsonNode(plan.document["problem"], "problem"))
     drawn = plan.executed_as(lambda block, mechanism: read_drawn(block, mechanism, frame))
     column, target = drawn.block, drawn.target if isinstance(drawn, Drawn) else None
     value = 0.0 if plan.loss is None else plan.loss.value / float(column.cost.weight)

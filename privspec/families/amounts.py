@@ -176,7 +176,7 @@ def stated_mu(measure: AskedMeasure, budget: float | Fraction | None) -> str | N
 # --- the family of specs whose amount is picked ---------------------------------------------------
 
 
-class LeastCost:
+class LeastEpsilon:
     """Hands a spec to the family that can price its amount, and refuses it where none can."""
 
     def lower(self, model: Model) -> Model:

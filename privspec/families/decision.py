@@ -26,8 +26,8 @@ from privspec.core.diagnostics import InternalError
 from privspec.core.records import dataclass, field, replace
 from privspec.core.rounding import graded
 from privspec.core.spans import Span
-from privspec.kernel.core.problem import PLAN, Case, View
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.problem import PLAN, PlanUnderCheck, View
+from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.language.spelling import spell
 from privspec.model.graph import Model
@@ -435,9 +435,9 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     from privspec.problem.designs import inside  # few plans have views that no line is about
 
-    parts = {one.name: None for one in fields(Case) if one.init and one.default is MISSING}
-    case = read(Case, Item(parts | {"format": PLAN, "digest": "", **inside(document)}, "plan"))
-    assert isinstance(case, Case)
+    parts = {one.name: None for one in fields(PlanUnderCheck) if one.init and one.default is MISSING}
+    case = read(PlanUnderCheck, JsonNode(parts | {"format": PLAN, "digest": "", **inside(document)}, "plan"))
+    assert isinstance(case, PlanUnderCheck)
     if not case.frame.views:
         return []
     rules = rules_of(case.block.form(*HOMES))
@@ -445,7 +445,7 @@ def exposures_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = []
     for view in case.frame.views:
         witness = [_witness(executed, view, outputs) for outputs in (view.outputs, *((name,) for name in view.unnamed))]
-        bound, bare = rules.exposed(case, executed, view, Item(witness, "witness"))
+        bound, bare = rules.exposed(case, executed, view, JsonNode(witness, "witness"))
         amounts = None if bound is None else {key: _up(value) for key, value in bound.items()}
         found.append(view.head() | {"not_protected": bare, "bound": amounts, "witness": witness})
     return found

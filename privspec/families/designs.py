@@ -17,8 +17,8 @@ from privspec.core.diagnostics import Diagnostic, Label, SolveError, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.families.decision import ABOUT_BETTER_ONES, Infeasible, float_down, sealed, without_bound
 from privspec.families.family import Settings, compiler_of
-from privspec.kernel.core.problem import Case
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.problem import PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.designs import floor_of, gap_of
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP
@@ -230,8 +230,8 @@ class Designs:
 def _confirmed(document: dict[str, Any]) -> dict[str, Any]:
     """The plan, without its bound where the kernel does not derive that."""
     try:
-        case = read(Case, Item(document, "plan"))
-        assert isinstance(case, Case)
+        case = read(PlanUnderCheck, JsonNode(document, "plan"))
+        assert isinstance(case, PlanUnderCheck)
         rules_of(case.block.form(*HOMES)).judge(case)
         failed = {claim.name for claim in case.found if not claim.holds}
     except Refused:
@@ -249,7 +249,7 @@ def _conflicts(model: Model) -> list[Infeasible]:
 
 
 def _floor(stated: Alternative) -> Fraction | None:
-    return floor_of(Item(problem_document(stated.problem), "problem"), stated.paid)
+    return floor_of(JsonNode(problem_document(stated.problem), "problem"), stated.paid)
 
 
 def _why(error: Exception) -> str:

@@ -8,16 +8,16 @@ from flint import arb, ctx, fmpq
 
 from privspec.kernel.changes import PERSON, Piece, Room, Units
 from privspec.kernel.core.linear import Difference, Linear, Matrix, Places
-from privspec.kernel.core.numbers import NONE, ball, end, fraction, sqrt_up
+from privspec.kernel.core.numbers import ZERO, ball, end, fraction, sqrt_up
 from privspec.kernel.core.problem import AskedMeasure, Frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.participation import of_kept
 from privspec.kernel.shares import Owner, check_one, owners
 from privspec.kernel.strategies.dense import chosen_rows
 
 
-def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: Item) -> Fraction:
+def largest_mu_squared(measure: AskedMeasure, pure: bool, stated: JsonNode) -> Fraction:
     """At least the mu^2 of every Gaussian release (every unbiased mechanism, if `pure`) that satisfies a measure.
 
     `stated`: a mu that is shown to be too large, where there is no closed form.
@@ -89,8 +89,8 @@ def gauge(moves: Units, owners: dict[int, tuple[int, Piece]], column: dict[int, 
         return None
     for (unit, _), (piece, own) in moved.items():
         if piece.shape == "box" and unit in joined:
-            share = joined[unit] or NONE
-        elif not piece.amount or (piece.shape == "swap" and sum(own.values(), NONE)):
+            share = joined[unit] or ZERO
+        elif not piece.amount or (piece.shape == "swap" and sum(own.values(), ZERO)):
             return None
         elif piece.shape in PERSON:
             places = {i - piece.at[0]: a for i, a in own.items()}
@@ -98,13 +98,13 @@ def gauge(moves: Units, owners: dict[int, tuple[int, Piece]], column: dict[int, 
             continue
         else:
             square = piece.shape == "l2"
-            size = sqrt_up(sum((a * a for a in own.values()), NONE)) if square else sum(map(abs, own.values()), NONE)
+            size = sqrt_up(sum((a * a for a in own.values()), ZERO)) if square else sum(map(abs, own.values()), ZERO)
             share = size / piece.amount / (1 + (piece.shape == "swap"))
         shares[unit] = max(shares.get(unit, share), share)
     for unit, records in kept.items():
-        shares[unit] = max(shares.get(unit, NONE), of_kept(records))
+        shares[unit] = max(shares.get(unit, ZERO), of_kept(records))
     alone = [share / units[unit][1] for unit, share in shares.items()]
-    return max([*alone, sum(shares.values(), NONE) / count], default=NONE)
+    return max([*alone, sum(shares.values(), ZERO) / count], default=ZERO)
 
 
 def as_one(unit: tuple[Piece, ...], column: dict[int, fmpq]) -> Fraction | None:
@@ -116,9 +116,9 @@ def as_one(unit: tuple[Piece, ...], column: dict[int, fmpq]) -> Fraction | None:
     """
     reach = {piece.at[0]: piece.amount for piece in unit if piece.shape == "box" and piece.along is None}
     middles = {i: a for piece in unit if piece.along for i, a in zip(piece.at, piece.along, strict=True)}
-    found, ends = NONE, {Fraction(1): [NONE, NONE]}
+    found, ends = ZERO, {Fraction(1): [ZERO, ZERO]}
     for i, most in reach.items():
-        value, middle = fraction(column.get(i, fmpq(0))), middles.get(i, NONE)
+        value, middle = fraction(column.get(i, fmpq(0))), middles.get(i, ZERO)
         if middle:
             place, width = value / middle, most / abs(middle)
             low, high = ends.get(width, [place, place])
@@ -137,7 +137,7 @@ def as_one(unit: tuple[Piece, ...], column: dict[int, fmpq]) -> Fraction | None:
 
 
 def mass(
-    block: Linear, some: tuple[Difference, ...], columns: Matrix, given: Item, times: list[Fraction] | None = None
+    block: Linear, some: tuple[Difference, ...], columns: Matrix, given: JsonNode, times: list[Fraction] | None = None
 ) -> Fraction:
     """The sum of squared gauges of columns, which are the rows of a matrix, for the differences of a line.
 
@@ -149,7 +149,7 @@ def mass(
     spaced = in_a_row(block, some, columns, given)
     if spaced is not None:
         return spaced
-    found, rows, total = hulls(some, block.places), columns.tolist(), NONE
+    found, rows, total = hulls(some, block.places), columns.tolist(), ZERO
     swaps = [piece for change in found for own, _ in change.units for piece in own if piece.shape == "swap"]
     if len(found) == len(swaps) == 1 and any(sum(map(bool, row)) > 2 for row in rows):
         cells, moment = swaps[0].at, (columns.transpose() * columns).tolist()
@@ -241,7 +241,7 @@ def together(places: set[int], moved: Difference) -> bool:
     return len(row) <= count and min(steps, default=apart) >= apart
 
 
-def in_a_row(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: Item) -> Fraction | None:
+def in_a_row(block: Linear, some: tuple[Difference, ...], columns: Matrix, given: JsonNode) -> Fraction | None:
     """The sum of squared gauges of columns, the rows of a matrix, for a line about units that lie apart in one input.
 
     None for other lines, and where units have several numbers or count alike.

@@ -13,8 +13,8 @@ from math import prod
 
 from privspec.kernel.changes import Rows
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import Bound, Case, Rules, View
-from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
+from privspec.kernel.core.problem import Bound, PlanUnderCheck, Rules, View
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, read
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import Held, guarantees_of, judge_reports, judge_view, promise, reach_of_reports
 from privspec.kernel.promises import epsilon_of
@@ -115,7 +115,7 @@ class Cells:
         return epsilon_of(self.term, self.change)
 
 
-def read_cells(block: Item, mechanism: Item) -> Cells:
+def read_cells(block: JsonNode, mechanism: JsonNode) -> Cells:
     """What a plan executes for a block."""
     found = read(CellBlock, block)
     assert isinstance(found, CellBlock)
@@ -128,7 +128,7 @@ def read_cells(block: Item, mechanism: Item) -> Cells:
     return Cells(found, rows, sum(rows[0]))
 
 
-def lower_bound(block: CellBlock, epsilon: Fraction, witness: Item) -> Fraction:
+def lower_bound(block: CellBlock, epsilon: Fraction, witness: JsonNode) -> Fraction:
     """What multipliers prove of every mechanism of pure epsilon.
 
     With least chances m_y every chance is between m_y and R m_y, R = e^epsilon, and the m_y add up to at most one. For
@@ -166,7 +166,7 @@ def units_of(block: CellBlock) -> str:
 class CellRules(Rules):
     """How plans about finite reports of real numbers are judged."""
 
-    def privacy(self, case: Case) -> Cells:
+    def privacy(self, case: PlanUnderCheck) -> Cells:
         cells = read_cells(case.block, case.mechanism)
         block, epsilon = cells.block, cells.epsilon()
         judge_view(case, block, "number")
@@ -178,7 +178,7 @@ class CellRules(Rules):
         judge_reports(case, cells.term, NOTE, [promise(one, cells.change, figure) for one in guarantees])
         return cells
 
-    def judge(self, case: Case) -> Cells:
+    def judge(self, case: PlanUnderCheck) -> Cells:
         cells = self.privacy(case)
         block = cells.block
         (bound,) = case.claims.fields(optional=("bound",))
@@ -191,7 +191,9 @@ class CellRules(Rules):
         case.fairness.same(None)
         return cells
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         witness.same(None)
         assert isinstance(executed, Cells)
         return reach_of_reports(executed.block, executed.epsilon(), view, outputs)

@@ -10,8 +10,8 @@ from flint import arb, arb_mat, ctx
 
 from privspec.kernel.changes import ConditionalLaw, Entries, GivenModel, SequenceModel
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Grid, Item, Refused, Size, read
+from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, Size, read
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.measures import PURE
 from privspec.kernel.promises import Line, Question, verdict
@@ -118,7 +118,7 @@ class Chain(Drawn):
         return Structured(Sums(self.counts), WholeLaplace(self.scale), frozenset(self.outputs))
 
 
-def read_chain(block: Item, mechanism: Item) -> Chain:
+def read_chain(block: JsonNode, mechanism: JsonNode) -> Chain:
     """What a plan executes for a block."""
     found = read(ChainBlock, block)
     assert isinstance(found, ChainBlock)
@@ -221,7 +221,7 @@ def told_beyond(chain: Chain, scale: Fraction, place: list[int], signs: list[int
 class ChainRules(Rules):
     """How plans about sequences are judged."""
 
-    def privacy(self, case: Case) -> Chain:
+    def privacy(self, case: PlanUnderCheck) -> Chain:
         chain, proofs, lines = read_chain(case.block, case.mechanism), dict[int, Proof](), list[Line]()
         block = chain.block
         held = [(data.name, data.party) for data in case.frame.data]
@@ -251,14 +251,14 @@ class ChainRules(Rules):
         case.promised = chain.term, lines
         return chain
 
-    def judge(self, case: Case) -> Chain:
+    def judge(self, case: PlanUnderCheck) -> Chain:
         chain = self.privacy(case)
         without, bound = case.claims.fields("given", "without_model", "bound")[1:]
         self._without(case, chain, without)
         self._loss(case, chain, bound)
         return chain
 
-    def _says(self, case: Case, chain: Chain, guarantee: Guarantee, line: Line) -> None:
+    def _says(self, case: PlanUnderCheck, chain: Chain, guarantee: Guarantee, line: Line) -> None:
         found, (question,) = verdict(chain.term, line), line.questions
         (least,), proof = found.largest(("epsilon",)).values(), question.hint.sequence
         said, words = guarantee.achieved.get("epsilon", Fraction(0)), "from how far the answers move"
@@ -268,7 +268,7 @@ class ChainRules(Rules):
         tail = "" if found.holds else f"; the plan states epsilon {float(said):.8g}, or asks for less"
         case.says("privacy", found.holds, f"{head}{tail}", guarantee.number)
 
-    def _without(self, case: Case, chain: Chain, stated: Item) -> None:
+    def _without(self, case: PlanUnderCheck, chain: Chain, stated: JsonNode) -> None:
         """What holds whatever the data are, if the model is wrong."""
         entry, everything = stated.fields("entry", "everything")
         for item, kind, words in ((entry, "entry", "one entry"), (everything, "everything", "all entries")):
@@ -276,7 +276,7 @@ class ChainRules(Rules):
             text = f"whatever the model: epsilon {float(least):.8g} if {words} may change"
             case.says("no model", item.exact(0) >= least, text)
 
-    def _loss(self, case: Case, chain: Chain, bound: Item) -> None:
+    def _loss(self, case: PlanUnderCheck, chain: Chain, bound: JsonNode) -> None:
         derived = None
         if not bound.absent:
             line, scale, place, beyond = bound.fields("line", "scale", "place", "beyond")
@@ -308,7 +308,9 @@ class ChainRules(Rules):
         judge_lines(case, lines, Fraction(0), stated=True)
         case.fairness.same(None)
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         witness.same(None)
         assert isinstance(executed, Chain)
         (unit,) = view.units
@@ -323,7 +325,7 @@ def plain(chain: Chain, kind: str) -> Fraction:
     return chain.absolute_sensitivity(Entries(kind == "everything"), frozenset(chain.outputs))
 
 
-def read_proof(by: str, witness: Item, chain: Drawn) -> Proof:
+def read_proof(by: str, witness: JsonNode, chain: Drawn) -> Proof:
     """How a plan shows what is let through given the model."""
     if by == "windows":
         return ByWindows(witness.integer(1))

@@ -9,9 +9,9 @@ from flint import fmpq, fmpq_mat
 from privspec.kernel.changes import Piece
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.numbers import sqrt_down
-from privspec.kernel.core.problem import Case
+from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.losses import LOOKED_AT, NONE, ROWS, FiniteLaws, PrivacyLoss, kept, response
+from privspec.kernel.losses import LOOKED_AT, ROWS, ZERO, FiniteLaws, PrivacyLoss, kept, response
 from privspec.kernel.moves import units_of
 from privspec.kernel.quality.tables import Executed as Drawn
 from privspec.kernel.rows import laid_out
@@ -19,23 +19,23 @@ from privspec.kernel.strategies.dense import image
 from privspec.kernel.voting import Executed as Voted
 
 
-def counted(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss:
+def counted(case: PlanUnderCheck, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss:
     """How a part counts in its line of that number, of which it spends mu, rho, or epsilon and maybe a delta."""
     rules = LAWS.get(str(dict(case.block.entries())["form"].value))
     found = None if rules is None or "delta" in figures else rules(case, executed, number, figures)
     if found is not None:
         return found
     if "mu" in figures:
-        return PrivacyLoss(own=False, mu_squared=(figures["mu"] ** 2, NONE))
+        return PrivacyLoss(own=False, mu_squared=(figures["mu"] ** 2, ZERO))
     if "rho" in figures:
         return PrivacyLoss(own=False)  # of no known law; parts of a rho are only ever added up
-    return response(figures["epsilon"], figures.get("delta", NONE))
+    return response(figures["epsilon"], figures.get("delta", ZERO))
 
 
 # --- what is executed --------------------------------------------------------------------------------------------
 
 
-def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss | None:
+def _of_noise(case: PlanUnderCheck, executed: object, number: int, figures: dict[str, Fraction]) -> PrivacyLoss | None:
     """Gaussian noise, and Laplace noise on one answer, where the noisy answers can be told from what is seen."""
     assert isinstance(executed, Release)
     block, noise, rows = executed.problem, executed.noise, executed.strategy.nrows()
@@ -52,14 +52,14 @@ def _of_noise(case: Case, executed: object, number: int, figures: dict[str, Frac
         units = [unit for one in block.surely(number) for unit, _ in units_of(one, block.places).grouped().units]
     except Refused:
         return None
-    square = max((_moved(columns, unit) for unit in units), default=NONE) / noise.scales[0] ** 2
+    square = max((_moved(columns, unit) for unit in units), default=ZERO) / noise.scales[0] ** 2
     if "epsilon" not in figures:
         most = figures["mu"] ** 2 if "mu" in figures else 2 * figures["rho"]
         return PrivacyLoss(own=True, mu_squared=(most, square)) if noise.gaussian else None
     if noise.gaussian:
         return None
     step = executed.grid / noise.scales[0]  # by one such an answer between points of the lattice may move less
-    return PrivacyLoss(own=True, laplace=(figures["epsilon"], max(NONE, sqrt_down(square) - step)), step=step)
+    return PrivacyLoss(own=True, laplace=(figures["epsilon"], max(ZERO, sqrt_down(square) - step)), step=step)
 
 
 def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
@@ -79,7 +79,7 @@ def _moved(columns: list[list[fmpq]], unit: tuple[Piece, ...]) -> Fraction:
     return Fraction(int(square.p), int(square.q))
 
 
-def _of_table(case: Case, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
+def _of_table(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
     """The laws of every two rows that a line compares, of what its observers see."""
     assert isinstance(executed, Drawn)
     table, line = executed.table, case.frame.obligations[number]
@@ -89,7 +89,7 @@ def _of_table(case: Case, executed: object, number: int, _: dict[str, Fraction])
     return kept([(seen[a], seen[b]) for i, j, *_ in every for a, b in ((i, j), (j, i))], table.denominator)
 
 
-def _of_votes(case: Case, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
+def _of_votes(case: PlanUnderCheck, executed: object, number: int, _: dict[str, Fraction]) -> PrivacyLoss | None:
     """The laws of the winner where few are looked at, as its law says."""
     assert isinstance(executed, Voted)
     if executed.rounds is not None:

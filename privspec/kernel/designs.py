@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import digits_down, fraction
-from privspec.kernel.core.problem import PLAN, Case, read_frame
-from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, canonical, read
+from privspec.kernel.core.problem import PLAN, PlanUnderCheck, read_frame
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, canonical, read
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.quality.stated import OPTIMAL_GAP, near
 from privspec.kernel.quality.tables import Lagrangian
@@ -37,7 +37,7 @@ class Cut:
     cells: Grid | None
     lost: Size
 
-    def derived(self, problem: Item) -> Fraction:
+    def derived(self, problem: JsonNode) -> Fraction:
         """What is expected to be lost by the cut, exactly: note people.
 
         Of C records that are cut in all, each lies in a cell by the chances p; an error term of weight w sums up
@@ -87,7 +87,7 @@ class Alternative:
 
     values: tuple[str, ...]
     cost: Fraction
-    problem: Item
+    problem: JsonNode
     refused: str
     cut: Cut | None = None
 
@@ -129,9 +129,9 @@ class Chosen:
 
     FORM = "chosen"
 
-    status: Item
-    loss: Item
-    alternatives: Item
+    status: JsonNode
+    loss: JsonNode
+    alternatives: JsonNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Figures:
     words: tuple[str, str, str] = ("", "", "")
 
 
-def judge_design(case: Case, said: Item) -> tuple[Case, object]:
+def judge_design(case: PlanUnderCheck, said: JsonNode) -> tuple[PlanUnderCheck, object]:
     """The plan of what is chosen, then those of all other alternatives, then that none of them is better.
 
     Returns: the plan of what is chosen, to be judged further, and what is executed.
@@ -183,7 +183,7 @@ def judge_design(case: Case, said: Item) -> tuple[Case, object]:
     return own, executed
 
 
-def chosen_case(case: Case, said: Item) -> Case:
+def chosen_case(case: PlanUnderCheck, said: JsonNode) -> PlanUnderCheck:
     """The plan of what is chosen, about its own problem."""
     design, number, outcomes = _read(said)
     own = case_of(case, design, design.alternatives[number], outcomes[number], chosen=True)
@@ -191,7 +191,7 @@ def chosen_case(case: Case, said: Item) -> Case:
     return own
 
 
-def _read(said: Item) -> tuple[Design, int, list[Item]]:
+def _read(said: JsonNode) -> tuple[Design, int, list[JsonNode]]:
     problem, picked, outcomes = said.fields("problem", "chosen", "outcomes")
     design = read(Design, problem)
     assert isinstance(design, Design)
@@ -199,20 +199,20 @@ def _read(said: Item) -> tuple[Design, int, list[Item]]:
     return design, picked.integer(0, count - 1), outcomes.items(count)
 
 
-def _without(mechanism: Item, picked: dict[str, str]) -> Item:
+def _without(mechanism: JsonNode, picked: dict[str, str]) -> JsonNode:
     """The mechanism as if nothing had been open; a composite one states among its choices what was picked."""
     entries = dict(mechanism.entries())
     if "family" not in entries or entries["family"].value != "composite":
         return mechanism
-    choices = dict(entries.pop("choices", Item({}, f"{mechanism.place}.choices")).entries())
+    choices = dict(entries.pop("choices", JsonNode({}, f"{mechanism.place}.choices")).entries())
     for name, value in picked.items():
-        choices.pop(name, Item(None, f"{mechanism.place}.choices.{name}")).same(value)
+        choices.pop(name, JsonNode(None, f"{mechanism.place}.choices.{name}")).same(value)
     rest = {key: item.value for key, item in entries.items()}
     kept = {name: item.value for name, item in choices.items()}
-    return Item(rest | ({"choices": kept} if kept else {}), mechanism.place)
+    return JsonNode(rest | ({"choices": kept} if kept else {}), mechanism.place)
 
 
-def case_of(case: Case, design: Design, one: Alternative, came: Item, *, chosen: bool) -> Case:
+def case_of(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNode, *, chosen: bool) -> PlanUnderCheck:
     """The plan of an alternative about its own problem."""
     if chosen:
         said = read(Chosen, came)
@@ -226,12 +226,12 @@ def case_of(case: Case, design: Design, one: Alternative, came: Item, *, chosen:
     given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": one.problem.value}
     if set(body) & {*given, "exposures"}:
         raise came.wrong("repeats what the design says")
-    alone = read(Case, Item(body | given, came.place))
-    assert isinstance(alone, Case)
+    alone = read(PlanUnderCheck, JsonNode(body | given, came.place))
+    assert isinstance(alone, PlanUnderCheck)
     return alone
 
 
-def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
+def floor_of(problem: JsonNode, cost: Fraction) -> Fraction | None:
     """What no mechanism of a problem can be below with its cost, whatever its lines are; None where that is not known.
 
     Weighted squares are none below 0; of a table, every row has an answer of least cost.
@@ -251,11 +251,11 @@ def floor_of(problem: Item, cost: Fraction) -> Fraction | None:
         return None
     plain: dict[str, object] = {"worst": [[1.0] * len(task.rows)] * len(task.loss.worst), "shares": []}
     found = Lagrangian(task, [])
-    found.amount(task.loss, Fraction(1), Item(plain, "loss"))
+    found.amount(task.loss, Fraction(1), JsonNode(plain, "loss"))
     return found.value() + cost
 
 
-def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> Figures:
+def _without_plan(case: PlanUnderCheck, design: Design, one: Alternative, came: JsonNode) -> Figures:
     """An alternative without a plan is named, with what it cannot be below all the same."""
     found = read(NoPlan, came)
     assert isinstance(found, NoPlan)
@@ -269,7 +269,7 @@ def _without_plan(case: Case, design: Design, one: Alternative, came: Item) -> F
     return Figures(None, floor)
 
 
-def _figures(alone: Case, one: Alternative) -> Figures:
+def _figures(alone: PlanUnderCheck, one: Alternative) -> Figures:
     parts = dict(alone.loss.entries())
     low, value = parts["lower_bound"], Fraction(parts["value"].double())
     least = None if low.absent else Fraction(low.double()) + one.paid
@@ -286,7 +286,7 @@ def gap_of(total: Fraction, low: Fraction, cost: Fraction) -> Fraction:
     return (total - low) / min(sizes, default=Fraction(1))
 
 
-def _compared(case: Case, design: Design, number: int, figures: list[Figures]) -> None:
+def _compared(case: PlanUnderCheck, design: Design, number: int, figures: list[Figures]) -> None:
     """What is chosen costs least, and what is said of all alternatives follows from what was derived of each."""
     mine, best = figures[number], figures[number].total
     if best is None:

@@ -21,8 +21,8 @@ from math import lcm
 
 from flint import arb, ctx, fmpq
 
-from privspec.kernel.core.numbers import BITS, LARGEST_LOG, NONE, ball, end, exp_up, gaussian_delta_up, sqrt_down
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.numbers import BITS, LARGEST_LOG, ZERO, ball, end, exp_up, gaussian_delta_up, sqrt_down
+from privspec.kernel.core.reading import JsonNode, Refused
 
 SMALLEST = Fraction(1, 2**1000)
 """Smaller ratios count as this."""
@@ -53,9 +53,9 @@ class Composed:
         pure = tuple(part["epsilon"] for part in parts if "epsilon" in part)
         if len(pure) > PURE_PARTS:
             raise Refused(f"more than {PURE_PARTS} parts share a line")
-        mu_squared = sum((part["mu"] ** 2 for part in parts if "mu" in part), NONE)
-        delta = sum((part.get("delta", NONE) for part in parts), NONE)
-        rho = sum((part["rho"] for part in parts if "rho" in part), NONE)
+        mu_squared = sum((part["mu"] ** 2 for part in parts if "mu" in part), ZERO)
+        delta = sum((part.get("delta", ZERO) for part in parts), ZERO)
+        rho = sum((part["rho"] for part in parts if "rho" in part), ZERO)
         return cls(mu_squared, pure, delta, rho)
 
 
@@ -76,7 +76,7 @@ class Condition(ABC):
         """
 
     @abstractmethod
-    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+    def largest_mu_squared(self, stated: JsonNode) -> Fraction | None:
         """At least the mu^2 of every Gaussian release that satisfies it, None where none is known.
 
         `stated`: a mu that the plan says is too large, where there is no closed form.
@@ -116,7 +116,7 @@ class HockeyStick(Condition):
         with ctx.workprec(BITS):
             return bool(_delta(self.epsilon, mu_squared, pure) > ball(self.delta))
 
-    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+    def largest_mu_squared(self, stated: JsonNode) -> Fraction | None:
         if not self.delta:
             stated.same(None)
             return None
@@ -144,7 +144,7 @@ class Curved(Condition):
         with ctx.workprec(2 * BITS):
             return p == q or (same and self._one_way(p, q, whole) and self._one_way(q, p, whole))
 
-    def support(self, level: Item, multiplier: Item, at: Item, values: int) -> Supported:
+    def support(self, level: JsonNode, multiplier: JsonNode, at: JsonNode, values: int) -> Supported:
         """A linear bound times a multiplier >= 0; for each value there is a t >= 0, where the bound is a tangent.
 
         The level is an epsilon of a trade-off curve, and t says how much of a value is counted, at most 1. Of Rényi
@@ -197,7 +197,7 @@ class Renyi(Curved):
             raise Refused("no bound is known for parts that share a line in this measure")
         return (mu_squared + sum(q * q for q in pure)) / 2 > self.amount
 
-    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+    def largest_mu_squared(self, stated: JsonNode) -> Fraction | None:
         stated.same(None)
         return 2 * self.amount / (self.order or 1)
 
@@ -264,7 +264,7 @@ class TradeOff(Curved):
             roots = [arb(8) * (2 / (1 + ball(q).exp())).erfcinv() ** 2 for q in pure]
             return bool(ball(mu_squared) + sum(roots, arb(0)) > ball(self.mu**2))
 
-    def largest_mu_squared(self, stated: Item) -> Fraction | None:
+    def largest_mu_squared(self, stated: JsonNode) -> Fraction | None:
         stated.same(None)
         return self.mu**2
 

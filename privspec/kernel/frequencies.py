@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from privspec.kernel.changes import Anything
 from privspec.kernel.core.numbers import LARGEST_LOG, exp_up
-from privspec.kernel.core.problem import AskedMeasure, Bound, Case, Guarantee, Rules, View
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.subsets import SetOfValues
 from privspec.kernel.measures import PURE_MEASURES
 from privspec.kernel.points import Held, Promise, guarantees_of, judge_reports, promise, reach_of_reports
@@ -152,7 +152,7 @@ class Frequencies:
         return found
 
 
-def read_frequencies(block: Item, mechanism: Item) -> Frequencies:
+def read_frequencies(block: JsonNode, mechanism: JsonNode) -> Frequencies:
     """What a plan executes for a block."""
     found = read(FrequencyBlock, block)
     assert isinstance(found, FrequencyBlock)
@@ -172,7 +172,7 @@ def read_frequencies(block: Item, mechanism: Item) -> Frequencies:
     return Frequencies(found, tuple(Sets(one, *law) for one, law in zip(own, laws, strict=True)), which)
 
 
-def _law(block: FrequencyBlock, kind: Item) -> tuple[int, Fraction]:
+def _law(block: FrequencyBlock, kind: JsonNode) -> tuple[int, Fraction]:
     subset, chance = kind.fields("subset", "chance")
     size, own = subset.integer(1, block.told - 1), chance.exact(0)
     if not Fraction(size, block.told) < own < 1:
@@ -237,7 +237,7 @@ def units_of(block: FrequencyBlock) -> str:
 class FrequencyRules(Rules):
     """How plans about histograms of reports are judged."""
 
-    def privacy(self, case: Case) -> Frequencies:
+    def privacy(self, case: PlanUnderCheck) -> Frequencies:
         found = read_frequencies(case.block, case.mechanism)
         block = found.block
         held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
@@ -251,7 +251,7 @@ class FrequencyRules(Rules):
         judge_reports(case, found.term, NOTE, [_promised(found, one) for one in guarantees])
         return found
 
-    def judge(self, case: Case) -> Frequencies:
+    def judge(self, case: PlanUnderCheck) -> Frequencies:
         found = self.privacy(case)
         block, obligations = found.block, case.frame.obligations
         case.claims.fields()
@@ -268,7 +268,9 @@ class FrequencyRules(Rules):
         case.fairness.same(None)
         return found
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         witness.same(None)
         assert isinstance(executed, Frequencies)
         return reach_of_reports(executed.block, executed.epsilon(), view, outputs)

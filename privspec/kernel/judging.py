@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 
-from privspec.kernel.core.problem import Case, Claim
-from privspec.kernel.core.reading import Item, Refused, canonical, parse, read
+from privspec.kernel.core.problem import Claim, PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode, Refused, canonical, parse, read
 from privspec.kernel.forms import HOMES, rules_of
 
 DEFECTS = (ArithmeticError, ValueError, TypeError, KeyError, IndexError, RecursionError, MemoryError)
@@ -46,7 +46,7 @@ class Computed:
     line: int
 
 
-def judge(plan: str | Item, *, worth: bool = True) -> Report:
+def judge(plan: str | JsonNode, *, worth: bool = True) -> Report:
     """Judge a plan: its text, or what `parse` made of it. Never raises for a bad plan.
 
     Args: worth, whether to judge what the plan is worth as well: its loss, accuracy, bounds.
@@ -62,7 +62,7 @@ def judge(plan: str | Item, *, worth: bool = True) -> Report:
     return Report(tuple(found))
 
 
-def _judged(plan: Item, found: list[Claim], *, worth: bool) -> Report:
+def _judged(plan: JsonNode, found: list[Claim], *, worth: bool) -> Report:
     """The report of a plan that could be parsed.
 
     Raises: Refused.
@@ -87,18 +87,18 @@ def _judged(plan: Item, found: list[Claim], *, worth: bool) -> Report:
     return Report(tuple(found), _digest(case.problem.value), case.frame.elaborator, executed if holds else None)
 
 
-def read_case(plan: Item) -> tuple[Case, Item | None]:
+def read_case(plan: JsonNode) -> tuple[PlanUnderCheck, JsonNode | None]:
     """A plan with its frame read and the digest that fits it, and what it says of choices that were open."""
     entries = dict(plan.entries())
     design = entries.pop("design", None)
-    case = read(Case, Item({key: item.value for key, item in entries.items()}, plan.place))
-    assert isinstance(case, Case)
+    case = read(PlanUnderCheck, JsonNode({key: item.value for key, item in entries.items()}, plan.place))
+    assert isinstance(case, PlanUnderCheck)
     if case.digest != _digest({key: item.value for key, item in plan.entries() if key != "digest"}):
         raise plan.wrong("does not have the digest that fits it")
     return case, design
 
 
-def _computed(case: Case, listed: Item) -> None:
+def _computed(case: PlanUnderCheck, listed: JsonNode) -> None:
     """Outputs that are computed from released ones have names of their own, and sources that are released."""
     from privspec.kernel.systems import outputs_of
 

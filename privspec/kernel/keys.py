@@ -15,11 +15,11 @@ from math import ceil, floor
 
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import exp_up
-from privspec.kernel.core.problem import Case, Guarantee, Rules, Unit, read_guarantees
-from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, Unit, read_guarantees
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.threshold import Normal, Threshold
 from privspec.kernel.measures import APPROXIMATE
-from privspec.kernel.participation import Kept, wrong_person
+from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import Line, Question, Verdict, verdict
 from privspec.kernel.quality.stated import judge_lines, judge_loss
 from privspec.kernel.rules import Hint
@@ -162,7 +162,7 @@ class Keys:
         return block.averaged(what, errors, errors[-1])
 
 
-def read_keys(block: Item, mechanism: Item) -> Keys:
+def read_keys(block: JsonNode, mechanism: JsonNode) -> Keys:
     """What a plan executes for a block."""
     found = read(KeyBlock, block)
     assert isinstance(found, KeyBlock)
@@ -183,7 +183,7 @@ def read_keys(block: Item, mechanism: Item) -> Keys:
 # --- what one unit moves, and what no mechanism is below ------------------------------------------------
 
 
-def moved(unit: Unit, kept: Kept | None) -> Records:
+def moved(unit: Unit, kept: ContributionBound | None) -> Records:
     """Of one record each is in one key; nothing says of several in which they are, but where a person keeps few."""
     each = unit.count if kept is None or kept.per_cell is None else kept.per_cell
     return Records(unit.count, unit.adding, each)
@@ -215,7 +215,7 @@ Rows = dict[tuple[int, int], int]
 """Multipliers by a number of records n and an outcome, of the row between n and n + 1; 0 is the hidden outcome."""
 
 
-def _rows(block: KeyBlock, witness: Item) -> tuple[list[int], Rows, Rows]:
+def _rows(block: KeyBlock, witness: JsonNode) -> tuple[list[int], Rows, Rows]:
     """The chances of 1, 2, ... records in whole numbers, and multipliers in units of 2^-100 of their sum."""
     columns, near, last, *far, weights = witness.fields("columns", "near", "end", "up", "down", "weights")
     if block.kind == "expected" and block.sizes is not None:
@@ -255,7 +255,7 @@ def free_near(count: int, own: set[int], top: int) -> list[int]:
     return [o for o in (below, above) if o is not None]
 
 
-def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: Item) -> Fraction:
+def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: JsonNode) -> Fraction:
     """What multipliers prove of every mechanism that shows only keys that occur, with whole counts.
 
     With chances x of the outcomes of a key of n records, x[n + 1] <= R x[n] + s and x[n] <= R x[n + 1] + t for every
@@ -298,7 +298,7 @@ def count_bound(block: KeyBlock, epsilon: Fraction, delta: Fraction, witness: It
 class KeyRules(Rules):
     """How plans about unknown keys are judged."""
 
-    def privacy(self, case: Case) -> Keys:
+    def privacy(self, case: PlanUnderCheck) -> Keys:
         keys, found = read_keys(case.block, case.mechanism), read_guarantees(case.guarantees, case.frame)
         held = [(data.name, data.party, data.rule) for data in case.frame.data]
         if held != [(keys.block.source, None, "drop")] or case.frame.trust.kind != CURATOR.name:
@@ -332,7 +332,7 @@ class KeyRules(Rules):
         self._says(case, one, verdict(keys.term, line))
         return keys
 
-    def judge(self, case: Case) -> Keys:
+    def judge(self, case: PlanUnderCheck) -> Keys:
         keys = self.privacy(case)
         block, asked = keys.block, case.frame.obligations[0].measure.figures({})
         derived, proof = least_loss(block, asked["epsilon"], asked["delta"]), case.claims.fields(optional=CLAIMS)[-1]
@@ -347,7 +347,7 @@ class KeyRules(Rules):
         case.fairness.same(None)
         return keys
 
-    def _says(self, case: Case, guarantee: Guarantee, found: Verdict) -> None:
+    def _says(self, case: PlanUnderCheck, guarantee: Guarantee, found: Verdict) -> None:
         asked, delta = guarantee.obligation, guarantee.asked["delta"]
         (least,), epsilon = found.largest(("delta",)).values(), guarantee.asked["epsilon"]
         head = f"{asked.outputs[0]}, {asked.neighbours}: "

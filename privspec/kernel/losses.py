@@ -31,7 +31,7 @@ LOOKED_AT, LISTED, ANSWERS, PICKS, ROWS = 2**18, 2**8, 2**10, 2**9, 2**7
 """Most log ratios of one part, pairs of it, answers of all parts together, picks of pairs, and rows of a strategy."""
 LARGEST = 16
 """Largest log ratio of a finite law that is looked at."""
-TIGHT, NONE = Fraction(1, 10**6), Fraction(0)
+TIGHT, ZERO = Fraction(1, 10**6), Fraction(0)
 """What is exact is not larger than what is surely let through by more than this share, of epsilon and of delta."""
 Law = dict[int, int]
 """Of each log ratio, over GRID, its chance, over CHANCES."""
@@ -50,11 +50,11 @@ class PrivacyLoss:
     """
 
     own: bool
-    mu_squared: Ends = (NONE, NONE)
+    mu_squared: Ends = (ZERO, ZERO)
     pairs: tuple[Pair, ...] = ()
-    laplace: Ends = (NONE, NONE)
-    step: Fraction = NONE
-    delta: Fraction = NONE
+    laplace: Ends = (ZERO, ZERO)
+    step: Fraction = ZERO
+    delta: Fraction = ZERO
 
     @property
     def epsilon_down(self) -> Fraction:
@@ -67,7 +67,7 @@ ABSENT = -1e300
 """Stands for the logarithm of zero: comparisons with it are always made exactly."""
 
 
-def response(epsilon: Fraction, delta: Fraction = NONE) -> PrivacyLoss:
+def response(epsilon: Fraction, delta: Fraction = ZERO) -> PrivacyLoss:
     """Randomised response: what any law of pure epsilon lets through at most (Kairouz, Oh & Viswanath 2015)."""
     law = Law()
     for ratio in (epsilon, -epsilon):
@@ -125,7 +125,7 @@ class LaplaceFactor(Factor):
         return self.most
 
     def composed(self) -> PrivacyLoss:
-        return PrivacyLoss(own=True, laplace=(self.most, NONE), step=self.step)
+        return PrivacyLoss(own=True, laplace=(self.most, ZERO), step=self.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class FiniteLaws(Factor):
         if not below:
             return None
         with ctx.workprec(2 * RATIO_BITS):
-            return max(end(ball(Fraction(above, below)).log().upper()), NONE)
+            return max(end(ball(Fraction(above, below)).log().upper()), ZERO)
 
     def delta_up(self, epsilon: Fraction) -> Fraction:
         """The largest hockey-stick divergence at an epsilon, e^epsilon rounded down."""
@@ -209,9 +209,9 @@ class FiniteLaws(Factor):
 class Loss:
     """At most what is let through on one change: independent Gaussian noise, factors, and a lump of `delta`."""
 
-    mu_squared: Fraction = NONE
+    mu_squared: Fraction = ZERO
     factors: tuple[Factor, ...] = ()
-    delta: Fraction = NONE
+    delta: Fraction = ZERO
 
     def __post_init__(self) -> None:
         if self.mu_squared < 0 or self.delta < 0:
@@ -226,7 +226,7 @@ class Loss:
         """At least what is let through in one figure: mu of Gaussian noise, epsilon of all factors, or the delta."""
         if name == "mu":
             return sqrt_up(self.mu_squared, 100)
-        return self.delta if name == "delta" else sum(self._epsilons(), NONE)
+        return self.delta if name == "delta" else sum(self._epsilons(), ZERO)
 
     def _epsilons(self) -> list[Fraction]:
         pure = self.epsilons()
@@ -245,7 +245,7 @@ class Loss:
             raise Refused(f"more than {PURE_PARTS} parts share a line")
         if len(self.factors) == 1 and not self.mu_squared and isinstance(self.factors[0], FiniteLaws):
             return self.delta + self.factors[0].delta_up(epsilon)
-        parts = [(PrivacyLoss(own=True, mu_squared=(self.mu_squared, NONE)), 1)] * bool(self.mu_squared)
+        parts = [(PrivacyLoss(own=True, mu_squared=(self.mu_squared, ZERO)), 1)] * bool(self.mu_squared)
         for number, factor in enumerate(self.factors):
             one = factor.composed()
             if one is None:
@@ -272,7 +272,7 @@ class Loss:
             if within or not condition.delta:
                 return within and self.delta <= condition.delta
             return self.delta_up(condition.epsilon) <= condition.delta
-        return pure is not None and condition.satisfied_by(Composed(self.mu_squared, tuple(pure), self.delta, NONE))
+        return pure is not None and condition.satisfied_by(Composed(self.mu_squared, tuple(pure), self.delta, ZERO))
 
 
 # --- pairs of laws -----------------------------------------------------------------------------------------------
@@ -351,11 +351,11 @@ def delta_of(epsilon: Fraction, parts: list[tuple[PrivacyLoss, int]]) -> Ends | 
         for picked in _picks([pairs for pairs, _ in finite]):
             ends = []
             for side in (0, 1):
-                square = sum((one.mu_squared[side] * times for one, times in parts), NONE)
+                square = sum((one.mu_squared[side] * times for one, times in parts), ZERO)
                 laws = [pair[side] for pair, (_, times) in zip(picked, finite, strict=True) for _ in range(times)]
                 ends.append(_together(epsilon * (1 - side * TIGHT), square, _product(laws, up=not side), noise, side))
-            found.append((end(ends[0].upper()), max(end(ends[1].lower()), NONE)))
-    spared = sum((one.delta * times for one, times in parts), NONE)
+            found.append((end(ends[0].upper()), max(end(ends[1].lower()), ZERO)))
+    spared = sum((one.delta * times for one, times in parts), ZERO)
     return max(up for up, _ in found) + spared, max(down for _, down in found)
 
 
@@ -393,7 +393,7 @@ def _together(
         if not noise:
             own = _gaussian(rest, square)
         elif side:
-            own = (1 - ball(noise[0].step)) * _with_laplace(rest + 2 * noise[0].step, square, noise[0].laplace[1], NONE)
+            own = (1 - ball(noise[0].step)) * _with_laplace(rest + 2 * noise[0].step, square, noise[0].laplace[1], ZERO)
         else:
             own = _with_laplace(rest, square, noise[0].laplace[0], noise[0].step)
         found += ball(chance) * own

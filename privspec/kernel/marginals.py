@@ -38,8 +38,8 @@ from privspec.kernel.changes import Records
 from privspec.kernel.core.linear import READERS as LINEAR
 from privspec.kernel.core.linear import Matrix, read_matrix, size_of
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_up
-from privspec.kernel.core.problem import Bound, Case, Obligation, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.problem import Bound, Obligation, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.laws.laplace import WholeLaplace
 from privspec.kernel.laws.law import Law, Strategy
@@ -61,7 +61,7 @@ MOST_COLUMNS, MOST_PAIRS = 1000, 2**19
 """Columns of a table, and pairs of a table that is asked for and a set of columns within it, that are looked at."""
 MOST_CELLS, MOST_ENTRIES = 4096, 2**24
 """Cells of the columns in order together, and entries of all strategies."""
-NONE = fmpq(0)
+ZERO = fmpq(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class Marginals:
             columns = self.tables[table]
             each = rational(weight / prod(self.sizes[i] for i in columns))
             for own in self.within(columns):
-                found[own] = found.get(own, NONE) + each
+                found[own] = found.get(own, ZERO) + each
         return {
             own: fraction(total * prod(self.sizes[i] * (self.sizes[i] - 1) for i in own))
             for own, total in found.items()
@@ -261,7 +261,7 @@ class Residuals(Released):
 
     def variance(self, table: Subset) -> Fraction:
         """Of one number of a table."""
-        total = sum((self.variances[own] for own in self.block.within(table)), NONE)
+        total = sum((self.variances[own] for own in self.block.within(table)), ZERO)
         return fraction(total) / prod(self.block.sizes[i] for i in table) ** 2
 
     @property
@@ -274,7 +274,7 @@ class Residuals(Released):
         """Every term of the loss; the loss is the largest."""
         squares = {own: rational(deviation) ** 2 for own, deviation in self.deviations.items()}
         every = (self.block.coefficients(list(term)) for term in self.block.terms)
-        return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), NONE)) for one in every]
+        return [fraction(sum((rational(c) * squares[own] for own, c in one.items()), ZERO)) for one in every]
 
     def rounding_squared(self) -> Fraction:
         """The square of the largest share of its deviation by which rounding moves a number, one without by units."""
@@ -282,14 +282,14 @@ class Residuals(Released):
 
     def moves(self, table: Subset) -> Fraction:
         """At least what rounding moves a number of a table by."""
-        block, found = self.block, NONE
+        block, found = self.block, ZERO
         for own in block.within(table):
             found += prod(2 * block.sizes[i] for i in own) * rational(self.deviations[own])
         cells = prod(block.sizes[i] for i in table)
         return self.output_grid / 2 + fraction(found) * self.grid / 2 / cells
 
 
-def read_residuals(block: Marginals, mechanism: Item) -> Residuals:
+def read_residuals(block: Marginals, mechanism: JsonNode) -> Residuals:
     """What a plan executes for a block without columns in order."""
     subsets, deviations, grid, output_grid = mechanism.stating(
         {"family": "marginals"}, "subsets", "deviations", "grid", "output_grid"
@@ -354,7 +354,7 @@ class Separate(Released):
         return [sum((w * each[t] for t, w in term), Fraction(0)) for term in self.block.terms]
 
 
-def read_separate(block: Marginals, mechanism: Item) -> Separate:
+def read_separate(block: Marginals, mechanism: JsonNode) -> Separate:
     """What a plan executes, of noise on each table by itself."""
     (listed,) = mechanism.stating({"family": "laplace"}, "scales")
     scales = tuple(None if one.absent else one.exact() for one in listed.items(len(block.tables)))
@@ -385,7 +385,7 @@ def unit_of(obligation: Obligation | View, block: Marginals) -> Records:
     return Records(count, unit.adding, count)
 
 
-def held_by(case: Case, source: str) -> None:
+def held_by(case: PlanUnderCheck, source: str) -> None:
     """One keeper holds the table; where records of each person are kept, every line is about one person."""
     data, trust = case.frame.data, case.frame.trust
     if [(one.name, one.party) for one in data] != [(source, None)] or trust.kind != CURATOR.name:
@@ -397,7 +397,7 @@ def held_by(case: Case, source: str) -> None:
             raise case.block.wrong(wrong or "keeps records cell by cell")
 
 
-def seen_unit(case: Case, view: View, block: Marginals) -> Records:
+def seen_unit(case: PlanUnderCheck, view: View, block: Marginals) -> Records:
     """That of a view; refused for single records where which are kept depends on others."""
     found = unit_of(view, block)
     if wrong_person([(unit.kind, found.count) for unit in view.units], [case.frame.data[0].kept]):
@@ -408,7 +408,7 @@ def seen_unit(case: Case, view: View, block: Marginals) -> Records:
 # --- the bound ------------------------------------------------------------------------------------------
 
 
-def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item, *, pure: bool = False) -> Fraction:
+def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: JsonNode, *, pure: bool = False) -> Fraction:
     """At most the loss of all Gaussian noise, or of all that is `pure` as the epsilon of the lines.
 
     The witness: shares of the terms of the loss and of what a record may do. A line has one mass where records come and
@@ -437,7 +437,7 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item, 
             for own in block.subsets:
                 q = block.share(own) if unit.adding else block.moved(own, moved)
                 known[own] += size * unit.count**2 * q
-            total += size * largest_mu_squared(asked.measure, pure, Item(mu.value, mu.place))
+            total += size * largest_mu_squared(asked.measure, pure, JsonNode(mu.value, mu.place))
         if not listed:
             mu.same(None)
     if not total:
@@ -447,7 +447,7 @@ def bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item, 
         return max(end((roots * roots / ball(total)).lower()), Fraction(0))
 
 
-def _columns(item: Item, block: Marginals) -> frozenset[int]:
+def _columns(item: JsonNode, block: Marginals) -> frozenset[int]:
     found = [one.integer(0, len(block.sizes) - 1) for one in item.items()]
     if not found or found != sorted(set(found)):
         raise item.wrong("is no set of columns in which two cells differ")
@@ -590,7 +590,7 @@ class Strategies(Released):
         return 4 * parts + self.output_grid**2 * self.of_one
 
 
-def read_strategies(block: Marginals, mechanism: Item) -> Strategies:
+def read_strategies(block: Marginals, mechanism: JsonNode) -> Strategies:
     """What a plan executes for a block with columns in order."""
     parts, grid, output_grid = mechanism.stating({"family": "ordered"}, "parts", "grid", "output_grid")
     listed = {}
@@ -606,7 +606,7 @@ def read_strategies(block: Marginals, mechanism: Item) -> Strategies:
     return Strategies(block, listed, *steps)
 
 
-def read_executed(block: Item, mechanism: Item) -> Residuals | Separate | Strategies:
+def read_executed(block: JsonNode, mechanism: JsonNode) -> Residuals | Separate | Strategies:
     """What a plan executes for a block: one family where columns are in order, one of two where none is."""
     found = read(Marginals, block)
     assert isinstance(found, Marginals)
@@ -622,7 +622,7 @@ Executed = Residuals | Separate | Strategies
 class MarginalRules(Rules):
     """How plans about tables of counts are judged."""
 
-    def privacy(self, case: Case) -> Executed:
+    def privacy(self, case: PlanUnderCheck) -> Executed:
         executed, lines = read_executed(case.block, case.mechanism), list[Line]()
         block = executed.block
         held_by(case, block.source)
@@ -636,7 +636,7 @@ class MarginalRules(Rules):
         case.promised = executed.term, lines
         return executed
 
-    def judge(self, case: Case) -> Executed:
+    def judge(self, case: PlanUnderCheck) -> Executed:
         executed = self.privacy(case)
         block = executed.block
         self.averages(case, executed)
@@ -653,7 +653,7 @@ class MarginalRules(Rules):
         case.fairness.same(None)
         return executed
 
-    def averages(self, case: Case, executed: Executed) -> None:
+    def averages(self, case: PlanUnderCheck, executed: Executed) -> None:
         """Noise averages to 0, and rounding moves no number by more than a share of its deviation."""
         if isinstance(executed, Separate):
             case.says("rounding", True, "counts and their noise are whole numbers: nothing is rounded")
@@ -671,7 +671,9 @@ class MarginalRules(Rules):
         text = f"averages are what the problem asks for, within {said:.2g} standard deviations"
         case.says("unbiased", off <= BIAS**2, f"{text} (counts up to {COUNT})")
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         witness.same(None)
         assert isinstance(executed, Executed)
         try:
@@ -683,7 +685,7 @@ class MarginalRules(Rules):
         return {name: loss.figure(name) for name in figures}
 
 
-def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness: Item) -> Fraction:
+def ordered_bound(obligations: tuple[Obligation, ...], block: Marginals, witness: JsonNode) -> Fraction:
     """At most the loss of all Gaussian noise that satisfies one line, by a nuclear norm for each V_T up to a factor."""
     line, mu, scales, parts = witness.fields("line", "mu", "scales", "parts")
     asked = obligations[line.integer(0, len(obligations) - 1)]

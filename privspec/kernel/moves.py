@@ -9,11 +9,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from privspec.kernel.changes import Piece, Unit, Units
-from privspec.kernel.core.linear import Difference, Held, Part, Places, Release
+from privspec.kernel.core.linear import Difference, InputLayout, Part, Places, Release
 from privspec.kernel.core.numbers import sqrt_up
-from privspec.kernel.core.problem import Case
+from privspec.kernel.core.problem import PlanUnderCheck
 from privspec.kernel.core.reading import Refused
-from privspec.kernel.participation import Alike
+from privspec.kernel.participation import ExchangeableUnits
 from privspec.kernel.trust import NORMS, Asserted
 
 
@@ -48,10 +48,10 @@ def _as_one(unit: tuple[Piece, ...]) -> tuple[Piece, ...]:
     return (*rest, Piece(at, "box", Fraction(1), along=tuple(a for piece in lines for a in piece.along or ())))
 
 
-def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[Unit]:
+def _runs(part: Part, place: tuple[int, ExchangeableUnits] | None, *, alone: bool) -> list[Unit]:
     """What the units of a part move, in turn from the last to the first; in any order if it is `alone`."""
     size, length = 1 if part.shape == "box" else part.dimension, part.stop - part.start
-    at, one = place or (part.start, Alike(length, (1,), (0,)))
+    at, one = place or (part.start, ExchangeableUnits(length, (1,), (0,)))
 
     def moved(start: int, length: int, times: int = 1) -> tuple[Piece, ...]:
         starts, amount = range(start, start + length, size), part.amount * times
@@ -76,7 +76,7 @@ def _runs(part: Part, place: tuple[int, Alike] | None, *, alone: bool) -> list[U
 # --- units of parties with figures of their own --------------------------------------------------------------------
 
 
-def units_by_measure(change: Units, place: tuple[int, Alike], kinds: list[str]) -> dict[str, Units]:
+def units_by_measure(change: Units, place: tuple[int, ExchangeableUnits], kinds: list[str]) -> dict[str, Units]:
     """For each kind of measure the units of those parties who have it; `kinds`: that of each party.
 
     Args: place, the first coordinate of the input, and which of its units are added up.
@@ -108,7 +108,7 @@ def units_by_measure(change: Units, place: tuple[int, Alike], kinds: list[str]) 
 TOGETHER = "has a line with figures for parties whose units are not told apart, one at a time"
 
 
-def _kinds_of_classes(alike: Alike, kinds: list[str]) -> dict[int, str]:
+def _kinds_of_classes(alike: ExchangeableUnits, kinds: list[str]) -> dict[int, str]:
     """The kind of measure that the parties of each class share."""
     if sum(alike.counts) != len(kinds):
         raise Refused(TOGETHER)
@@ -123,7 +123,7 @@ def _kinds_of_classes(alike: Alike, kinds: list[str]) -> dict[int, str]:
 # --- functions that nobody here sees into ------------------------------------------------------------------------
 
 
-def judge_asserted(case: Case, release: Release) -> None:
+def judge_asserted(case: PlanUnderCheck, release: Release) -> None:
     """Of an input that is read through a function, every line moves what the author says, with room for rounding.
 
     Values are rounded to the nearest point of a grid, so that a difference grows by a step in each at most.
@@ -153,7 +153,12 @@ def judge_asserted(case: Case, release: Release) -> None:
 
 
 def _moves_as_said(
-    case: Case, said: Asserted | None, held: Held, step: Fraction, size: int, some: tuple[Difference, ...]
+    case: PlanUnderCheck,
+    said: Asserted | None,
+    held: InputLayout,
+    step: Fraction,
+    size: int,
+    some: tuple[Difference, ...],
 ) -> None:
     parts = [part for one in some for part in one.parts]
     if said is None or len(parts) != 1 or some[0].count != 1:

@@ -18,7 +18,7 @@ Ball = tuple[Fraction, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class ExchangeableUnits:
     """Units of an input, `length` numbers each: `counts[i]` in turn are of class `classes[i]`, numbered as they appear.
 
     What is released depends on the units of a class through their sum alone, whose numbers are coordinates.
@@ -67,7 +67,7 @@ def told_apart(
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ContributionBound:
     """Of the records of each `person` in a table, `most` are kept, `per_cell` of them in one cell; drawn uniformly."""
 
     person: str
@@ -88,7 +88,7 @@ Moved = tuple[int, int, int, str, int, Fraction, int | None, Wholes | None]
 """The fields of a part of a difference: of all coordinates from a start to a stop."""
 
 
-def of_person(held: list[tuple[int, int, Kept, Wholes]], *, adding: bool) -> list[list[Moved]]:
+def of_person(held: list[tuple[int, int, ContributionBound, Wholes]], *, adding: bool) -> list[list[Moved]]:
     """What one person changes in tables that keep so many of their records each, as sets of differences with parts.
 
     One table without a limit for a cell: all records may lie in one cell, come there, or move from there to another.
@@ -106,7 +106,7 @@ def of_person(held: list[tuple[int, int, Kept, Wholes]], *, adding: bool) -> lis
     return found
 
 
-def wrong_person(units: list[tuple[str, int]], kept: list[Kept | None]) -> str:
+def wrong_person(units: list[tuple[str, int]], kept: list[ContributionBound | None]) -> str:
     """What is wrong where units, a kind and a count each, change inputs of which some keep records of each person."""
     persons = [count for kind, count in units if kind == "person"]
     if not persons:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Matrix, Measured, Release
-from privspec.kernel.core.numbers import NONE, fraction, sqrt_down
-from privspec.kernel.core.problem import Case, Frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.numbers import ZERO, fraction, sqrt_down
+from privspec.kernel.core.problem import Frame, PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.quality.linear import LinearRules, listed
@@ -29,7 +29,7 @@ SCOPE = "laplace"
 class PlacedRules(LinearRules):
     """The rules of linear answers, this bound on what noise at their places can be worth, and that of one number."""
 
-    def judge(self, case: Case) -> object:
+    def judge(self, case: PlanUnderCheck) -> object:
         bound = case.claims.fields("views", "bound")[1]
         shown = BOUNDS.get(str(bound.value.get("scope"))) if isinstance(bound.value, dict) else None
         if shown is None:
@@ -40,7 +40,7 @@ class PlacedRules(LinearRules):
         return release
 
 
-def placed(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+def placed(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
     """What the weights of the units of a line prove of the loss, and the words for the mechanisms that it is about."""
     _, number, weights = item.fields("scope", "requirement", "weights")
     line = number.integer(0, len(frame.obligations) - 1)
@@ -48,12 +48,12 @@ def placed(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[
     shares = [one.exact(0) for one in weights.items(len(moves))]
     if sum(shares) > 1:
         raise weights.wrong("are more than one together")
-    moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), NONE) for j in range(len(costs))]
+    moved = [sum((share * move[j] for share, move in zip(shares, moves, strict=True)), ZERO) for j in range(len(costs))]
     epsilon, pairs = frame.obligations[line].measure.figures({})["epsilon"], list(zip(costs, moved, strict=True))
     words = (f"independent Laplace noise at {listed([name for name, *_ in release.problem.sites or ()])}, unbiased",)
     if release.problem.errors.sizes:
-        return sum((sqrt_down(cost * size) for cost, size in pairs), NONE) ** 2 / epsilon, words
-    return 2 * sum((cbrt_down(cost * size**2) for cost, size in pairs), NONE) ** 3 / epsilon**2, words
+        return sum((sqrt_down(cost * size) for cost, size in pairs), ZERO) ** 2 / epsilon, words
+    return 2 * sum((cbrt_down(cost * size**2) for cost, size in pairs), ZERO) ** 3 / epsilon**2, words
 
 
 def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], list[list[Fraction]]]:
@@ -81,8 +81,8 @@ def loads(frame: Frame, release: Release, line: int) -> tuple[list[Fraction], li
     found, target = list[list[Fraction]](), laid_out(block.target)
     for pieces in units:
         step = [(k, piece.amount * share) for piece in pieces for edge in piece.edges for k, share in edge]
-        own = {j: sum((fraction(target[i, k]) * v for k, v in step), NONE) / a for j, (i, a) in shows.items()}
-        found.append([abs(own.get(j, NONE)) for j in range(len(costs))])
+        own = {j: sum((fraction(target[i, k]) * v for k, v in step), ZERO) / a for j, (i, a) in shows.items()}
+        found.append([abs(own.get(j, ZERO)) for j in range(len(costs))])
     return costs, found
 
 
@@ -94,7 +94,7 @@ def _costs(errors: Measured, moved: Matrix) -> list[Fraction]:
     if any(sum(map(bool, row)) > 1 for row in rows):
         raise Refused("the size of an error of several noises is not a sum of theirs")
     pairs = zip(errors.weights, rows, strict=True)
-    return [sum(column, NONE) for column in zip(*([w * v for v in row] for w, row in pairs), strict=True)]
+    return [sum(column, ZERO) for column in zip(*([w * v for v in row] for w, row in pairs), strict=True)]
 
 
 BOUNDS = {SCOPE: placed, SHIFTS: shifted}

@@ -14,8 +14,8 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import Anything, ByDistance, Change
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import AskedMeasure, Bound, Case, Guarantee, Rules, View, read_guarantees
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, Whole, read
+from privspec.kernel.core.problem import AskedMeasure, Bound, Guarantee, PlanUnderCheck, Rules, View, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Whole, read
 from privspec.kernel.laws.knorm import NORMS, NoisyPoint, ratio_squared
 from privspec.kernel.measures import BY_DISTANCE, PURE_MEASURES, Measure
 from privspec.kernel.promises import Line, Question, epsilon_of, verdict
@@ -145,7 +145,7 @@ class Points:
         return Pick(block.output, law, public=True)
 
 
-def read_points(block: Item, mechanism: Item) -> Points:
+def read_points(block: JsonNode, mechanism: JsonNode) -> Points:
     """What a plan executes for a block."""
     found = read(PointBlock, block)
     assert isinstance(found, PointBlock)
@@ -265,14 +265,14 @@ def units_of(block: PointBlock) -> str:
 class PointRules(Rules):
     """How plans about reports of points are judged."""
 
-    def privacy(self, case: Case) -> Points:
+    def privacy(self, case: PlanUnderCheck) -> Points:
         points = read_points(case.block, case.mechanism)
         judge_view(case, points.block, "point")
         promises = [_promised(points, one) for one in guarantees_of(case, points.block, (BY_DISTANCE, *PURE_MEASURES))]
         judge_reports(case, points.term, NOTE, promises)
         return points
 
-    def judge(self, case: Case) -> Points:
+    def judge(self, case: PlanUnderCheck) -> Points:
         points = self.privacy(case)
         block = points.block
         text = f"points are taken as they are, and rounded to {points.step} once they have noise: nothing is added"
@@ -300,7 +300,9 @@ class PointRules(Rules):
         case.fairness.same(None)
         return points
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         witness.same(None)
         assert isinstance(executed, Points)
         return reach_of_reports(executed.block, whole(executed), view, outputs)
@@ -328,7 +330,7 @@ def _least(block: PointBlock, asked: AskedMeasure) -> Fraction | None:
 # --- reports of any kind, each of one party's own ---------------------------------------------------------
 
 
-def judge_view(case: Case, block: Held, of: str) -> None:
+def judge_view(case: PlanUnderCheck, block: Held, of: str) -> None:
     """Each report is of one party's own, whoever is trusted with that."""
     held, trust = [(data.name, data.party) for data in case.frame.data], case.frame.trust.kind
     if held != [(block.source, block.party)] or trust not in (CURATOR.name, NOBODY.name):
@@ -347,7 +349,7 @@ def promise(one: Guarantee, change: Change, figure: str) -> Promise:
     return one, [Question(change, one.asked, one.achieved)], figure, figure + tail
 
 
-def judge_reports(case: Case, term: Term, note: str, promises: list[Promise]) -> None:
+def judge_reports(case: PlanUnderCheck, term: Term, note: str, promises: list[Promise]) -> None:
     """Whether a plan states an epsilon between what was derived, if there is any, and what is asked for."""
     lines = list[Line]()
     for one, questions, text, otherwise in promises:
@@ -369,7 +371,7 @@ def reach_of_reports(block: Held, epsilon: Fraction | None, view: View, outputs:
     return {"epsilon": epsilon, "delta": Fraction(0)}
 
 
-def guarantees_of(case: Case, block: Held, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
+def guarantees_of(case: PlanUnderCheck, block: Held, measures: tuple[Measure, ...], each: int = 0) -> list[Guarantee]:
     """The guarantees; each is of an epsilon, about the report, what it is of, and all of that.
 
     Args: each, of how many parties a line may have figures of their own; 0 where none may.

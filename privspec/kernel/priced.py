@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from privspec.kernel.core.linear import Release
-from privspec.kernel.core.problem import Bound, Case, Frame, Guarantee, Rules, Share, View
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.core.problem import Bound, Frame, Guarantee, PlanUnderCheck, Rules, Share, View
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.placed import PlacedRules
 from privspec.kernel.quality.linear import LinearRules, Proof, prove, shown
 from privspec.kernel.quality.stated import judge_loss
@@ -19,7 +19,7 @@ from privspec.kernel.quality.tables import Executed, Tables, among, contrasts, l
 
 RISING = {"epsilon", "delta", "rho", "mu"}
 """Amounts that allow more the larger they are."""
-NONE = Fraction(0)
+ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Priced:
     high: Size | None
     prices: tuple[Price, ...]
     loss: str
-    block: Item
+    block: JsonNode
 
     def cost(self, value: Fraction) -> Fraction:
-        return sum((price.weight * value**price.power for price in self.prices), NONE)
+        return sum((price.weight * value**price.power for price in self.prices), ZERO)
 
 
 def at(frame: Frame, name: str, value: Fraction) -> Frame:
@@ -62,7 +62,7 @@ def at(frame: Frame, name: str, value: Fraction) -> Frame:
 class Shown:
     """A proof of what the loss is at least."""
 
-    def at(self, frame: Frame, stated: Item) -> Fraction:
+    def at(self, frame: Frame, stated: JsonNode) -> Fraction:
         """What it shows at the amounts of a frame, with the mu that is stated."""
         raise NotImplementedError
 
@@ -74,7 +74,7 @@ class LinearShown(Shown):
     release: Release
     proof: Proof
 
-    def at(self, frame: Frame, stated: Item) -> Fraction:
+    def at(self, frame: Frame, stated: JsonNode) -> Fraction:
         return shown(frame, self.release, self.proof, stated.items(len(self.proof[2])))
 
 
@@ -83,9 +83,9 @@ class TableShown(Shown):
     """Of a table: multipliers, for the ratios at the amounts of the frame."""
 
     executed: Executed
-    proof: Item
+    proof: JsonNode
 
-    def at(self, frame: Frame, stated: Item) -> Fraction:
+    def at(self, frame: Frame, stated: JsonNode) -> Fraction:
         stated.same([])
         lines = [Guarantee(one, k, one.measure.figures({}), {}, ()) for k, one in enumerate(frame.obligations)]
         task = self.executed.task
@@ -102,7 +102,7 @@ class Priceable:
         """Whether the block has no loss of its own: then what is proved to be above 0 is not met at all."""
         raise NotImplementedError
 
-    def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[list[Shown], tuple[str, ...]]:
         """What each of some proofs shows, and the words for the mechanisms that they are about."""
         raise NotImplementedError
 
@@ -117,7 +117,7 @@ class PriceableLinear(Priceable):
         assert isinstance(executed, Release)
         return not executed.problem.errors.weights
 
-    def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[list[Shown], tuple[str, ...]]:
         assert isinstance(executed, Release)
         made = [prove(frame, executed, one) for one in items.items()]
         if len({said for *_, said in made}) != 1 or any(not mu.absent for *_, masses, _ in made for *_, mu in masses):
@@ -137,7 +137,7 @@ class PriceableTable(Priceable):
         nothing = task.loss.average is None and not task.loss.worst and not task.loss.variations
         return nothing and not task.loss.prices and not task.loss.constant and task.estimates is None
 
-    def proofs(self, frame: Frame, executed: object, items: Item) -> tuple[list[Shown], tuple[str, ...]]:
+    def proofs(self, frame: Frame, executed: object, items: JsonNode) -> tuple[list[Shown], tuple[str, ...]]:
         assert isinstance(executed, Executed)
         return [TableShown(executed, one) for one in items.items()], (among(executed.task),)
 
@@ -149,14 +149,14 @@ FORMS: dict[str, Priceable] = {"linear": PriceableLinear(), "table": PriceableTa
 class PricedRules(Rules):
     """How such plans are judged."""
 
-    def privacy(self, case: Case) -> object:
+    def privacy(self, case: PlanUnderCheck) -> object:
         """The number, then the plan at it."""
         _, form, _, own = self._at_its_number(case)
         executed = form.rules.privacy(own)
         case.promised = own.promised
         return executed
 
-    def _at_its_number(self, case: Case) -> tuple[Priced, Priceable, Fraction, Case]:
+    def _at_its_number(self, case: PlanUnderCheck) -> tuple[Priced, Priceable, Fraction, PlanUnderCheck]:
         asked, form, scalars, own = self.inner(case)
         picked = scalars.exact(0)
         inside = picked >= asked.low and (asked.high is None or picked <= asked.high)
@@ -166,7 +166,7 @@ class PricedRules(Rules):
         own.found = case.found
         return asked, form, picked, own
 
-    def judge(self, case: Case) -> object:
+    def judge(self, case: PlanUnderCheck) -> object:
         """The number, then the plan at it, then that no other number costs less."""
         asked, form, picked, own = self._at_its_number(case)
         executed, rest, (*_, kind) = form.rules.measured(own)
@@ -179,15 +179,17 @@ class PricedRules(Rules):
         judge_loss(case, asked.cost(picked) + rest, derived, classes or ("",), "such mechanism", words)
         return executed
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         _, form, _, own = self.inner(case)
         return form.rules.reach(own, executed, view, outputs, witness)
 
-    def inner(self, case: Case) -> tuple[Priced, Priceable, Item, Case]:
+    def inner(self, case: PlanUnderCheck) -> tuple[Priced, Priceable, JsonNode, PlanUnderCheck]:
         """What is asked, the form of its block, the number that is stated, and the plan without it."""
         asked, mechanism = read(Priced, case.block), dict(case.mechanism.entries())
         assert isinstance(asked, Priced)
-        kind, nothing = asked.block.form(*FORMS), Item(None, "mechanism.scalars")
+        kind, nothing = asked.block.form(*FORMS), JsonNode(None, "mechanism.scalars")
         scalars = dict(mechanism.pop("scalars", nothing).entries())
         if asked.name not in scalars:
             raise case.mechanism.wrong(f"does not have {asked.name} among its scalars")
@@ -197,11 +199,11 @@ class PricedRules(Rules):
             plain["scalars"] = rest
         elif rest:
             raise case.mechanism.wrong(f"picks more than {asked.name}")
-        return asked, FORMS[kind], picked, replace(case, mechanism=Item(plain, case.mechanism.place))
+        return asked, FORMS[kind], picked, replace(case, mechanism=JsonNode(plain, case.mechanism.place))
 
 
 def least(
-    frame: Frame, asked: Priced, form: Priceable, executed: object, item: Item
+    frame: Frame, asked: Priced, form: Priceable, executed: object, item: JsonNode
 ) -> tuple[Fraction, tuple[str, ...]]:
     """What no mechanism costs less than, at any number of the range, and the words for these mechanisms.
 
@@ -216,14 +218,14 @@ def least(
         high = asked.high if upto.absent else upto.exact()
         if upto.absent != (place == len(listed)) or (high is not None and not low <= high <= (asked.high or high)):
             raise upto.wrong("does not cut the range into cells, one after the other, up to its end")
-        value = NONE
+        value = ZERO
         if which.absent or high is None:
             stated.same([])
             which.same(None)
         else:
             value = made[which.integer(0, len(made) - 1)].at(at(frame, asked.name, high), stated)
         if value <= 0 or not free:
-            found.append(asked.cost(low) + max(value, NONE))
+            found.append(asked.cost(low) + max(value, ZERO))
         low = high if high is not None else low
     if not found:
         raise cells.wrong("leave nothing of the range")

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from privspec.kernel.changes import Change
-from privspec.kernel.core.problem import Case, Guarantee
+from privspec.kernel.core.problem import Guarantee, PlanUnderCheck
 from privspec.kernel.divergences import Composed
 from privspec.kernel.losses import Loss
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, RENYI, ZERO_CONCENTRATED, Measure
@@ -67,7 +67,7 @@ class Verdict:
 Read = tuple[Term, list[Line]]
 
 
-def promised(case: Case) -> Read:
+def promised(case: PlanUnderCheck) -> Read:
     """What the rules of its block have read of a plan: what is executed, and what every line promises."""
     found: Any = case.promised
     assert found is not None
@@ -114,7 +114,7 @@ def _single(loss: Loss, epsilon: Fraction, most: Fraction) -> bool:
 
 
 def keeps(
-    case: Case, term: Structured, guarantee: Guarantee, change: Change, notes: tuple[str, ...], sees: str
+    case: PlanUnderCheck, term: Structured, guarantee: Guarantee, change: Change, notes: tuple[str, ...], sees: str
 ) -> Line:
     """A line of one figure, about one change of the records or numbers of a curator: judged by theorems, and told.
 

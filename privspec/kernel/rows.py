@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from privspec.kernel.core.numbers import NONE, rational
-from privspec.kernel.core.reading import ENTRIES, Item, Refused, Wholes, wholes
+from privspec.kernel.core.numbers import ZERO, rational
+from privspec.kernel.core.reading import ENTRIES, JsonNode, Refused, Wholes, wholes
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def less(left: Rows, right: Rows) -> Rows:
     return laid_out(left) - laid_out(right)
 
 
-def intervals(item: Item) -> Intervals | None:
+def intervals(item: JsonNode) -> Intervals | None:
     """Such rows where a document says that a matrix is made of them."""
     if not isinstance(item.value, dict) or item.value.get("form") != "intervals":
         return None
@@ -210,7 +210,7 @@ def moved_by(matrix: Rows, sizes: list[Fraction], together: tuple[slice, ...] = 
         return times(rows, below, sizes)
     apart = list(sizes)
     for some in together:
-        apart[some] = [NONE] * len(apart[some])
+        apart[some] = [ZERO] * len(apart[some])
     found, listed = times(rows, below, apart), rows.tolist()
     for some in together:
         own = list(map(rational, sizes[some]))

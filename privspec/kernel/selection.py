@@ -15,23 +15,23 @@ from flint import arb, ctx
 
 from privspec.kernel.changes import Records
 from privspec.kernel.changes import Rows as Compared
-from privspec.kernel.core.numbers import NONE, ball, end, exp_up
+from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
 from privspec.kernel.core.problem import (
     Bound,
-    Case,
     Frame,
     Guarantee,
     Obligation,
+    PlanUnderCheck,
     Rules,
     Unit,
     View,
     read_guarantees,
 )
-from privspec.kernel.core.reading import Grid, Item, Positive, Refused, Size, read
+from privspec.kernel.core.reading import Grid, JsonNode, Positive, Refused, Size, read
 from privspec.kernel.divergences import Renyi
 from privspec.kernel.laws.exponential import PRECISION, ByScores, Target
 from privspec.kernel.measures import PURE
-from privspec.kernel.participation import Kept, wrong_person
+from privspec.kernel.participation import ContributionBound, wrong_person
 from privspec.kernel.promises import Line, Question, epsilon_of, verdict
 from privspec.kernel.quality.stated import judge_loss
 from privspec.kernel.rules import derive
@@ -212,7 +212,7 @@ def behind(target: Target | None, counts: list[int]) -> list[int]:
     unit, below, found = target.share.denominator, 0, []
     aim = target.aim(sum(counts)) * unit
     for one in counts:
-        found.append(int(max(below * unit - aim, aim - (below + one) * unit, NONE)))
+        found.append(int(max(below * unit - aim, aim - (below + one) * unit, ZERO)))
         below += one
     return found
 
@@ -274,20 +274,20 @@ def least_ranks(block: Selected, unit: Unit, most: int, epsilon: Fraction, far: 
             below = floor(share * many - far)
             moved = ceil(share * many + far) - below
             if below < 0 or below + moved > many:
-                return NONE
+                return ZERO
         if share in (0, 1):
-            return NONE
+            return ZERO
     else:
         moved = ceil(far)
         if many is not None and (moved > many or (many - moved) % size):
-            return NONE
+            return ZERO
     reached = -(-moved // most)
     with ctx.workprec(PRECISION):
         own = 1 / (1 + (size - 1) * (-ball(epsilon) * reached * (2 if unit.adding else 1)).exp())
         if unit.adding:
             other = (ball(epsilon) * reached).exp() / size
             own = own if own < other else other
-        return max(end((ball(far) * (1 - own)).lower()), NONE)
+        return max(end((ball(far) * (1 - own)).lower()), ZERO)
 
 
 # --- plans ------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class Drawn:
     target: Target | None
     handicap: tuple[int, ...]
     drops: bool
-    kept: Kept | None = None
+    kept: ContributionBound | None = None
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -386,13 +386,13 @@ class Listed:
     def loss(self) -> Fraction:
         """By the law of the records, or at the worst table."""
         means = [
-            sum((chance * cost for chance, cost in zip(law, self.block.costs(table), strict=True)), NONE) / self.total
+            sum((chance * cost for chance, cost in zip(law, self.block.costs(table), strict=True)), ZERO) / self.total
             for table, law in zip(tables_of(self.block), self.laws, strict=True)
         ]
         if self.block.cost.worst:
             return self.block.cost.weight * max(means)
         weights = self.block.weights()
-        return self.block.cost.weight * sum((w * mean for w, mean in zip(weights, means, strict=True)), NONE)
+        return self.block.cost.weight * sum((w * mean for w, mean in zip(weights, means, strict=True)), ZERO)
 
 
 def tables_of(block: Selected) -> list[tuple[int, ...]]:
@@ -454,7 +454,7 @@ class Multipliers:
         return Multipliers(both(self.costs, other.costs), both(self.ratios, other.ratios), self.weight / 64)
 
 
-def of_tables(block: Selected, witness: Item) -> Multipliers:
+def of_tables(block: Selected, witness: JsonNode) -> Multipliers:
     """What no mechanism is below that a record replaced changes by at most e^epsilon, by multipliers (note, section 6).
 
     `pairs`: a table, one beside it, an answer, and the multiplier of "no more than e^epsilon times as likely";
@@ -472,7 +472,7 @@ def of_tables(block: Selected, witness: Item) -> Multipliers:
         weights.same(None)
         shares = block.weights()
     costs = [[share * cost for cost in block.costs(table)] for share, table in zip(shares, tables, strict=True)]
-    ratios = [[NONE] * block.size for _ in tables]
+    ratios = [[ZERO] * block.size for _ in tables]
     for pair in pairs.items():
         one, other, answer, multiplier = pair.items(4)
         i, j, r = one.integer(0, many - 1), other.integer(0, many - 1), answer.integer(0, block.size - 1)
@@ -489,7 +489,7 @@ Witness = Fraction | Averaged | Multipliers
 """What bounds losses at every epsilon: records that data are apart, thresholds, or multipliers of tables."""
 
 
-def read_witness(block: Selected, item: Item) -> Witness:
+def read_witness(block: Selected, item: JsonNode) -> Witness:
     """As the loss asks for it: of listed tables, of a worst loss in ranks, or of a mean by the law."""
     if "pairs" in dict(item.entries()):
         return of_tables(block, item)
@@ -499,14 +499,14 @@ def read_witness(block: Selected, item: Item) -> Witness:
     return averaged(block.sought(), block.cost.weight, item)
 
 
-def least(block: Selected, lines: tuple[Obligation, ...], kept: Kept | None, witness: Witness) -> Fraction:
+def least(block: Selected, lines: tuple[Obligation, ...], kept: ContributionBound | None, witness: Witness) -> Fraction:
     """What no mechanism is below under lines of pure epsilon; refused where there is none that it is about.
 
     Of one person who moves from one answer to another only so many records as are `kept` in one cell.
     """
     found = []
     for line in lines:
-        (unit,), epsilon = line.units, line.measure.figures({}).get("epsilon", NONE)
+        (unit,), epsilon = line.units, line.measure.figures({}).get("epsilon", ZERO)
         if line.measure.common is not PURE:
             continue
         if isinstance(witness, Fraction):
@@ -521,7 +521,7 @@ def least(block: Selected, lines: tuple[Obligation, ...], kept: Kept | None, wit
     return max(found)
 
 
-def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn | Listed:
+def read_drawn(block: JsonNode, mechanism: JsonNode, frame: Frame) -> Drawn | Listed:
     """What a plan executes for a block; all but the mechanism and its numbers is as the problem says."""
     found = read(Selected, block)
     assert isinstance(found, Selected)
@@ -549,7 +549,7 @@ def read_drawn(block: Item, mechanism: Item, frame: Frame) -> Drawn | Listed:
     return Drawn(found, name, number, target, handicap, drops, frame.data[0].kept)
 
 
-def _units(frame: Frame, block: Selected, item: Item) -> None:
+def _units(frame: Frame, block: Selected, item: JsonNode) -> None:
     """One table that one keeper holds, one output, one unit a line: a record, several, or all of them."""
     lines, units = frame.obligations, [unit for one in frame.obligations for unit in one.units]
     about = {((block.output,), (block.output,), (block.source,))}
@@ -579,7 +579,7 @@ def _units(frame: Frame, block: Selected, item: Item) -> None:
 class SelectionRules(Rules):
     """Plans that select a value of a column."""
 
-    def privacy(self, case: Case) -> Drawn | Listed:
+    def privacy(self, case: PlanUnderCheck) -> Drawn | Listed:
         drawn, lines = read_drawn(case.block, case.mechanism, case.frame), list[Line]()
         block = drawn.block
         each = f", for each of {block.groups} groups" if block.by else ""
@@ -593,14 +593,14 @@ class SelectionRules(Rules):
         case.promised = drawn.term, lines
         return drawn
 
-    def judge(self, case: Case) -> Drawn | Listed:
+    def judge(self, case: PlanUnderCheck) -> Drawn | Listed:
         drawn = self.privacy(case)
         case.fairness.same(None)
         case.accuracy.same([])
         self._loss(case, drawn)
         return drawn
 
-    def _loss(self, case: Case, drawn: Drawn | Listed) -> None:
+    def _loss(self, case: PlanUnderCheck, drawn: Drawn | Listed) -> None:
         """A worst loss in ranks is derived, and any of a table; a mean over data that are not listed is tested only."""
         block, (witness,) = drawn.block, case.claims.fields(optional=("bound",))
         kind = "worst" if block.cost.worst else "expected"
@@ -619,17 +619,19 @@ class SelectionRules(Rules):
         value = block.cost.weight * block.groups * worst_ranks(drawn.family, drawn.base, block.size, unit)
         judge_loss(case, value, derived, CLASSES[derived is not None :], "mechanism", words)
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         witness.same(None)
         assert isinstance(executed, Drawn | Listed)
         (unit,) = view.units
         person = "person" if executed.kept else "record"
         if unit.kind not in (person, "everything") or unit.apart is not None or outputs != executed.outputs:
             return None
-        return {"epsilon": epsilon_of_unit(executed, unit), "delta": NONE}
+        return {"epsilon": epsilon_of_unit(executed, unit), "delta": ZERO}
 
 
-def _says(case: Case, drawn: Drawn | Listed, one: Guarantee, holds: bool) -> None:
+def _says(case: PlanUnderCheck, drawn: Drawn | Listed, one: Guarantee, holds: bool) -> None:
     (unit,), name = one.obligation.units, one.obligation.measure.name
     epsilon, said = epsilon_of_unit(drawn, unit), one.achieved.get("epsilon", Fraction(-1))
     text = f"{name}, {one.obligation.neighbours}: no chance changes by more than e^{float(epsilon):.8g}"

@@ -12,8 +12,8 @@ from math import prod
 from flint import fmpq
 
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import Item, Refused
-from privspec.kernel.participation import Alike
+from privspec.kernel.core.reading import JsonNode, Refused
+from privspec.kernel.participation import ExchangeableUnits
 
 SHARED = {
     "gaussian": ("gaussian-shares", ("variance", "parties", "honest"), {"gaussian"}, ("gaussian-exact", "shares")),
@@ -24,7 +24,7 @@ SHAPES = tuple(shape for shape, *_ in SHARED.values())
 
 
 def coalition(
-    frame: Frame, held: list[tuple[tuple[int, ...], int, bool, Alike | None]], stated: list[Item]
+    frame: Frame, held: list[tuple[tuple[int, ...], int, bool, ExchangeableUnits | None]], stated: list[JsonNode]
 ) -> tuple[int, int]:
     """How many parties add shares, and how many of these no coalition knows; one and one without a secure sum.
 
@@ -54,14 +54,14 @@ Owner = tuple[str, int]
 """A party; or a class of those who count alike, and how many they are."""
 
 
-def owners(frame: Frame, held: list[tuple[tuple[int, ...], int, bool, Alike | None]]) -> list[Owner]:
+def owners(frame: Frame, held: list[tuple[tuple[int, ...], int, bool, ExchangeableUnits | None]]) -> list[Owner]:
     """Who holds each coordinate of the matrices: a member of an index set, or else a party of one number.
 
     A coordinate of a class is held by each of its parties: what it sends is told for one of them. An input of which a
     line is about any value against any other (LDP) is one party's. Args: held, as above, with the classes of units.
     """
     found, whole = list[Owner](), {name for one in frame.obligations if one.measure.of.local for name in one.wrt}
-    sets = dict[str, set[Alike | None]]()
+    sets = dict[str, set[ExchangeableUnits | None]]()
     for data, (shape, size, cells, alike) in zip(frame.data, held, strict=True):
         count = shape[0] if data.party and shape else size
         if count < 1 or size % count or not (cells or prod(shape) == size):
@@ -90,7 +90,7 @@ def senders(owner: list[Owner], rows: list[list[fmpq]]) -> list[int]:
     return [max((n for _, n in some), default=1) for some in found]
 
 
-def check_one(count: int, parts: list[tuple[int, Alike]]) -> None:
+def check_one(count: int, parts: list[tuple[int, ExchangeableUnits]]) -> None:
     """A difference is one of a single party: what a class sends is told for one of its members.
 
     Args: count, how many units change at once; parts, how long their runs are in inputs of these classes.

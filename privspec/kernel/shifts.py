@@ -20,7 +20,7 @@ from privspec.kernel.changes import PERSON, Piece
 from privspec.kernel.core.linear import COUNTED, Difference, Linear, Release, read_matrix, size_of
 from privspec.kernel.core.numbers import ball, end, exp_up, fraction, rational
 from privspec.kernel.core.problem import Frame, Obligation
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import APPROXIMATE, LOCAL_APPROXIMATE, LOCAL_PURE, PURE
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import laid_out
@@ -40,7 +40,7 @@ SAME_EPSILON = (PURE, APPROXIMATE)
 BITS = 128
 LARGEST = 2**20
 """Most points of the grid, and multipliers."""
-NONE = Fraction(0)
+ZERO = Fraction(0)
 MULTIPLIED = ("cells", "shifts", "start", "multipliers")
 Number = TypeVar("Number", Fraction, float)
 
@@ -71,22 +71,22 @@ def reach(frame: Frame, block: Linear, line: int) -> Reach:
     for difference in block.surely(line):
         change = units_of(difference, block.places).grouped()
         left, each = change.count, [(_furthest(block, unit), copies, unit) for unit, copies in change.units]
-        furthest, used = NONE, tuple[Piece, ...]()
+        furthest, used = ZERO, tuple[Piece, ...]()
         for size, copies, unit in sorted(each, key=lambda one: one[:2], reverse=True):
             if size and left:
                 furthest, left, used = furthest + size * min(copies, left), left - min(copies, left), (*used, *unit)
         found.append((furthest, _step(frame, block, asked, difference, used)))
-    sensitivity, step = max(found, key=_best, default=(NONE, None))
+    sensitivity, step = max(found, key=_best, default=(ZERO, None))
     if not sensitivity:
         raise Refused("has neighbours that do not move the answer")
     words = EVERY if _of_any_size(block, asked) else ADDITIVE
     parts = None if step is None else int(sensitivity / step)
-    return Reach(sensitivity, parts, words, amounts["epsilon"], amounts.get("delta", NONE))
+    return Reach(sensitivity, parts, words, amounts["epsilon"], amounts.get("delta", ZERO))
 
 
 def _best(found: tuple[Fraction, Fraction | None]) -> tuple[Fraction, bool, Fraction]:
     """By how far something moves the answer, and then in how small steps."""
-    return found[0], found[1] is None, -(found[1] or NONE)
+    return found[0], found[1] is None, -(found[1] or ZERO)
 
 
 def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, int | None, int]]:
@@ -104,7 +104,7 @@ def _of_parties(frame: Frame, block: Linear, line: int) -> list[tuple[Fraction, 
 
 
 def of_any_law(
-    frame: Frame, release: Release, item: Item, value: Fraction, words: tuple[str, ...]
+    frame: Frame, release: Release, item: JsonNode, value: Fraction, words: tuple[str, ...]
 ) -> tuple[Fraction, tuple[str, ...]]:
     """A bound of squares for unbiased mechanisms, by pure epsilon, as one for noise of any law or more: twice it.
 
@@ -163,7 +163,7 @@ def _step(
                 raise Refused("has records that move the answer by no less than some amount")
             at, own = block.places[held.start]
             moving = (i for piece in used for i in piece.at if at <= i < at + len(own.numbers) and row[i])
-            step = NONE if held.step is None or held.gaps or (adding and low % held.step) else held.step
+            step = ZERO if held.step is None or held.gaps or (adding and low % held.step) else held.step
             found |= {None if real else abs(row[i]) * step or most for i in moving}
     return found.pop() if len(found) == 1 else most
 
@@ -171,23 +171,23 @@ def _step(
 def _by_steps(row: list[Fraction], used: tuple[Piece, ...]) -> Fraction:
     """What records move the answer by every multiple of, up to what one moves it by at most; 0 if there is no such."""
     if len(used) != 1:
-        return NONE
+        return ZERO
     swap, ends = used[0].shape == "swap", [row[i] for i in used[0].at]
-    least = min(ends) if swap else NONE
-    values = sorted({abs(value - least) for value in ends} - {NONE})
+    least = min(ends) if swap else ZERO
+    values = sorted({abs(value - least) for value in ends} - {ZERO})
     # of two cells any two: differences of values that are evenly far apart
     even = all(value == k * values[0] for k, value in enumerate(values, 1))
-    return values[0] if values and even else NONE
+    return values[0] if values and even else ZERO
 
 
 def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fraction:
     """How far records move the answer by any part: a number of theirs stands in two cells by its share of each."""
-    part, best = difference.parts[0], NONE
+    part, best = difference.parts[0], ZERO
     held = next(one for one in block.held if (one.start, one.stop) == (part.start, part.stop))
     sizes = [size_of(column) for column in held.columns]
     numbers = [i for i, column in enumerate(held.columns) if column[-1]]
     if len(difference.parts) > 1 or len(numbers) != 1 or prod(sizes) != part.stop - part.start:
-        return NONE
+        return ZERO
     inner, size, at = prod(sizes[numbers[0] + 1 :]), sizes[numbers[0]], block.places[held.start][0]
     for first in (i for i in range(prod(sizes)) if not i // inner % size):
         along = row[at + first : at + first + inner * size : inner]
@@ -200,14 +200,14 @@ def _by_parts(block: Linear, difference: Difference, row: list[Fraction]) -> Fra
 
 def _furthest(block: Linear, unit: tuple[Piece, ...]) -> Fraction:
     """How far the pieces of a unit move the answer together at most."""
-    total, row = NONE, [fraction(value) for value in block.target.tolist()[0]]
+    total, row = ZERO, [fraction(value) for value in block.target.tolist()[0]]
     for piece in unit:
-        ends = [sum((row[i] * share for i, share in edge), NONE) for edge in piece.edges]
+        ends = [sum((row[i] * share for i, share in edge), ZERO) for edge in piece.edges]
         total += piece.amount * (max(ends) - min(ends) if piece.shape == "swap" else max(map(abs, ends)))
     return total
 
 
-def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+def shifted(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
     """What multipliers prove of the loss, and the words for the mechanisms of which none has less.
 
     Without any coalition's shares the noise has as much variance: on average over coalitions, all of it has more.
@@ -218,7 +218,7 @@ def shifted(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple
     return value * noise.parties / noise.honest, (f"shares of {ADDITIVE}",)
 
 
-def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+def shown(frame: Frame, block: Linear, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
     """The same; nothing that is executed matters. Of pure epsilon it is a closed form, which takes no multipliers.
 
     The variances of what parties draw alone add up, and each is what its party needs for what it holds.
@@ -230,14 +230,14 @@ def shown(frame: Frame, block: Linear, item: Item) -> tuple[Fraction, tuple[str,
     words = (ALONE if alone else found.among,)
     if all(one.absent for one in rest):
         costs = (count * _by_law(block, found, size, parts).at(found.epsilon) for size, parts, count in movers)
-        return sum(costs, NONE), words
+        return sum(costs, ZERO), words
     fine, some, *given = rest
     cells = fine.integer(1, LARGEST)
     shifts = [one.integer(1, cells) for one in some.items()]
     if any(a >= b for a, b in zip([0, *shifts], shifts, strict=False)) or not shifts:
         raise some.wrong("are not shifts in order")
     own, paid = combined(found, shifts, *given)
-    value = NONE
+    value = ZERO
     for size, parts, count in movers:
         if parts is None or not any(shift * parts % cells for shift in shifts):
             weight, power = _priced(block, size / cells)
@@ -252,7 +252,7 @@ def _priced(block: Linear, step: Fraction) -> tuple[Fraction, int]:
     power = 1 if block.errors.sizes else 2
     terms = zip(block.errors.weights, laid_out(block.errors.of(fmpq_mat([[1]]))).entries(), strict=True)
     each = [w * abs(fraction(own) * step) ** power for w, own in terms]
-    return (max(each) if block.worst else sum(each, NONE)), power
+    return (max(each) if block.worst else sum(each, ZERO)), power
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class ByLaw:
     def at(self, epsilon: Fraction) -> Fraction:
         """At most the loss."""
         if not epsilon:
-            return NONE
+            return ZERO
         if self.parts is not None:
             return self.weight * in_steps(exp_up(epsilon), self.parts, self.power)
         with ctx.workprec(BITS):
@@ -278,7 +278,7 @@ class ByLaw:
                 found = grown.sqrt() / (grown - 1)
             else:
                 found = (((grown * (grown + 1) / 2) ** 2).root(3) + grown) / (grown - 1) ** 2
-            return self.weight * max(end(found.lower()), NONE)
+            return self.weight * max(end(found.lower()), ZERO)
 
     def near(self, epsilon: float) -> float:
         """About the loss, in doubles."""
@@ -341,7 +341,7 @@ def _by_law(block: Linear, found: Reach, size: Fraction, parts: int | None) -> B
     return ByLaw(*_priced(block, size), parts)
 
 
-def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) -> tuple[list[fmpq], Fraction]:
+def combined(found: Reach, shifts: list[int], start: JsonNode, multipliers: JsonNode) -> tuple[list[fmpq], Fraction]:
     """C at the points 0, 1, .. of the grid, up to one at which it is 0 for good, and delta sum most_s."""
     first, width = start.integer(-LARGEST, 0), multipliers.extents(2)[1]
     if not 0 < len(shifts) * width <= LARGEST:
@@ -354,7 +354,7 @@ def combined(found: Reach, shifts: list[int], start: Item, multipliers: Item) ->
             if entry:
                 plus[abs(k)] = plus.get(abs(k), 0) + entry
                 minus[abs(k + shift)] = minus.get(abs(k + shift), 0) + entry
-    paid = sum((fraction(max(row)) for row in given), NONE)
+    paid = sum((fraction(max(row)) for row in given), ZERO)
     grown, last = rational(exp_up(found.epsilon)), max([0, *plus, *minus])
     own = [plus.get(k, fmpq()) - grown * minus.get(k, 0) for k in range(last + 2)]
     # the multipliers of a shift and of its mirror image are half of these each, which meet at 0

@@ -21,10 +21,10 @@ from flint import acb, arb, ctx, fmpq, fmpq_mat
 from privspec.kernel.allowed import variance_of_size_up, variance_up
 from privspec.kernel.core.linear import Linear, Matrix, Measured, Release
 from privspec.kernel.core.numbers import ball, end, fraction, rational, sqrt_down
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.rows import laid_out
 
-NONE = Fraction(0)
+ZERO = Fraction(0)
 BITS = 128
 """Binary digits of figures."""
 WIDE = Fraction(1, 2**18)
@@ -51,7 +51,7 @@ def laplace_variance(scale: Fraction, grid: Fraction) -> Fraction:
     """
     ratio = grid / (2 * scale)
     if ratio > STEEPEST:
-        return NONE
+        return ZERO
     bits = max(0, (ratio.denominator.bit_length() - ratio.numerator.bit_length()))
     with ctx.workprec(4 * BITS + 2 * bits):
         exact = ball(grid) ** 2 / (2 * ball(ratio).sinh() ** 2)
@@ -104,7 +104,7 @@ def _figure(value: arb) -> Fraction:
 def laplace_size(own: Noises, grid: Fraction, shape: Fraction) -> Fraction:
     """That of one error; `shape`: what a coalition leaves out makes sums of shares wider than one law."""
     if not own:
-        return NONE
+        return ZERO
     fine = all(grid <= WIDE * b for _, b in own)
     (c, b), *more = own
     alike = all(one == own[0] for one in more)
@@ -116,7 +116,7 @@ def laplace_size(own: Noises, grid: Fraction, shape: Fraction) -> Fraction:
             return _figure(2 * ball(c * b) * (r + arb("0.5")).gamma() / (arb.pi().sqrt() * r.gamma()))
     if not more:
         with ctx.workprec(4 * BITS):
-            return _figure(ball(c * grid) / ball(grid / b).sinh()) if grid < 2000 * b else NONE
+            return _figure(ball(c * grid) / ball(grid / b).sinh()) if grid < 2000 * b else ZERO
     if fine:
         parts, bits = _fractions([c * b for c, b in own])
         with ctx.workprec(bits):
@@ -221,7 +221,7 @@ def size_up(release: Release, errors: Measured, moved: Matrix, square: Fraction,
 def laplace_tail(own: Noises, grid: Fraction, tail: Fraction) -> Fraction:
     """At least the size beyond which a sum of Laplace noises lies with so small a probability."""
     if len(own) < 2:
-        return max((c * grid * _steps(grid / b, tail) for c, b in own), default=NONE)
+        return max((c * grid * _steps(grid / b, tail) for c, b in own), default=ZERO)
     if len(own) > MOST or any(grid > WIDE * b for _, b in own):
         return _of_many(own, grid, tail)
     return _tail([c * b for c, b in own], tail)
@@ -263,7 +263,7 @@ def _tail(scales: list[Fraction], tail: Fraction) -> Fraction:
         with ctx.workprec(bits):
             return bool(sum((a * (-ball(size) / b).exp() for a, b in parts), arb(0)) <= ball(tail))
 
-    low, high = NONE, max(scales)
+    low, high = ZERO, max(scales)
     while not enough(high):
         low, high = high, 2 * high
     for _ in range(BITS // 2):
@@ -303,13 +303,13 @@ class Terms:
     root: bool
 
 
-def priced_terms(block: Linear, shares: Item, prices: Item, pure: bool) -> Terms:
+def priced_terms(block: Linear, shares: JsonNode, prices: JsonNode, pure: bool) -> Terms:
     """The error terms of the loss and of the accuracy lines, their weights, and what prices cost.
 
     Of a worst case the terms share their weights; of a sum of sizes they have those that are given.
     """
     errors, sizes = block.errors, list[Fraction]()
-    more, weights, paid = list[Measured](), list(errors.weights), NONE
+    more, weights, paid = list[Measured](), list(errors.weights), ZERO
     if errors.sizes and pure:
         raise shares.wrong("are of a loss for which no bound is known")
     root = bool(errors.sizes and (block.worst or len(weights) == 1))
@@ -360,7 +360,7 @@ class Worth:
     def at(self, power: Fraction) -> Fraction:
         """At least what is proved."""
         if not power or not self.kappa:
-            return NONE
+            return ZERO
         total = power * self.kappa
         if self.sizes and self.trace:
             return self._weighed(total)
@@ -388,14 +388,14 @@ def worth(found: Terms, traces: list[Fraction], kappa: Fraction) -> Worth:
         cbrt_down(size * trace**2 / weight)
         for size, trace, weight in zip(found.sizes, traces, found.weights, strict=False)
     ]
-    trace = sum(traces[count:], NONE)
-    return Worth(max(trace, NONE), sum(sizes, NONE), kappa, found.root)
+    trace = sum(traces[count:], ZERO)
+    return Worth(max(trace, ZERO), sum(sizes, ZERO), kappa, found.root)
 
 
 def cbrt_down(value: Fraction) -> Fraction:
     """At most the cube root of a number from 0 on, within about 2^-70 of it relatively."""
     if not value:
-        return NONE
+        return ZERO
     shift = max(0, 72 + (value.denominator.bit_length() - value.numerator.bit_length()) // 3 + 2)
     whole = (value.numerator << 3 * shift) // value.denominator
     root = 1 << -(-whole.bit_length() // 3)

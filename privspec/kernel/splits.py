@@ -14,9 +14,9 @@ from math import ceil, exp, floor, sinh, sqrt
 
 from privspec.kernel.allowed import largest_mu_squared, mass, sent
 from privspec.kernel.core.linear import Release, read_matrix
-from privspec.kernel.core.numbers import NONE, exp_down, exp_up
-from privspec.kernel.core.problem import Case, Guarantee, Obligation
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.numbers import ZERO, exp_down, exp_up
+from privspec.kernel.core.problem import Guarantee, Obligation, PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table
 from privspec.kernel.measures import ZERO_CONCENTRATED, Measure
 from privspec.kernel.quality.tables import Lagrangian, contrasts, lower_bound
@@ -39,7 +39,7 @@ NEARBY = 2
 """Half records by which data are tried to be farther apart, or less."""
 Kind = str
 Amounts = dict[str, Fraction]
-Witnesses = list[tuple[Fraction, Item]]
+Witnesses = list[tuple[Fraction, JsonNode]]
 """Shares, and what proves a bound of a part that spends them."""
 Known = dict[tuple[Fraction, Fraction], "Piece"]
 
@@ -55,7 +55,7 @@ class SharedLine:
     def broken(self, kinds: list[Kind], shares: list[Fraction]) -> bool:
         """Whether parts of these shares, or of larger ones, surely do not satisfy the line as they are composed."""
         own = [(kinds[k], shares[k]) for k in self.parts]
-        mu_squared = sum((share**2 for kind, share in own if kind == "mu"), NONE)
+        mu_squared = sum((share**2 for kind, share in own if kind == "mu"), ZERO)
         pure = [share for kind, share in own if kind == "epsilon" and share]
         return self.measure.condition(self.asked).broken_by(mu_squared, pure)
 
@@ -77,7 +77,7 @@ class Sharing:
     first: whoever builds curves of the same witnesses again need not read them again.
     """
 
-    case: Case
+    case: PlanUnderCheck
     executed: object
     kind: Kind
     share: Fraction
@@ -154,7 +154,7 @@ class LinearCurve(Curve):
             raise bound.wrong("does not go with the share of the part")
         lines = [(one, *one.fields("requirement", "mu", "columns")) for one in differences.items()]
         alone, block = all(number.integer() in self.part.shared for _, number, *_ in lines), release.problem
-        self.mass, self.rest = Fraction(alone), NONE
+        self.mass, self.rest = Fraction(alone), ZERO
         for one, number, mu, given in [] if alone else lines:
             some, columns = block.surely(number.integer()), read_matrix(given, given.extents(2)[0], block.inputs)
             size = mass(block, some, columns, one, sent(scope.text(), case.frame, block, columns))
@@ -170,7 +170,7 @@ class LinearCurve(Curve):
     def square(self, share: Fraction, *, up: bool) -> Fraction:
         """The mu^2 that a share allows, rounded up or down."""
         power = exp_up if up else exp_down
-        return share * share if self.kind == "mu" else max(NONE, power(share) + power(-share) - 2)
+        return share * share if self.kind == "mu" else max(ZERO, power(share) + power(-share) - 2)
 
     def at(self, share: Fraction) -> Fraction:
         own = self.mass * self.square(self.own, up=False) + self.rest
@@ -195,7 +195,7 @@ class StepsCurve(Curve):
         self.law, self.doubles = by_law(case.frame, release.problem, number), (float(self.own), float(self.low))
 
     def at(self, share: Fraction) -> Fraction:
-        return max(self.law.at(share), self.low if share <= self.own else NONE)
+        return max(self.law.at(share), self.low if share <= self.own else ZERO)
 
     def near(self, share: float) -> float:
         if not 1e-9 < share < 100:
@@ -252,7 +252,7 @@ class SelectionCurve(Curve):
                 tried.append(witness.mixed(after[1], (middle - low) / (high - low)))
             tried.append(witness)
         kept = self.part.case.frame.data[0].kept
-        return max((NONE, *(least_of(self.block, lines, kept, one) for one in tried)))
+        return max((ZERO, *(least_of(self.block, lines, kept, one) for one in tried)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class TableCurve(Curve):
         figures = [Guarantee(one, number, one.measure.figures({}), {}, ()) for number, one in obligations]
         return contrasts(self.task, self.table, figures)
 
-    def proved(self, share: Fraction, witness: Item, asked: Fraction) -> Piece:
+    def proved(self, share: Fraction, witness: JsonNode, asked: Fraction) -> Piece:
         """What a witness proves at its share or at a larger one, and from one to the other."""
         found = self.part.known
         if (asked, share) not in found:
@@ -328,7 +328,7 @@ class TableCurve(Curve):
             found[asked, share] = Piece(share, asked, *[floor(bound * FINE)] * 5)
         return found[asked, share]
 
-    def between(self, one: tuple[Fraction, Item], other: tuple[Fraction, Item]) -> Piece:
+    def between(self, one: tuple[Fraction, JsonNode], other: tuple[Fraction, JsonNode]) -> Piece:
         """What two witnesses prove between their shares."""
         (low, lower), (high, higher), found = one, other, self.part.known
         left, right = self.proved(*one, low).right, self.proved(*other, high).right
@@ -341,7 +341,7 @@ class TableCurve(Curve):
             found[low, high] = Piece(low, high, left, inside, right, *ends)
         return found[low, high]
 
-    def costs(self, witness: Item, lines: list[Contrast]) -> Lagrangian:
+    def costs(self, witness: JsonNode, lines: list[Contrast]) -> Lagrangian:
         """What the multipliers of a witness add up to."""
         found = Lagrangian(self.task, lines)
         found.amount(self.task.loss, Fraction(1), found.add(witness, "loss"))
@@ -391,7 +391,7 @@ COSTS = ("selection",)
 """Forms whose losses are costs: none is below 0, even where nothing else is proved of them."""
 
 
-def stated(case: Case) -> Item:
+def stated(case: PlanUnderCheck) -> JsonNode:
     """The bound that a plan states."""
     return dict(case.loss.entries())["lower_bound"]
 
@@ -413,9 +413,9 @@ class Boxes:
         """A share that breaks a line by itself, close to the least."""
 
         def breaks(share: Fraction) -> bool:
-            return self._broken([share if i == k else NONE for i in range(len(self.kinds))])
+            return self._broken([share if i == k else ZERO for i in range(len(self.kinds))])
 
-        low, high = NONE, Fraction(1, 2**10)
+        low, high = ZERO, Fraction(1, 2**10)
         while not breaks(high):
             low, high = high, 2 * high
             if high > LARGEST:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privspec.kernel.changes import OfParty
-from privspec.kernel.core.problem import Case, Guarantee, Rules, read_guarantees
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, Rules, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.statistics import (
     LARGEST_RADIUS,
     SHAPES,
@@ -65,7 +65,7 @@ class Executed:
         return Pick(self.output, NoisyStatistic(self.statistic, self.noises))
 
 
-def read_executed(block: Item, mechanism: Item) -> Executed:
+def read_executed(block: JsonNode, mechanism: JsonNode) -> Executed:
     """What a plan executes for a block; refused where it is not one of the ways that the block allows."""
     given = dict(zip(BLOCK, block.fields(*BLOCK), strict=True))
     for key, said in (("function", "probit_mle"), ("version", 1), ("grid", str(STEP))):
@@ -101,7 +101,7 @@ def read_executed(block: Item, mechanism: Item) -> Executed:
                     first.flag(), shares, noises)  # fmt: skip
 
 
-def _noise(site: Item, at: str, families: tuple[str, ...] | None) -> Noise:
+def _noise(site: JsonNode, at: str, families: tuple[str, ...] | None) -> Noise:
     shape, parameters = site.stating({"at": at, "grid": str(STEP)}, "shape", "parameters")
     known = SHAPES[shape.one_of(*SHAPES)]
     if families is not None and known.family not in families:
@@ -114,13 +114,13 @@ def _noise(site: Item, at: str, families: tuple[str, ...] | None) -> Noise:
 class Statistics(Rules):
     """Privacy by the lemmas; the loss is simulated, and nothing is proved of it."""
 
-    def judge(self, case: Case) -> Executed:
+    def judge(self, case: PlanUnderCheck) -> Executed:
         """What is promised, and the loss, which is for the record."""
         run = self.privacy(case)
         self._loss(case, run.parties)
         return run
 
-    def privacy(self, case: Case) -> Executed:
+    def privacy(self, case: PlanUnderCheck) -> Executed:
         """Who sees what, then every line by its theorems."""
         run, trust = read_executed(case.block, case.mechanism), case.frame.trust
         held = {data.name: data.party for data in case.frame.data}
@@ -141,7 +141,7 @@ class Statistics(Rules):
         case.promised = run.term, lines
         return run
 
-    def _loss(self, case: Case, parties: int) -> None:
+    def _loss(self, case: PlanUnderCheck, parties: int) -> None:
         """What is stated comes from a simulation that is not done again; no bound is claimed."""
         model, seed, most, expression, terms = case.block.fields(*BLOCK)[-1].fields(*SIMULATED)
         known: dict[str, object] = {"lower_bound": None, "relative_gap": None, "expression": expression.text()}

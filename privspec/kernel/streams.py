@@ -23,10 +23,10 @@ from flint import arb, ctx, fmpz, fmpz_poly
 
 from privspec.kernel.allowed import largest_mu_squared
 from privspec.kernel.changes import InARow
-from privspec.kernel.core.linear import Held, Released
+from privspec.kernel.core.linear import InputLayout, Released
 from privspec.kernel.core.numbers import ball, end
-from privspec.kernel.core.problem import Case, Obligation, Rules, Unit, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, Size, read
+from privspec.kernel.core.problem import Obligation, PlanUnderCheck, Rules, Unit, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Refused, Size, read
 from privspec.kernel.laws.gaussian import Gaussian
 from privspec.kernel.promises import Line, keeps
 from privspec.kernel.quality.stated import judge_loss
@@ -60,7 +60,7 @@ class Stream:
 
     FORM = "stream"
 
-    held: Held
+    held: InputLayout
     released: Released
     weight: Size
     loss: str
@@ -227,7 +227,7 @@ def inverse_up(ramp: Fraction, band: int, size: int) -> tuple[list[int], Fractio
     return [value + more for value in spread], Fraction(sum(spread) + more * size, one)
 
 
-def read_banded(block: Item, mechanism: Item) -> Banded:
+def read_banded(block: JsonNode, mechanism: JsonNode) -> Banded:
     """What a plan executes."""
     known = read(Stream, block)
     assert isinstance(known, Stream)
@@ -405,7 +405,7 @@ def _groups(size: int, pattern: Pattern) -> list[tuple[int, int, int]]:
 class StreamRules(Rules):
     """How plans about running totals of a long series are judged."""
 
-    def privacy(self, case: Case) -> Banded:
+    def privacy(self, case: PlanUnderCheck) -> Banded:
         executed = read_banded(case.block, case.mechanism)
         block, frame, lines = executed.block, case.frame, list[Line]()
         if [(one.name, one.party, one.kept) for one in frame.data] != [(block.source, None, None)]:
@@ -421,7 +421,7 @@ class StreamRules(Rules):
         case.promised = executed.term, lines
         return executed
 
-    def judge(self, case: Case) -> Banded:
+    def judge(self, case: PlanUnderCheck) -> Banded:
         executed = self.privacy(case)
         block, frame = executed.block, case.frame
         loss, added = executed.loss()
@@ -439,7 +439,7 @@ class StreamRules(Rules):
         return executed
 
 
-def least(obligations: tuple[Obligation, ...], block: Stream, witness: Item) -> Fraction:
+def least(obligations: tuple[Obligation, ...], block: Stream, witness: JsonNode) -> Fraction:
     """At most the loss of all Gaussian noise that satisfies one line."""
     line, mu = witness.fields("line", "mu")
     asked = obligations[line.integer(0, len(obligations) - 1)]

@@ -12,10 +12,10 @@ from privspec.kernel.core.problem import (
     PLAN,
     AskedMeasure,
     Bound,
-    Case,
     Data,
     Guarantee,
     Obligation,
+    PlanUnderCheck,
     Rules,
     Share,
     Unit,
@@ -23,11 +23,11 @@ from privspec.kernel.core.problem import (
     read_frame,
     read_guarantees,
 )
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.counted import counted
 from privspec.kernel.divergences import PURE_PARTS, delta_up, pure_mu_up
 from privspec.kernel.forms import PARTS, rules_of
-from privspec.kernel.losses import NONE, TIGHT, PrivacyLoss, delta_of
+from privspec.kernel.losses import TIGHT, ZERO, PrivacyLoss, delta_of
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, Measure
 from privspec.kernel.promises import Line, Question, promised, verdict
 from privspec.kernel.quality.stated import OPTIMAL_GAP, near
@@ -57,7 +57,7 @@ class PartOfSystem:
     It is drawn `times` times, and only if what was released as `only_if` is not 0.
     """
 
-    problem: Item
+    problem: JsonNode
     lines: tuple[int, ...]
     times: Positive
     only_if: str | None
@@ -84,7 +84,7 @@ class System:
     parts: tuple[PartOfSystem, ...]
 
 
-Judged = tuple[Case, object, PartOfSystem]
+Judged = tuple[PlanUnderCheck, object, PartOfSystem]
 """A part as a plan of its own, what it executes, and its problem."""
 
 
@@ -96,7 +96,7 @@ def _whole_table(data: Data) -> Data:
 class SystemRules(Rules):
     """How plans of systems are judged."""
 
-    def judge(self, case: Case) -> object:
+    def judge(self, case: PlanUnderCheck) -> object:
         """Every part, then what they spend together of each line, then the sum of their losses."""
         system = read_system(case)
         parts = self._promises(case, system, worth=True)
@@ -108,10 +108,10 @@ class SystemRules(Rules):
         _loss(case, [own for own, *_ in parts], system.expression, least, among)
         return tuple(executed for _, executed, _ in parts)
 
-    def privacy(self, case: Case) -> object:
+    def privacy(self, case: PlanUnderCheck) -> object:
         return tuple(executed for _, executed, _ in self._promises(case, read_system(case), worth=False))
 
-    def _promises(self, case: Case, system: System, *, worth: bool) -> list[Judged]:
+    def _promises(self, case: PlanUnderCheck, system: System, *, worth: bool) -> list[Judged]:
         """Every part, and of each line what they spend together."""
         family, _, picked = case.mechanism.fields("family", "components", optional=("choices",))
         family.same("composite")
@@ -130,7 +130,7 @@ class SystemRules(Rules):
             _says(case, one, parts, verdict(whole, line).holds)
         return parts
 
-    def parts(self, case: Case, system: System, *, worth: bool = True) -> list[Judged]:
+    def parts(self, case: PlanUnderCheck, system: System, *, worth: bool = True) -> list[Judged]:
         """Every part, judged by the rules of its form, with what it is worth or without."""
         found = list[Judged]()
         for part, plan in self.plans(case, system):
@@ -139,7 +139,9 @@ class SystemRules(Rules):
             found.append((own, rules.judge(own) if worth else rules.privacy(own), part))
         return found
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         """What shares of parts add up to, where each part that shows some of the outputs has one of what moves."""
         witness.same(None)
         system, found = read(System, case.block), list[Spent]()
@@ -161,13 +163,13 @@ class SystemRules(Rules):
             found += [min(spent, key=lambda one: (one[1].get("delta", 0), *one[1].values()))] * part.times
         return _let_through(found)
 
-    def plans(self, case: Case, system: System) -> list[tuple[PartOfSystem, Item]]:
+    def plans(self, case: PlanUnderCheck, system: System) -> list[tuple[PartOfSystem, JsonNode]]:
         """Every part with its plan, which stands under its name."""
         _, made, _ = case.mechanism.fields("family", "components", optional=("choices",))
         names = component_names([part.problem for part in system.parts])
         return list(zip(system.parts, made.fields(*names), strict=True))
 
-    def case_of(self, case: Case, part: PartOfSystem, plan: Item) -> Case:
+    def case_of(self, case: PlanUnderCheck, part: PartOfSystem, plan: JsonNode) -> PlanUnderCheck:
         """The plan of a part about its problem, in which each line asks for the share that the plan gives it."""
         lines, whole = case.frame.obligations, {key: item.value for key, item in part.problem.entries()}
         asked = read_frame(part.problem).obligations
@@ -180,8 +182,8 @@ class SystemRules(Rules):
         if [one.measure for one in asked] != [lines[number].measure for number in part.lines]:
             raise part.problem.wrong("has lines in a different measure from the system")
         entries = dict(plan.entries())
-        shares = entries.pop("shares", Item(None, f"{plan.place}.shares")).items(len(asked))
-        written = Item(whole["obligations"], "obligations").items(len(asked))
+        shares = entries.pop("shares", JsonNode(None, f"{plan.place}.shares")).items(len(asked))
+        written = JsonNode(whole["obligations"], "obligations").items(len(asked))
         measured = [
             {key: item.value for key, item in one.entries()} | {"measure": share.value}
             for one, share in zip(written, shares, strict=True)
@@ -190,8 +192,8 @@ class SystemRules(Rules):
         given = {"format": PLAN, "spec": None, "assumptions": None, "digest": "", "problem": problem}
         if set(body) & set(given):
             raise plan.wrong("repeats what the system says")
-        found = read(Case, Item(body | given, plan.place))
-        assert isinstance(found, Case)
+        found = read(PlanUnderCheck, JsonNode(body | given, plan.place))
+        assert isinstance(found, PlanUnderCheck)
         found.exposures.same(None)
         own, held = (set(map(_whole_table, frame.data)) for frame in (found.frame, case.frame))
         if not case.frame.trust.holds_part(found.frame.trust) or not own <= held:
@@ -210,14 +212,14 @@ def _let_through(measures: list[Spent]) -> Bound:
     return None if delta else {"mu": sqrt_up(sum(squares, Fraction(0)))}
 
 
-def read_system(case: Case) -> System:
+def read_system(case: PlanUnderCheck) -> System:
     """The block of a system."""
     found = read(System, case.block)
     assert isinstance(found, System)
     return found
 
 
-def _conditions(case: Case, cases: list[Case], system: System) -> None:
+def _conditions(case: PlanUnderCheck, cases: list[PlanUnderCheck], system: System) -> None:
     """Whoever sees a part that runs on a condition is told the condition as well, by a line that says so.
 
     Then what they see is computed from the part, always drawn, and from its condition: nothing is lost by drawing less.
@@ -234,7 +236,7 @@ def _conditions(case: Case, cases: list[Case], system: System) -> None:
                 raise Refused(f"line {asked.line} is about a part and not about the condition that its running shows")
 
 
-def picked_shares(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:
+def picked_shares(item: JsonNode, choices: tuple[ChosenShare, ...]) -> dict[str, Fraction]:
     """The numbers that are picked, each in its range."""
     if not choices:
         item.same(None)
@@ -250,12 +252,12 @@ def picked_shares(item: Item, choices: tuple[ChosenShare, ...]) -> dict[str, Fra
     return found
 
 
-def outputs_of(case: Case) -> tuple[str, ...]:
+def outputs_of(case: PlanUnderCheck) -> tuple[str, ...]:
     """What a part gives."""
     return _outputs(case.block)
 
 
-def _outputs(item: Item) -> tuple[str, ...]:
+def _outputs(item: JsonNode) -> tuple[str, ...]:
     """What a block gives, by the words of its form."""
     block = dict(item.entries())
     block = dict(block["block"].entries()) if block["form"].value == "priced" else block
@@ -267,7 +269,7 @@ def _outputs(item: Item) -> tuple[str, ...]:
     )
 
 
-def component_names(problems: list[Item]) -> list[str]:
+def component_names(problems: list[JsonNode]) -> list[str]:
     """The name of each part: of the component that gives its outputs, if no two have the same; else its outputs."""
     given = [_outputs(read_frame(problem).blocks[0]) for problem in problems]
     short = [{name.partition(".")[0] for name in names} for names in given]
@@ -289,7 +291,7 @@ class Composed:
 
     def because(self, figures: dict[str, Fraction]) -> tuple[str, ...]:
         """By what they satisfy these figures: exactly, where they do not satisfy smaller ones."""
-        tight = all(value <= self.least.get(key, NONE) * (1 + TIGHT) for key, value in figures.items())
+        tight = all(value <= self.least.get(key, ZERO) * (1 + TIGHT) for key, value in figures.items())
         return (EXACT if self.known and tight else NOTE,)
 
 
@@ -312,18 +314,18 @@ def composed(
     pure = [one["epsilon"] for _, one in spent if "epsilon" in one]
     if len(pure) > PURE_PARTS:
         raise Refused(f"more than {PURE_PARTS} parts share a line")
-    mu_squared = sum((one.get("mu", NONE) ** 2 for _, one in spent), NONE)
-    lump = sum((one.get("delta", NONE) for _, one in spent), NONE)
+    mu_squared = sum((one.get("mu", ZERO) ** 2 for _, one in spent), ZERO)
+    lump = sum((one.get("delta", ZERO) for _, one in spent), ZERO)
     figures = reached or asked.measure.figures({})
-    epsilon, asks = figures.get("epsilon", NONE), asked.measure.of is APPROXIMATE
+    epsilon, asks = figures.get("epsilon", ZERO), asked.measure.of is APPROXIMATE
     within = not mu_squared and sum(pure) <= epsilon
     ends = delta_of(epsilon, found) if asks else None
     delta = lump if within or not asks else ends[0] if ends else lump + delta_up(epsilon, mu_squared, pure)
-    gaussian = sum((one.mu_squared[1] * times for one, times in found), NONE)
-    alone = NONE if any(one.pairs or one.laplace[0] for one, _ in found) else gaussian
-    epsilons = sum((one.epsilon_down * times for one, times in found), NONE)
+    gaussian = sum((one.mu_squared[1] * times for one, times in found), ZERO)
+    alone = ZERO if any(one.pairs or one.laplace[0] for one, _ in found) else gaussian
+    epsilons = sum((one.epsilon_down * times for one, times in found), ZERO)
     (figure, *_), surely = asked.measure.of.figures, asked.measure.of.condition(figures).least(epsilons, alone)
-    least = {"epsilon": epsilon, "delta": NONE if ends is None else ends[1]} if asks else {figure: surely}
+    least = {"epsilon": epsilon, "delta": ZERO if ends is None else ends[1]} if asks else {figure: surely}
     moved = len(set(held)) == len(held) and [unit.kind in ("party", "everything") for unit in asked.units] == [True]
     known = moved and all(one.own for one, _ in found) and all(part.only_if is None for *_, part in parts)
     return Composed(known, delta, least, found)
@@ -342,7 +344,7 @@ def _sharing(number: int, parts: list[Judged]) -> list[tuple[Obligation, int]]:
     return [(case.frame.obligations[part.lines.index(number)], part.times) for case, part in own]
 
 
-def _says(case: Case, guarantee: Guarantee, parts: list[Judged], holds: bool) -> None:
+def _says(case: PlanUnderCheck, guarantee: Guarantee, parts: list[Judged], holds: bool) -> None:
     """A line, in words: what each part spends of it, and why it holds of all."""
     asked, number, reached = guarantee.obligation, guarantee.number, guarantee.achieved
     sharing = _sharing(number, parts)
@@ -385,7 +387,7 @@ def _together(guarantee: Guarantee, parts: list[Judged]) -> Line:
     return Line(asked.line, frozenset(asked.seen), asked.measure.of, tuple(questions), fits)
 
 
-def _of_part(guarantee: Guarantee, own: Case, part: PartOfSystem, parts: list[Judged]) -> list[Question]:
+def _of_part(guarantee: Guarantee, own: PlanUnderCheck, part: PartOfSystem, parts: list[Judged]) -> list[Question]:
     """The changes of a part by one unit of a line of its system; of what nobody sees nothing has to be known.
 
     A line that sees one part is about that part by itself: messages of others that all see are then held as they are.
@@ -453,7 +455,7 @@ class Shares:
     def sum_of_parts(self) -> Fraction:
         """What all parts cost at the largest share that each may have."""
         pairs = zip(self.curves, self.boxes.whole, strict=True)
-        return self.constant + sum((curve.at(most) for curve, most in pairs), NONE)
+        return self.constant + sum((curve.at(most) for curve, most in pairs), ZERO)
 
     def cost(self, least: Fraction, most: int = BOXES) -> int:
         """How many boxes show that no split costs less; refused where more than `most` are needed."""
@@ -464,7 +466,7 @@ class Shares:
         return 1
 
 
-def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = None) -> Shares:
+def shares_of(case: PlanUnderCheck, parts: list[Judged], known: dict[int, Known] | None = None) -> Shares:
     """The curves of parts, from their own witnesses and those that the plan has at other shares.
 
     `known`: what was read before of the same witnesses, by the part's number; the judge passes nothing.
@@ -484,7 +486,7 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
         about = "nothing is proved but that no cost is below 0" if unknown else said["among"].text()
         shared = [i for i, line in enumerate(part.lines) if line in common]
         if not shared:
-            constant += NONE if unknown else Fraction(said["lower_bound"].double())
+            constant += ZERO if unknown else Fraction(said["lower_bound"].double())
             words.append(f"{names}: {about}")
             continue
         ((kind, share),) = lines[shared[0]].measure.figures({}).items()
@@ -520,7 +522,7 @@ def shares_of(case: Case, parts: list[Judged], known: dict[int, Known] | None = 
     return Shares(boxes, curves, constant, f"{APART if alone else AMONG} ({' · '.join(words)})", alone)
 
 
-def _moving_all(asked: Obligation, sharing: list[Case]) -> None:
+def _moving_all(asked: Obligation, sharing: list[PlanUnderCheck]) -> None:
     """Refuse a bound by a line of which no unit moves all parts that share it: what they spend need not add up.
 
     An entry, or a record, is one of one input; all that a party or a person has changes in all inputs at once.
@@ -534,7 +536,7 @@ def _moving_all(asked: Obligation, sharing: list[Case]) -> None:
     raise Refused(f"line {asked.line} has no unit that moves all of the parts that share it")
 
 
-def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
+def _least(case: PlanUnderCheck, parts: list[Judged]) -> tuple[Fraction, str]:
     """The bound that is stated, once boxes have shown it of every split, and what it is about."""
     least, shares = Fraction(stated(case).double()), shares_of(case, parts)
     done = shares.cost(least)
@@ -543,7 +545,9 @@ def _least(case: Case, parts: list[Judged]) -> tuple[Fraction, str]:
     return least, shares.among
 
 
-def _loss(case: Case, cases: list[Case], expression: str, least: Fraction | None, about: str) -> None:
+def _loss(
+    case: PlanUnderCheck, cases: list[PlanUnderCheck], expression: str, least: Fraction | None, about: str
+) -> None:
     """The loss is the sum of those of the parts, which were derived; `least` is below it, or nothing is proved."""
     value, low, gap, said, units, among, kind = case.loss.fields(
         "value", "lower_bound", "relative_gap", "expression", "units", "among", "kind"

@@ -18,7 +18,7 @@ from privspec.kernel.laws.law import Choice, Law, Strategy
 from privspec.kernel.laws.threshold import Threshold
 from privspec.kernel.strategies.dense import Dense, Lattice
 
-NONE = Fraction(0)
+ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from math import ceil
 
 from flint import arb, ctx
 
-from privspec.kernel.core.numbers import NONE, ball, end, exp_up
-from privspec.kernel.core.reading import Item, Refused, canonical
+from privspec.kernel.core.numbers import ZERO, ball, end, exp_up
+from privspec.kernel.core.reading import JsonNode, Refused, canonical
 
 BITS = 128
 FINE, ODDS = 96, 64
@@ -74,7 +74,7 @@ KNOWN: dict[tuple[Sought, Fraction, str], Averaged] = {}
 """What was worked out of a law, a weight and a witness: curves ask for it again."""
 
 
-def averaged(sought: Sought, weight: Fraction, witness: Item) -> Averaged:
+def averaged(sought: Sought, weight: Fraction, witness: JsonNode) -> Averaged:
     """What thresholds prove of every mechanism, worked out once."""
     key = sought, weight, canonical(witness.value)
     if key not in KNOWN:
@@ -82,7 +82,7 @@ def averaged(sought: Sought, weight: Fraction, witness: Item) -> Averaged:
     return KNOWN[key]
 
 
-def _averaged(sought: Sought, weight: Fraction, witness: Item) -> Averaged:
+def _averaged(sought: Sought, weight: Fraction, witness: JsonNode) -> Averaged:
     """The same.
 
     `cells`: how many j are looked at; `groups`: for some of them thresholds, and numbers of records in order, multiples
@@ -148,7 +148,7 @@ def _chances(sought: Sought, below: Fraction, above: Fraction, n: int, many: int
     found = []
     for _ in range(many):
         if sought.gaps is None:
-            found.append(int(min(low * max(target - left, NONE), high * max(right - target, NONE))))
+            found.append(int(min(low * max(target - left, ZERO), high * max(right - target, ZERO))))
         else:
             found.append(min(low, high))
         if not left or right >= n:

@@ -10,9 +10,9 @@ from math import comb, lcm
 from flint import fmpz_mpoly_ctx
 
 from privspec.kernel.changes import Records
-from privspec.kernel.core.numbers import NONE, exp_up
-from privspec.kernel.core.problem import Case, Frame, Guarantee, Obligation, Rules, Share, read_guarantees
-from privspec.kernel.core.reading import Item, Refused, Size, read
+from privspec.kernel.core.numbers import ZERO, exp_up
+from privspec.kernel.core.problem import Frame, Guarantee, Obligation, PlanUnderCheck, Rules, Share, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Refused, Size, read
 from privspec.kernel.laws.voting import (
     BY_NAME,
     DUMMY_VOTES,
@@ -54,7 +54,7 @@ class RuleAt:
     """A rule with its number."""
 
     rule: VotingRule
-    number: Fraction = NONE
+    number: Fraction = ZERO
 
     def law(self, scores: Scores) -> list[Fraction]:
         """The probabilities of the alternatives at their points, off by what the rule says together."""
@@ -90,8 +90,8 @@ class Cost:
     def at(self, law: list[Fraction], scores: Scores) -> Fraction:
         pairs = list(zip(law, self.beside[1].law(scores), strict=True))
         if self.form == "distance":
-            return self.weight * sum((abs(p - q) for p, q in pairs), NONE) / 2
-        return self.weight * (1 - sum((p * q for p, q in pairs), NONE))
+            return self.weight * sum((abs(p - q) for p, q in pairs), ZERO) / 2
+        return self.weight * (1 - sum((p * q for p, q in pairs), ZERO))
 
     def worst(self, rule: RuleAt, vote: Vote) -> list[Scores]:
         """Profiles of which one is the worst; none where that is not known (worst-cases).
@@ -120,13 +120,13 @@ class Cost:
         """On average. Of mixtures the mismatch is 1 - (1 - w) sum q^2 - w / m, E[N^2] = T p (1 - p) + T^2 p^2."""
         t, m = vote.voters, vote.ballots.size
         if rule.rule.affine and self.beside == MISSED and not vote.ballots.borda:
-            w = m * min(rule.law((Fraction(t), *[NONE] * (m - 1)))) if m > 1 else Fraction(1)
-            squares = sum((p * (1 - p) / t + p * p for _, p in law), NONE)
+            w = m * min(rule.law((Fraction(t), *[ZERO] * (m - 1)))) if m > 1 else Fraction(1)
+            squares = sum((p * (1 - p) / t + p * p for _, p in law), ZERO)
             return self.weight * (1 - (1 - w) * squares - w / m)
         if rule.rule is TURNED_WINNER and self.beside[1] == LARGEST:
             (one,) = self.worst(rule, vote)
             return self.at(rule.law(one), one)
-        return sum((mass * self.at(rule.law(one), one) for one, mass in totals(vote.ballots, t, law)), NONE)
+        return sum((mass * self.at(rule.law(one), one) for one, mass in totals(vote.ballots, t, law)), ZERO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +142,13 @@ class Term:
         if self.operator == "E":
             if vote.law is None:
                 raise Refused("an average over votes without a data model")
-            return sum((part.mean(rule, vote, vote.law) for part in self.parts), NONE)
+            return sum((part.mean(rule, vote, vote.law) for part in self.parts), ZERO)
         profiles = self.parts[0].worst(rule, vote) if len(self.parts) == 1 else []
         if not profiles:
             kinds = tuple((kind, Fraction(1)) for kind in vote.ballots.kinds())
             profiles = [one for one, _ in totals(vote.ballots, vote.voters, kinds)]
         pairs = ((rule.law(one), one) for one in profiles)
-        return max(sum((part.at(law, one) for part in self.parts), NONE) for law, one in pairs)
+        return max(sum((part.at(law, one) for part in self.parts), ZERO) for law, one in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ class Total:
     def of(self, rule: RuleAt, vote: Vote, chosen: Chosen) -> Fraction:
         """Exactly; of powers as closely as they are known, and refused where that does not tell the nearest double."""
         parts = [part for term in self.terms for part in term.parts]
-        most = max(rule.rule.off, *(part.beside[1].rule.off for part in parts), NONE)
+        most = max(rule.rule.off, *(part.beside[1].rule.off for part in parts), ZERO)
         value = self.offset + sum(term.of(rule, vote) for term in self.terms)
-        off = 4 * most * sum((abs(part.weight) for part in parts), NONE)
+        off = 4 * most * sum((abs(part.weight) for part in parts), ZERO)
         if float(value - off) != float(value + off):
             raise Refused("a loss is not known as closely as it is stated")
         return value + off
@@ -260,7 +260,7 @@ WORDS = {
 # --- bounds for every rule --------------------------------------------------------------------------------
 
 
-def proved(lines: Lines, vote: Vote, witness: Item, low: Fraction) -> Fraction | None:
+def proved(lines: Lines, vote: Vote, witness: JsonNode, low: Fraction) -> Fraction | None:
     """What no rule's loss is below; of a number that is picked `low`, where at the next better one no rule is left."""
     choice = vote.loss
     if isinstance(choice, Total):
@@ -280,7 +280,7 @@ def proved(lines: Lines, vote: Vote, witness: Item, low: Fraction) -> Fraction |
     return low if out or missed else None
 
 
-def bounds(lines: Lines, vote: Vote, witness: Item, measured: Total, chosen: Chosen) -> list[Fraction]:
+def bounds(lines: Lines, vote: Vote, witness: JsonNode, measured: Total, chosen: Chosen) -> list[Fraction]:
     """What a witness proves of a sum under any rule, by each line, rounded down; none where it is about other sums.
 
     lottery-bound, randomised-winner: from unanimity k votes move to another alternative, or from a near tie one vote
@@ -371,7 +371,7 @@ class Executed:
     rounds: tuple[int, Fraction] | None
     chosen: Chosen
 
-    def promised(self, case: Case) -> list[tuple[Guarantee, Line]]:
+    def promised(self, case: PlanUnderCheck) -> list[tuple[Guarantee, Line]]:
         """Each guarantee with what it promises: an epsilon alone, by the note of the rule."""
         found = list[tuple[Guarantee, Line]]()
         for one in read_guarantees(case.guarantees, case.frame, self.chosen):
@@ -412,7 +412,7 @@ class Executed:
         return Pick(self.vote.output, self.winner, self.winner.seen)
 
 
-def read_executed(mechanism: Item, frame: Frame) -> Executed:
+def read_executed(mechanism: JsonNode, frame: Frame) -> Executed:
     """All but the rule, its number and the numbers that are picked is as the problem says."""
     vote, drops, local = read(Vote, frame.blocks[0]), frame.data[0].rule == "drop", frame.trust.means.alone
     assert isinstance(vote, Vote)
@@ -433,7 +433,7 @@ def read_executed(mechanism: Item, frame: Frame) -> Executed:
         shared.same(None)
         return Executed(vote, drawn, drops, local, None, chosen)
     name, budget, known = vote.rounds
-    count = chosen.get(name, NONE) if known is None else Fraction(known)
+    count = chosen.get(name, ZERO) if known is None else Fraction(known)
     if count < 1 or count.denominator != 1:
         raise shared.wrong("is no number of rounds")
     figures = [item.exact() for item in shared.fields("count", "budget", "each", "fit")]
@@ -465,14 +465,14 @@ def _units(frame: Frame, vote: Vote) -> None:
 class VoteRules(Rules):
     """Plans that draw a winner from votes."""
 
-    def privacy(self, case: Case) -> Executed:
+    def privacy(self, case: PlanUnderCheck) -> Executed:
         executed, lines = read_executed(case.mechanism, case.frame), list[Line]()
         for name, holds, text in executed.fits(case.frame):
             case.says(name, holds, text)
         for one, line in executed.promised(case):
             lines.append(line)
             found = verdict(executed.term, line)
-            said, note = one.achieved.get("epsilon", NONE), executed.rule.rule.note
+            said, note = one.achieved.get("epsilon", ZERO), executed.rule.rule.note
             words = f"{one.obligation.measure.name}, {one.obligation.neighbours}: no probability changes by more than "
             case.says("privacy", found.holds, f"{words}e^{float(said):.6g} ({note})", one.number)
             less = PURE.condition({"epsilon": said * (1 - SPENT)})
@@ -481,14 +481,14 @@ class VoteRules(Rules):
         case.promised = executed.term, lines
         return executed
 
-    def judge(self, case: Case) -> Executed:
+    def judge(self, case: PlanUnderCheck) -> Executed:
         executed = self.privacy(case)
         case.fairness.same(None)
         self._loss(case, executed)
         self._accuracy(case, executed)
         return executed
 
-    def _loss(self, case: Case, executed: Executed) -> None:
+    def _loss(self, case: PlanUnderCheck, executed: Executed) -> None:
         """The loss that is derived, and what no rule is below; a simulated one is tested only."""
         vote, asked, (witness,) = executed.vote, executed.vote.loss, case.claims.fields(optional=("bound",))
         averaged = isinstance(asked, Total) and any(term.operator == "E" for term in asked.terms)
@@ -509,11 +509,11 @@ class VoteRules(Rules):
         except Refused as reason:
             case.says("bound", False, str(reason))
 
-    def _accuracy(self, case: Case, executed: Executed) -> None:
+    def _accuracy(self, case: PlanUnderCheck, executed: Executed) -> None:
         found, rule = list[AccuracyLine](), executed.rule
         for line, text, total, most in executed.vote.limits:
             if total is None and not rule.rule.affine and executed.vote.ballots.size > 2:
                 raise Refused(f"line {line}: nobody knows what a lie brings at most under this rule")
-            value = NONE if total is None else total.of(rule, executed.vote, executed.chosen)
+            value = ZERO if total is None else total.of(rule, executed.vote, executed.chosen)
             found.append((line, text, most, value))
-        judge_lines(case, found, NONE, stated=True)
+        judge_lines(case, found, ZERO, stated=True)

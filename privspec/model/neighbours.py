@@ -33,7 +33,7 @@ from privspec.model.reports import Failure
 from privspec.model.values import Array, approximate
 
 if TYPE_CHECKING:
-    from privspec.kernel.participation import Kept
+    from privspec.kernel.participation import ContributionBound
 
 Indices: TypeAlias = NDArray[np.intp]
 
@@ -256,11 +256,11 @@ class ReplacingPerson(ReplacingRecord):
         return self.person if self.by_id else self.unit
 
     @property
-    def kept(self) -> Kept:
+    def kept(self) -> ContributionBound:
         """What is kept of a person's records before anything is counted."""
-        from privspec.kernel.participation import Kept  # specs are checked without what judges plans
+        from privspec.kernel.participation import ContributionBound  # specs are checked without what judges plans
 
-        return Kept(self.person, self.group, self.per_cell)
+        return ContributionBound(self.person, self.group, self.per_cell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ import numpy as np
 from privspec.core.diagnostics import SpecError
 from privspec.core.records import replace
 from privspec.kernel.core.problem import FORMAT, AskedMeasure, Data, Obligation, Share, Unit, View
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.measures import PURE
-from privspec.kernel.participation import Kept
+from privspec.kernel.participation import ContributionBound
 from privspec.kernel.trust import CURATOR, Trust
 from privspec.kernel.trust import Asserted as AssertedMove
 from privspec.language import syntax
@@ -190,7 +190,7 @@ def _of_votes(model: Model) -> bool:
     return voting(model) is not None
 
 
-def kept_of(model: Model, node: GraphNode) -> Kept | None:
+def kept_of(model: Model, node: GraphNode) -> ContributionBound | None:
     """What is kept of a person's records in a table, where a line is about one person.
 
     Raises: SpecError PS0501 where lines want different records kept, or one is about something else that may change
@@ -311,7 +311,7 @@ def cut_of(model: Model, problem: Problem) -> Cut | None:
     (law,), held = model.records, model.block(model.records[0].table)
     found = Cut(law.table, law.people, numbers(law.chances), cell_chances(model, held), Fraction(0))
     try:
-        return replace(found, lost=found.derived(Item(document(problem), "problem")))
+        return replace(found, lost=found.derived(JsonNode(document(problem), "problem")))
     except Refused as why:
         columns = ", ".join(f"{law.table}.{name} ~ uniform" for name, _ in held.schema or ())
         hint = f"say in which cells records lie, by uniform or categorical(weights): {columns}"

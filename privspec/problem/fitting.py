@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privspec.core.records import dataclass
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.model.domains import Ball, Between, Cut, Domain, IntegerRange, Power, Table
 from privspec.model.graph import Model
 from privspec.problem.elaborate import cell_chances
@@ -237,7 +237,7 @@ def _values(array: Mapping[str, Any]) -> NDArray[np.float64]:
 def _list(array: Any) -> list[int]:
     if isinstance(array, list):
         return array
-    return list(Item(array, "array").array(*array["shape"]).entries)
+    return list(JsonNode(array, "array").array(*array["shape"]).entries)
 
 
 # --- what a law lets expect -------------------------------------------------------------------------

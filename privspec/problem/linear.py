@@ -194,7 +194,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class InputLayout:
     """The coordinates `start` to `stop` of the base vector: the entries of an input, or the counts of a table's cells.
 
     `layout`: "entries" (row-major, `shape` of the whole) or "cells" (of `columns`, the last fastest; `records` in all
@@ -279,7 +279,7 @@ class Linear:
 
     FORM: ClassVar[str] = "linear"
 
-    held: tuple[Held, ...]
+    held: tuple[InputLayout, ...]
     released: tuple[Released, ...]
     target: Matrix | Intervals
     offset: Numbers
@@ -374,12 +374,12 @@ def _accuracy_words(one: Accuracy) -> str:
     return f"Line {one.line}: {one.text}: the error is at most {one.bound}, with a probability of {one.probability}."
 
 
-def _touches(difference: Difference, held: Held) -> bool:
+def _touches(difference: Difference, held: InputLayout) -> bool:
     spans = [(part.start, part.stop) for part in difference.parts]
     return any(held.start <= start < stop <= held.stop for start, stop in spans)
 
 
-def _held_words(held: Held) -> str:
+def _held_words(held: InputLayout) -> str:
     if held.layout == "cells":
         names = _listed([column.name for column in held.columns])
         known = f"{held.records} records" if held.records is not None else "any number of records"
@@ -453,7 +453,7 @@ def block_of(model: Model) -> Linear:
     )
 
 
-def _summed(held: Held, layout: Layout) -> Held:
+def _summed(held: InputLayout, layout: Layout) -> InputLayout:
     """An input with its classes, where it is not laid out."""
     _, share = layout.places[held.name]
     if share.partition is None:
@@ -476,7 +476,7 @@ def _measured(errors: Errors) -> Measured:
     return Measured(None if own else matrix_of(rows), numbers_of(errors.weights, (size,)), errors.sizes)
 
 
-def held_of(block: InputBlock, each: int = 1) -> Held:
+def held_of(block: InputBlock, each: int = 1) -> InputLayout:
     """An input as it is held; a coordinate stands for so many numbers."""
     cells = block.layout == "cells"
     lower, upper = (Fraction(0), None) if cells else block.domain.bounds
@@ -484,7 +484,7 @@ def held_of(block: InputBlock, each: int = 1) -> Held:
     ball = Ball(geometry.radius, geometry.dimension, geometry.norm) if isinstance(geometry, BallGeometry) else None
     columns, shape = _columns(block), tuple(block.type.shape)
     start, stop = block.start // each, block.stop // each
-    found = Held(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
+    found = InputLayout(block.name, start, stop, block.layout, shape, lower, upper, ball, columns, block.records, None)
     step = None if cells else spacing_of(block)
     if step is None or lower is None or upper is None:
         return found

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass, replace
 from privspec.core.sparse import Array, Matrix, SparseMatrix, kron, sparse_of, stacked
 from privspec.kernel.core.linear import Places
-from privspec.kernel.participation import Alike
+from privspec.kernel.participation import ExchangeableUnits
 from privspec.model.graph import Model
 from privspec.model.measures import Personalised
 from privspec.model.neighbours import InputBlock, ReplacingOneOf, Spaced
@@ -94,9 +94,9 @@ class Partition:
         begins = np.cumsum(self.counts) - self.counts
         return np.asarray(begins[np.unique(self.classes, return_index=True)[1]])
 
-    def alike(self, length: int) -> Alike:
+    def alike(self, length: int) -> ExchangeableUnits:
         """The same as the kernel reads it, of units of so many numbers."""
-        return Alike(length, tuple(self.counts.tolist()), tuple(self.classes.tolist()))
+        return ExchangeableUnits(length, tuple(self.counts.tolist()), tuple(self.classes.tolist()))
 
     def with_(self, other: Partition) -> Partition:
         """The coarsest partition that is finer than both."""

@@ -17,7 +17,7 @@ from privspec.core.records import dataclass, replace
 from privspec.core.spans import Span
 from privspec.core.sparse import Array, Matrix, SparseMatrix, beside, sparse_of
 from privspec.kernel.allowed import variance_of_size_up, variance_up
-from privspec.kernel.participation import Alike
+from privspec.kernel.participation import ExchangeableUnits
 from privspec.language import syntax
 from privspec.model.evaluate import evaluate, places
 from privspec.model.graph import Model, once_at_any_amount
@@ -223,7 +223,7 @@ class Reached:
     """
 
     map: Array
-    alike: Alike | None = None
+    alike: ExchangeableUnits | None = None
 
     @property
     def of_numbers(self) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import LIST_LIMIT, pack, read_array
 from privspec.core.spans import Source
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.model.graph import Model, value_text
 from privspec.model.values import Symbol, Value, show
 
@@ -84,7 +84,7 @@ def _array_json(array: NDArray[Any]) -> dict[str, Any]:
 # --- and back ------------------------------------------------------------------------------------------
 
 
-def model_inside(spec: Item, base: Path | None = None) -> Model:
+def model_inside(spec: JsonNode, base: Path | None = None) -> Model:
     """The model of the `spec` entry of a plan.
 
     Args: base, the folder of the spec, for plans that hold its path and not its text.
@@ -125,12 +125,12 @@ def model_inside(spec: Item, base: Path | None = None) -> Model:
     return model
 
 
-def _texts(components: Item) -> dict[str, str]:
+def _texts(components: JsonNode) -> dict[str, str]:
     """The specs of the parts by the names of their files."""
     return {} if components.absent else {key: item.text() for key, item in components.entries()}
 
 
-def _text_at(path: Path, item: Item) -> str:
+def _text_at(path: Path, item: JsonNode) -> str:
     if not path.is_file():
         raise item.wrong("is not there")
     return path.read_text(encoding="utf-8")
@@ -140,7 +140,7 @@ QUOTED = re.compile(r'"[^"\n]*"')
 """A text of the language."""
 
 
-def _refuse_other_files(source: Source, texts: Mapping[str, str], known: set[str], spec: Item) -> None:
+def _refuse_other_files(source: Source, texts: Mapping[str, str], known: set[str], spec: JsonNode) -> None:
     """Every file that the spec names is inside the plan: nothing is read from this machine's disk."""
     from privspec.language import syntax
     from privspec.language.parser import parse
@@ -156,7 +156,7 @@ def _refuse_other_files(source: Source, texts: Mapping[str, str], known: set[str
                 raise spec.wrong("reads a file whose numbers the plan does not hold")
 
 
-def _parameter(item: Item) -> Any:
+def _parameter(item: JsonNode) -> Any:
     """A text is read as an expression of the language that calls nothing, and so reads no file."""
     text = item.text()
     if "(" in QUOTED.sub("", text):
@@ -164,7 +164,7 @@ def _parameter(item: Item) -> Any:
     return text
 
 
-def _constant(item: Item) -> NDArray[np.float64]:
+def _constant(item: JsonNode) -> NDArray[np.float64]:
     try:
         array = read_array(item.value)
     except ValueError as error:

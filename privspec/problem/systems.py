@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from privspec.core.diagnostics import Diagnostic, SpecError
 from privspec.core.records import dataclass, replace
 from privspec.kernel import systems as judged
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.measures import APPROXIMATE, LOCAL_PURE, MEASURES, PURE, Measure
 from privspec.kernel.systems import ChosenShare, component_names
 from privspec.language import syntax
@@ -205,7 +205,7 @@ def amounts_at(model: Model, number: int, amount: Fraction) -> tuple[Fraction, .
 
 def part_names(plan: Mapping[str, Any]) -> list[str]:
     """Under which names the plan of a system has its parts, in the order of its problem."""
-    return component_names([Item(part["problem"], "problem") for part in plan["problem"]["blocks"][0]["parts"]])
+    return component_names([JsonNode(part["problem"], "problem") for part in plan["problem"]["blocks"][0]["parts"]])
 
 
 @once

@@ -12,7 +12,7 @@ from privspec.model.values import show
 
 if TYPE_CHECKING:
     from privspec.kernel.core.problem import AskedMeasure, Data, Obligation, Share, Unit
-    from privspec.kernel.participation import Kept
+    from privspec.kernel.participation import ContributionBound
     from privspec.kernel.trust import Asserted, Trust
     from privspec.model.domains import Domain
     from privspec.problem.form import Problem, PublicValue
@@ -68,7 +68,7 @@ def data_words(data: Data, problem: Problem) -> str:
     return f"Input {data.name} is in `{data.domain}`; {held}.{kept}"
 
 
-def kept_words(kept: Kept) -> str:
+def kept_words(kept: ContributionBound) -> str:
     """What is kept of a person's records, in words that say nothing about data."""
     cell = f" ({kept.per_cell} in one cell)" if kept.per_cell is not None else ""
     many = "one record" if kept.most == 1 else f"{kept.most} records"

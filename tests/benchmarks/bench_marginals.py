@@ -93,7 +93,7 @@ def cells_by_cvxpy(sizes: tuple[int, ...], ways: list[int]) -> float:
 def ours(name: str, rows: int) -> dict[str, float]:
     """Seconds to solve, verify and release; megabytes; loss, gap, numbers and sets of columns."""
     from privspec.api import Problem
-    from privspec.execute.family import Circumstances, mechanism_of
+    from privspec.execute.family import RunContext, mechanism_of
     from privspec.noise.samplers import SystemRandomness
     from privspec.plan import verify
     from privspec.problem import marginals
@@ -112,7 +112,7 @@ def ours(name: str, rows: int) -> dict[str, float]:
     if size <= 10**6:
         rng = np.random.default_rng(1)
         data = {f"c{i}": rng.integers(0, n, rows) for i, n in enumerate(sizes)}
-        mechanism_of(document).read({"t": data}, Circumstances()).draw(SystemRandomness())
+        mechanism_of(document).read({"t": data}, RunContext()).draw(SystemRandomness())
     times.append(time.process_time())
     return {
         "solve": times[1] - times[0],

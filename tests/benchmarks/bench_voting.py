@@ -105,7 +105,7 @@ def election(spec: Path, ballots: Path) -> str:
     """Seconds of each step, in words."""
     import privspec
     from privspec.core.diagnostics import PrivspecError
-    from privspec.execute.family import Circumstances, mechanism_of
+    from privspec.execute.family import RunContext, mechanism_of
     from privspec.noise.samplers import SystemRandomness
     from privspec.plan import verify
 
@@ -114,7 +114,7 @@ def election(spec: Path, ballots: Path) -> str:
     except PrivspecError as error:
         return f"not solved: {error}"
     mechanism = mechanism_of(plan.document)
-    circumstances = Circumstances(plan.model())
+    circumstances = RunContext(plan.model())
     reading, secret = timed(lambda: mechanism.read({"vote": ballots}, circumstances))
     drawing, _ = timed(lambda: secret.draw(SystemRandomness()))
     checking, report = timed(lambda: verify(plan.to_json()))

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from privspec.api import Plan, load
-from privspec.execute.family import Circumstances, mechanism_of
+from privspec.execute.family import RunContext, mechanism_of
 from privspec.execute.predicted import predicted
 from privspec.kernel.selection import Drawn
 from privspec.model.targets import environment_of_computed
@@ -49,7 +49,7 @@ def agrees(plan: Plan, computed: set[str], others: Mapping[str, Any]) -> None:
     """
     model, mechanism, people = plan.model(), mechanism_of(plan.document), pl.read_csv(DATA)
     truth = truths(people)
-    secret = mechanism.read({"people": people}, Circumstances(model))
+    secret = mechanism.read({"people": people}, RunContext(model))
     randomness, public = SimulationRandomness(9), environment_of_computed(model)
     noisy = {name: value for name, value in truth.items() if name not in others}
     exact = dict(truth)

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from privspec.execute.data import read_inputs
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.families.gaussian.execution import read_executed
 from privspec.noise.samplers import SimulationRandomness
 
@@ -94,7 +94,7 @@ def test_what_a_run_cuts_of_real_check_ins_is_what_is_expected(example: ModuleTy
     )
     errors = []
     for seed in range(60):
-        said = Circumstances(randomness=SimulationRandomness(seed))
+        said = RunContext(randomness=SimulationRandomness(seed))
         kept = np.array([int(v) for v in read_inputs(inputs, {"visits": frame}, said).numerators])
         assert kept.sum() == np.minimum(other.counts.sum(axis=1), found.chosen).sum()
         errors.append(float(((other.counts.sum(axis=0) - kept) ** 2).sum()))

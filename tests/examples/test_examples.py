@@ -16,7 +16,7 @@ import pytest
 from privspec import load
 from privspec.core.spans import Source
 from privspec.execute.data import read_inputs
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.families.gaussian.execution import read_executed
 from privspec.model.build import load_model
 from privspec.model.targets import target
@@ -85,7 +85,7 @@ def test_prepared_rows_fit_their_domains(tmp_path: Path) -> None:
     assert people.height == 48_842
     assert people["sex"].value_counts().sort("count")["count"].to_list() == [16_192, 32_650]  # the raw file's
     executed = read_executed(load(ADULT / "age_ranges.priv").solve().document)
-    assert sum(read_inputs(executed.inputs, {"people": rows}, Circumstances(strict=True)).to_float()) == 48_842
+    assert sum(read_inputs(executed.inputs, {"people": rows}, RunContext(strict=True)).to_float()) == 48_842
 
 
 @pytest.mark.parametrize("name", ["age_ranges", "marginals"])

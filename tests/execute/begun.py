@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privspec.execute import run as executed
-from privspec.execute.family import Circumstances, mechanism_of
+from privspec.execute.family import RunContext, mechanism_of
 from privspec.execute.release import Release
 from privspec.model.graph import Model
 from privspec.noise.samplers import Randomness, SystemRandomness
@@ -31,6 +31,6 @@ def execute_plan(
 ) -> Release:
     """One release of a plan on data, without budget and files."""
     digest, mechanism = executed.check_digest(plan), mechanism_of(plan)
-    secret = mechanism.read(data, Circumstances(model, strict))
+    secret = mechanism.read(data, RunContext(model, strict))
     release = executed._prepared(executed._undrawn(plan, digest, mechanism.outputs, model), secret, data, strict)
     return executed._drawn(release, secret, randomness or SystemRandomness())

@@ -8,16 +8,16 @@ from typing import Any
 
 from privspec.execute.data import Grid
 from privspec.execute.statistic import Attribute
-from privspec.kernel.core.linear import Held
-from privspec.kernel.participation import Kept
+from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.participation import ContributionBound
 
 Column = tuple[str, tuple[str, ...], int | None, int | None]
 AGE_SEX: tuple[Column, ...] = (("age", (), 0, 2), ("sex", ("F", "M"), None, None))
 
 
-def held(name: str, size: int, lower: Any = None, upper: Any = None, ball: Any = None) -> Held:
+def held(name: str, size: int, lower: Any = None, upper: Any = None, ball: Any = None) -> InputLayout:
     """An input of so many entries."""
-    return Held(name, 0, size, "entries", (size,), lower, upper, ball, (), None, None)
+    return InputLayout(name, 0, size, "entries", (size,), lower, upper, ball, (), None, None)
 
 
 def cells(size: int, columns: tuple[Column, ...], *, drops: bool, records: int | None = None) -> Grid:
@@ -31,10 +31,10 @@ def grid(
     drops: bool,
     records: int | None = None,
     steps: int = 1,
-    kept: Kept | None = None,
+    kept: ContributionBound | None = None,
     size: int | None = None,
 ) -> Grid:
     """A table with columns as the kernel reads them, numbers in so many steps."""
     size = size or prod(Attribute.of(column).size for column in columns)
-    held = Held("x", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
+    held = InputLayout("x", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
     return Grid(held, Fraction(1, steps), drops, kept=kept)

@@ -31,13 +31,13 @@ import pyarrow.parquet
 from privspec.execute.ballots import Form, read_ballots
 from privspec.execute.data import count_cells, located
 from privspec.execute.drawing import Numbers, Words
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.execute.reading import Declared, Fields, batches, read_entries
 from privspec.execute.sources import Folder, TextFiles
 from privspec.families.keys.execution import read_counts
 from privspec.families.statistics.tables import Wanted, rows_of
 from privspec.kernel.keys import KeyColumn
-from privspec.kernel.participation import Kept
+from privspec.kernel.participation import ContributionBound
 from privspec.noise.samplers import SimulationRandomness
 
 from .holding import grid
@@ -201,8 +201,8 @@ def steps_apart(before: Mapping[Any, int], after: Mapping[Any, int], place: int)
 Read = Callable[[Any, TextFiles, int], Any]
 
 
-def said(texts: TextFiles) -> Circumstances:
-    return Circumstances(texts=texts, randomness=SimulationRandomness(1))
+def said(texts: TextFiles) -> RunContext:
+    return RunContext(texts=texts, randomness=SimulationRandomness(1))
 
 
 def entries(*shape: int, index: str | None = None, words: bool = False) -> Read:
@@ -221,7 +221,7 @@ CUT = ("pay", ("0", "10"), None, None, ("< 5",), False)
 
 
 def cells(columns: Sequence[Any], *, drops: bool, person: bool = False, steps: int = 1) -> Read:
-    kept = Kept("person", 1, None) if person else None
+    kept = ContributionBound("person", 1, None) if person else None
 
     def read(source: Any, texts: TextFiles, size: int) -> Any:
         table = grid(tuple(columns), drops=drops, steps=steps, kept=kept)

@@ -21,7 +21,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.ballots import Form, read_ballots
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.sources import TextFiles
 from privspec.families.tables.execution import CENTRAL_RULE
 from privspec.model.build import load_model
@@ -55,7 +55,7 @@ def code_of(form: Form, source: Any, **more: Any) -> str:
 
 def none_of(form: Form, ballot: Any) -> bool:
     """Whether a ballot is none: it counts as the first of all, or is left out, and the keeper is told."""
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     counts = held(form, ["north", ballot] if form.least == 1 else ["north south", ballot], keeper=keeper)
     rest = held(replace(form, drops=True), ["north", ballot] if form.least == 1 else ["north south", ballot])
     fit = keeper.fit(form.name)
@@ -188,7 +188,7 @@ def test_alternatives_that_are_numbers_are_themselves() -> None:
     assert held(form, [10, 20.0, "0.5", "1/2"]) == {(tens[0],): 1, (tens[1],): 1, (tens[2],): 2}
     # the first alternative is 10, not 1; numbers do not move to the nearest alternative
     for other in (1, 11, "nan", "inf", "", "1/0", "1e999999999", "9" * 5000, "²"):
-        keeper = Keeper()
+        keeper = DataOwnerReport()
         assert held(form, [other], keeper=keeper) == {(tens[0],): 1}
         assert keeper.fit("vote").misfits == 1
 
@@ -245,7 +245,7 @@ def test_where_the_number_is_secret_it_is_left_out(wrong: str | None) -> None:
     form = Form("vote", "voter", ABC, 1, 3, drops=True)
     assert held(form, ["west", wrong, "north"]) == {("west",): 1, ("north",): 1}
     assert code_of(form, ["west", wrong, "north"], strict=True).startswith("PS0809: row 2 of vote")
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert held(form, [wrong, wrong], keeper=keeper) == {}
     assert "no row is a ranking of 1 to 3 alternatives" in keeper.brief()[-1]
     assert held(form, {"choice": [wrong], "count": [0]}) == {}
@@ -277,7 +277,7 @@ def test_rules_say_what_happened() -> None:
 
 @pytest.mark.parametrize("count", [-1, 0.5, "many", None, float("inf"), 2.0**54])
 def test_counts_are_whole_numbers(tmp_path: Path, count: Any) -> None:
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert held(FIRST, {"choice": ["north", "west"], "count": [1, count]}, keeper=keeper) == {("north",): 1}
     assert keeper.brief() == ["vote: 1 of 2 counts are no whole numbers from 0, and count as 0"]
     path = tmp_path / "votes.csv"
@@ -287,7 +287,7 @@ def test_counts_are_whole_numbers(tmp_path: Path, count: Any) -> None:
 
 def test_nobody_has_two_ballots() -> None:
     table = {"voter": [1, 2, 1, None], "choice": ["north", "west", "south", "west"]}
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert held(FIRST, table, keeper=keeper) == {("north",): 1, ("west",): 1}
     assert keeper.brief() == ["vote: 1 of 3 rows are further ballots of a voter, and are left out"]
     assert held(FIRST, {"voter": [1, 2, None], "choice": ["north", "west", "west"]}) == {("north",): 1, ("west",): 1}
@@ -327,7 +327,7 @@ def test_no_object_decides_how_the_others_are_read(tmp_path: Path, odd: Any, cou
 
 def test_objects_may_say_whose_they_are() -> None:
     items = [{"voter": "7", "choice": "north"}, {"voter": 7.0, "choice": "west"}, {"choice": "west"}, "south"]
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert held(FIRST, items, keeper=keeper) == {("north",): 1, ("west",): 1, ("south",): 1}
     assert held(FIRST, items, only="7") == {("north",): 1}
     assert held(FIRST, [{"choice": "west", "count": 3}], keeper=keeper) == {("west",): 1}
@@ -339,7 +339,7 @@ def test_a_first_line_that_is_data_decides_nothing(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     for first in ("north", "north,5", "north,south,5"):
         path.write_text(f"{first}\n" + "west\n" * 9)
-        keeper = Keeper()
+        keeper = DataOwnerReport()
         assert held(FIRST, path, texts=TextFiles(header=False, told=keeper.remark)) == {("north",): 1, ("west",): 9}
         assert (len(keeper.brief()) == 1) == (first != "north")
 

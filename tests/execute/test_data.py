@@ -17,8 +17,8 @@ import pytest
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.core.spans import Source
 from privspec.execute.data import Grid, count_cells, located, read_inputs
-from privspec.execute.family import Circumstances
-from privspec.execute.keeper import Keeper
+from privspec.execute.family import RunContext
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.run import _run as run
 from privspec.execute.sources import Folder, TextFiles, load_frame, rows_of_text
@@ -201,12 +201,12 @@ def test_a_quote_takes_no_other_row_with_it(tmp_path: Path) -> None:
     for suffix, sign in ((".csv", ","), (".tsv", "\t")):
         path = write(tmp_path / f"t{suffix}", "\n".join(["age,sex", *rows, ""]).replace(",", sign))
         assert len(list(rows_of_text("x", path))) == 2_001
-        keeper = Keeper()
+        keeper = DataOwnerReport()
         assert load_frame("x", path, TextFiles(told=keeper.remark)).collect().height == 2_000
         assert [line.partition(":")[0] for line in keeper.brief()] == ["x"]
         assert "1 of 2,001 lines do not close a quote: each line is a row" in keeper.brief()[0]
     path = write(tmp_path / "s.csv", "\n".join(["age,sex", *rows[:3], '"4\n\n",x', *rows[4:9], ""]))
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert load_frame("x", path, TextFiles(quoted_newlines=True, told=keeper.remark)).collect().height == 9
     said = "x: 2 of 12 lines are no rows: they go on with a cell of the line above"
     assert keeper.brief() == [said]
@@ -318,8 +318,8 @@ def test_a_first_line_that_is_data_decides_nothing(tmp_path: Path) -> None:
         assert found[1:].tolist() == [2, 3]
         found = read_entries(MATRIX, write(tmp_path / "m.csv", f"{first}\n4,5,6\n"), bare)
         assert found[3:].tolist() == [4, 5, 6]
-        keeper = Keeper()
-        said = Circumstances(texts=TextFiles(header=False, told=keeper.remark), keeper=keeper)
+        keeper = DataOwnerReport()
+        said = RunContext(texts=TextFiles(header=False, told=keeper.remark), keeper=keeper)
         counts = count_cells(cells(True), write(tmp_path / "t.csv", f"{first}\n" + "2,M\n" * 4), said)
         assert counts.tolist() == [0, 0, 0, 0, 0, 4]
         assert any("do not have 2 cells" in line for line in keeper.brief()) == (first != "1,2")

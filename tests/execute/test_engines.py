@@ -25,13 +25,13 @@ from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import sources, statistic, warehouse
 from privspec.execute.data import Grid, count_cells, data_rules, located, read_inputs
 from privspec.execute.engines import records_of
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.execute.ledger import place_of
 from privspec.execute.reading import Declared, read_entries
 from privspec.execute.statistic import Attribute, Groups, Statistic
 from privspec.families.gaussian.execution import read_executed
-from privspec.kernel.core.linear import Held, size_of
-from privspec.kernel.participation import Kept
+from privspec.kernel.core.linear import InputLayout, size_of
+from privspec.kernel.participation import ContributionBound
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from privspec.problem.form import plan_digest
@@ -63,7 +63,7 @@ PLACES = count()
 
 def table(drops: bool, columns: Any = COLUMNS, steps: int = STEPS, records: int | None = None) -> Grid:
     size = math.prod(map(size_of, columns))
-    held = Held("people", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
+    held = InputLayout("people", 0, size, "cells", (), Fraction(0), None, None, columns, records, None)
     return Grid(held, Fraction(1, steps), drops)
 
 
@@ -114,7 +114,7 @@ def of_table(folder: Path, rows: list[tuple[Any, ...]], types: tuple[str, ...]) 
 
 
 def counted(source: Any, drops: bool) -> tuple[list[int], list[str]]:
-    circumstances = Circumstances()
+    circumstances = RunContext()
     return count_cells(table(drops, CUT), source, circumstances).tolist(), circumstances.keeper.report()
 
 
@@ -419,7 +419,7 @@ def test_the_number_of_records_is_public_where_the_spec_has_it(tmp_path: Path) -
         count_cells(
             table(False),
             of_table(tmp_path, [("F", 5, 1, 1)], ("VARCHAR", *["INTEGER"] * 3)),
-            Circumstances(strict=True),
+            RunContext(strict=True),
         )
 
 
@@ -431,7 +431,7 @@ def test_values_in_order_are_not_read_where_there_is_none(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="stand in no order"):
         read_entries(Declared("x", (3,)), source)
     assert read_entries(Declared("x", (3,), "p"), source).tolist() == [2.0, 1.0, 0.0]
-    held = Held("x", 0, 3, "entries", (3,), Fraction(0), Fraction(4), None, (), None, None)
+    held = InputLayout("x", 0, 3, "entries", (3,), Fraction(0), Fraction(4), None, (), None, None)
     with pytest.raises(DataError, match="stand in no order"):
         read_inputs([Grid(held, Fraction(1, 4))], {"x": f"{path}::t"})
 
@@ -469,7 +469,7 @@ def test_what_a_database_is_asked_is_printed_and_nothing_is_read(tmp_path: Path)
     rows = [("secret", 1, 2.0, 3.0)]
     source = of_table(tmp_path, rows, ("VARCHAR", "INTEGER", "DOUBLE", "DOUBLE"))
     selects: list[Any] = []
-    assert count_cells(table(True), source, Circumstances(selects=selects)).sum() == 0
+    assert count_cells(table(True), source, RunContext(selects=selects)).sum() == 0
     ((name, select),) = selects
     assert name == "people"
     assert "secret" not in select.text
@@ -480,7 +480,7 @@ def test_what_a_database_is_asked_is_printed_and_nothing_is_read(tmp_path: Path)
     assert (records, least) == (1, min(first, second))
     assert first == math.floor((2.0 + 0.1) * float(STEPS / Fraction(10001, 10)) + 0.5)
     with pytest.raises(UsageError, match="no database is asked"):
-        count_cells(table(True), {"sex": [], "age": [], "pay": [], "hours": []}, Circumstances(selects=[]))
+        count_cells(table(True), {"sex": [], "age": [], "pay": [], "hours": []}, RunContext(selects=[]))
 
 
 def test_the_command_line_prints_what_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -539,13 +539,13 @@ def test_records_are_read_person_by_person_from_every_engine(monkeypatch: pytest
         database.execute(f"COPY (SELECT CAST(person AS VARCHAR) AS person, sex, pay FROM t) TO '{tmp_path}/p.parquet'")
         database.execute(f"COPY t TO '{tmp_path}/p.csv'")
     monkeypatch.setattr(warehouse, "BATCH", 7)
-    grid = replace(table(True, columns, 2**10), kept=Kept("person", 100, None))
+    grid = replace(table(True, columns, 2**10), kept=ContributionBound("person", 100, None))
     sources_ = [located("people", str(where)) for where in (f"{path}::t", tmp_path / "p.parquet", tmp_path / "p.csv")]
     found = [count_cells(grid, source).tolist() for source in sources_]
     assert found[0] == found[1] == found[2]
     assert sum(found[0]) == 60 * 2**10
     for source in sources_:
-        assert sum(count_cells(replace(grid, kept=Kept("person", 1, None)), source).tolist()) == 20 * 2**10
+        assert sum(count_cells(replace(grid, kept=ContributionBound("person", 1, None)), source).tolist()) == 20 * 2**10
 
 
 ADULT = Path("/work/shared/data/adult_discretised_privatepgm.csv.gz")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from privspec.core.matrices import DyadicMatrix, ExactVector, integers, multiply
 from privspec.execute import data
 from privspec.execute.data import Grid, place_entries
-from privspec.kernel.core.linear import Held
-from privspec.kernel.participation import Alike
+from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.participation import ExchangeableUnits
 from tests.execute.holding import held
 
 
@@ -106,11 +106,11 @@ def test_parts_are_joined_over_one_denominator() -> None:
 
 
 def test_units_are_added_up_some_at_a_time_and_no_number_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    alike, fine = Alike(2, (3, 1, 5, 2, 4), (0, 1, 0, 2, 1)), Fraction(1, 2**53)
+    alike, fine = ExchangeableUnits(2, (3, 1, 5, 2, 4), (0, 1, 0, 2, 1)), Fraction(1, 2**53)
     values = np.random.default_rng(5).uniform(-1, 3, 30)
     values[[3, 7, 29]] = np.nan, np.inf, -np.inf
     ends = Fraction(-1, 3), Fraction(2)
-    held = Held("x", 0, 30, "entries", (30,), *ends, None, (), None, alike)
+    held = InputLayout("x", 0, 30, "entries", (30,), *ends, None, (), None, alike)
     each = place_entries(Grid(replace(held, units=None), fine), values).fractions()
     owners = [own for count, own in zip(alike.counts, alike.classes, strict=True) for _ in range(count)]
     expected = [Fraction(0)] * 6

@@ -25,7 +25,7 @@ from privspec.execute import ledger
 from privspec.execute.budget import parse_limit
 from privspec.execute.drawing import Labels, RowLaw, TableLaw
 from privspec.execute.family import simulate
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.ledger import spends_of_plan
 from privspec.model.build import load_model
 from privspec.model.graph import Model
@@ -296,7 +296,7 @@ def test_a_word_that_is_not_in_its_set_becomes_the_first_without_showing_it(tmp_
     assert "record 3" in diagnostic.message
     assert "secret" not in str(caught.value) + repr(diagnostic)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv"]
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     release = run(words_plan(), {"x": path}, randomness=SimulationRandomness(1), keeper=keeper)
     assert len(release.outputs["z"]) == 4
     assert keeper.brief() == ["x: 1 of 4 not one of the declared values; each counts as red"]

@@ -14,7 +14,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.drawing import TableLaw
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.manual import template_text
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
@@ -270,7 +270,7 @@ def test_rankings_are_written_best_first(tmp_path: Path) -> None:
     assert (release.outputs["z"] == [["b", "a", "c"], ["c", "b", "a"]] * 100).all(axis=1).mean() > 0.9
     found = plan.aggregate([tmp_path / "o.csv"])
     assert max(zip(found.shares, found.values, strict=True))[1] in ("b, a, c", "c, b, a")
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     odd = plan.run({"r": ["a b", "c > b > a"]}, randomness=SimulationRandomness(1), keeper=keeper)
     assert odd.outputs["z"].shape == (2, 3)
     assert any('"c > b > a": not one of' in line and line.endswith("(write `c b a`)") for line in keeper.report())

@@ -21,13 +21,13 @@ import pytest
 from privspec.api import Problem
 from privspec.core.diagnostics import DataError, PrivspecError
 from privspec.execute.data import Grid, chosen, count_cells
-from privspec.execute.family import Circumstances
-from privspec.execute.keeper import Keeper
+from privspec.execute.family import RunContext
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.sources import Folder, TextFiles
 from privspec.execute.statistic import Attribute, Statistic
 from privspec.execute.warehouse import OfTable, Table
-from privspec.kernel.core.linear import Held
-from privspec.kernel.participation import Kept
+from privspec.kernel.core.linear import InputLayout
+from privspec.kernel.participation import ContributionBound
 from privspec.noise.samplers import Randomness, SimulationRandomness
 
 SECRET = "Ann-8675309"
@@ -35,12 +35,12 @@ SECRET = "Ann-8675309"
 
 def table(most: int, per_cell: int | None = None, person: str = "person") -> Grid:
     kind = ("kind", ("a", "b", "c"), None, None, (), False)
-    held = Held("visits", 0, 3, "cells", (), Fraction(0), None, None, (kind,), None, None)
-    return Grid(held, Fraction(1), drops=True, kept=Kept(person, most, per_cell))
+    held = InputLayout("visits", 0, 3, "cells", (), Fraction(0), None, None, (kind,), None, None)
+    return Grid(held, Fraction(1), drops=True, kept=ContributionBound(person, most, per_cell))
 
 
 def counted(grid: Grid, source: Any, seed: int = 0, **said: Any) -> list[int]:
-    found = count_cells(grid, source, Circumstances(randomness=SimulationRandomness(seed), **said))
+    found = count_cells(grid, source, RunContext(randomness=SimulationRandomness(seed), **said))
     return [int(count) for count in found]
 
 
@@ -126,7 +126,7 @@ def test_ids_that_are_one_person(ids: list[str]) -> None:
 
 @pytest.mark.parametrize("ids", APART)
 def test_ids_that_are_several_people_which_the_keeper_is_told(ids: list[str]) -> None:
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert sum(counted(table(1), {"person": ids, "kind": ["a"] * len(ids)}, keeper=keeper)) == len(ids)
     said = " ".join(keeper.report())
     assert ("count as different people" in said) == (ids[0] != "7")
@@ -155,7 +155,7 @@ def test_a_whole_number_is_one_person_whatever_its_kind(
         monkeypatch.setitem(sys.modules, "duckdb", None)
     for number, ids in enumerate(WHOLE):
         ids.to_frame("person").with_columns(kind=pl.lit("a")).write_parquet(tmp_path / f"{number}.parquet")
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     assert counted(table(1), Folder.of("x", tmp_path), keeper=keeper) == [2, 0, 0]
     assert any("person is of different kinds in different files" in line for line in keeper.brief())
     mixed = [7, 7.0, Decimal("7.00"), "7", np.float32(7), np.int8(7), "7.000\ufeff", b"7"]
@@ -181,7 +181,7 @@ def test_ids_of_a_database_are_the_same_whatever_their_kind(tmp_path: Path) -> N
 @pytest.mark.parametrize("blank", ["", "  ", None, "\u00a0", "\u200b", "\u2800 \ufeff"])
 def test_a_record_of_nobody_is_left_out(blank: str | None) -> None:
     """Whatever their number: nothing says that they are several people's, or one's."""
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     frame = {"person": [blank, blank, "ann"], "kind": ["a", "a", "b"]}
     assert counted(table(5), frame, keeper=keeper) == [0, 1, 0]
     assert any("2 of 3 records say no person and are left out" in line for line in keeper.report())
@@ -244,7 +244,7 @@ def test_a_release_says_what_is_kept_and_nothing_of_whom(tmp_path: Path) -> None
     path = tmp_path / "visits.csv"
     path.write_text("person,kind,spent\n" + f"{SECRET},a,10\n" * 40 + "bob,b,5\n" + f"{SECRET} ,c,10\n,c,1\n")
     plan = Problem(SPEC, {}).solve()
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     release = plan.run({"visits": path}, randomness=SimulationRandomness(3), keeper=keeper)
     counts, spent = release.values["O"], release.values["S"]
     assert np.abs(np.sum(counts) - 3) < 0.5 and np.abs(spent - 25) < 2

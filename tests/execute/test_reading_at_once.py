@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from privspec.core.diagnostics import DataError
 from privspec.execute import reading, sketching
 from privspec.execute.drawing import atom_of
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.reading import Coded, Declared, Fields, batches, read_entries
 from privspec.families.tables.execution import _different
 from tests.execute.knowing import tables
@@ -117,7 +117,7 @@ def test_columns_of_few_different_cells_are_known_as_those_cut_one_by_one(
     assert tables(large, "x") == tables(quoted, "x")
     for atom in (atom_of((Fraction(1), Fraction(2))), atom_of(("a", "b"))):
         assert isinstance(next(batches(Fields("x"), large))[0], Coded)
-        fits, codes = [Keeper(), Keeper()], list[list[int]]()
+        fits, codes = [DataOwnerReport(), DataOwnerReport()], list[list[int]]()
         for path, keeper in zip((large, quoted), fits, strict=True):
             fit = atom.fit(keeper, "x")
             parts = [atom.codes(columns[0], fit=fit).tolist() for columns in batches(Fields("x"), path)]

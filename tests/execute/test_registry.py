@@ -24,7 +24,7 @@ from privspec.core.render import render
 from privspec.execute import ledger
 from privspec.execute.budget import Unit
 from privspec.execute.fingerprint import Seeds
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.ledger import Account, LedgerState, names_in
 from privspec.execute.registry import registration, registry_path
 from privspec.execute.run import _run as run
@@ -327,10 +327,17 @@ def test_who_is_asked_and_declines_has_spent_nothing(tmp_path: Path, make_plan: 
         return False
 
     with pytest.raises(BudgetError, match="PS1017"):
-        run(plan, {"x": near}, ledger=book, new_ledger=True, keeper=Keeper(asks=asks))
+        run(plan, {"x": near}, ledger=book, new_ledger=True, keeper=DataOwnerReport(asks=asks))
     assert len(asked) == 1 and not book.exists()
     # what is stated on record is asked no more, and who is not asked is warned
-    run(plan, {"x": near}, ledger=book, new_ledger=True, keeper=Keeper(asks=asks), other_people="a class beside")
+    run(
+        plan,
+        {"x": near},
+        ledger=book,
+        new_ledger=True,
+        keeper=DataOwnerReport(asks=asks),
+        other_people="a class beside",
+    )
     assert len(asked) == 1
     with pytest.warns(UserWarning, match="nearly those of another ledger"):
         run(plan, {"x": [0.7, *near[1:]]}, ledger=tmp_path / "three.db", new_ledger=True)

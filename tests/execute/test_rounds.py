@@ -14,7 +14,7 @@ import pytest
 from privspec.core.diagnostics import BudgetError, DataError, UsageError, VerificationError
 from privspec.execute import ledger
 from privspec.execute.family import Rounds
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.execute.receipts import participation
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem.form import plan_digest
@@ -300,7 +300,7 @@ def test_file_is_for_its_owner_alone(book: Path, roll: Path) -> None:
 def test_the_keeper_hears_nothing_of_who_is_left_out(book: Path, roll: Path) -> None:
     heard = []
     for _ in range(4):
-        keeper = Keeper()
+        keeper = DataOwnerReport()
         votes = {"vote": {"voter": ["a", "b"], "choice": ["north", "nord"]}}
         run(rounds_plan(), votes, book, participation=roll, keeper=keeper)
         heard.append(keeper.report())
@@ -311,7 +311,7 @@ def test_the_keeper_hears_nothing_of_who_is_left_out(book: Path, roll: Path) -> 
 
 
 def test_one_ballot_a_voter_and_round(book: Path, roll: Path) -> None:
-    keeper = Keeper()
+    keeper = DataOwnerReport()
     run(rounds_plan(), ballots([SECRET, "b", SECRET]), book, participation=roll, keeper=keeper)
     assert keeper.brief() == ["vote: 1 of 3 rows are further ballots of a voter, and are left out"]
     assert counts_or_none(roll) == {SECRET: 1, "b": 1}

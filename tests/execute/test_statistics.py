@@ -18,7 +18,7 @@ from privspec.cli import run_command_line
 from privspec.core.diagnostics import BudgetError, DataError, UsageError
 from privspec.execute import ledger
 from privspec.execute.budget import Unit
-from privspec.execute.family import Circumstances, mechanism_of, simulate
+from privspec.execute.family import RunContext, mechanism_of, simulate
 from privspec.execute.ledger import spends_of_plan
 from privspec.execute.run import _combine as combine
 from privspec.families.statistics.execution import EachParty, StatisticMechanism, executed_of
@@ -86,16 +86,16 @@ def test_a_sum_is_not_divided() -> None:
 @pytest.mark.parametrize("name", [n for n in documents() if n.startswith("Laplace") and n.endswith("at each voter")])
 def test_a_party_changes_no_other_partys_statistic(name: str) -> None:
     mechanism = StatisticMechanism(executed_of(documents()[name]))
-    one = mechanism.read({"V": DATA}, Circumstances())
+    one = mechanism.read({"V": DATA}, RunContext())
     changed = DATA.copy()
     changed[2] = np.random.default_rng(1).normal(size=(4, 3)) * 100
-    other = mechanism.read({"V": changed}, Circumstances())
+    other = mechanism.read({"V": changed}, RunContext())
     assert isinstance(one, EachParty) and isinstance(other, EachParty)
     same = np.delete(np.arange(6), 2)
     assert np.array_equal(one.statistics[same], other.statistics[same])
     assert not np.array_equal(one.statistics[2], other.statistics[2])
     # the parties in another order, and one of them in a batch of its own
-    turned = mechanism.read({"V": DATA[::-1]}, Circumstances())
+    turned = mechanism.read({"V": DATA[::-1]}, RunContext())
     assert isinstance(turned, EachParty) and np.array_equal(turned.statistics[::-1], one.statistics)
     records = np.round(bounded(DATA) * 2**GRID_BITS).astype(np.int64)
     alone = [mechanism.executed.route.exact(records[i : i + 1])[0] for i in range(6)]
@@ -109,7 +109,7 @@ def test_statistics_stay_within_their_bounds() -> None:
         for name, plan in documents().items():
             if name.startswith("Laplace") and "at each voter" in name:
                 mechanism = StatisticMechanism(executed_of(plan))
-                secret = mechanism.read({"V": extreme}, Circumstances())
+                secret = mechanism.read({"V": extreme}, RunContext())
                 assert isinstance(secret, EachParty)
                 for norm, bound in mechanism.executed.route.bound().items():
                     limit = bound * 2**GRID_BITS

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privspec.core.diagnostics import DataError
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.families.statistics.execution import Pool, StatisticMechanism, executed_of
 from privspec.families.statistics.tables import (
     LARGEST,
@@ -104,7 +104,7 @@ RECORDS = np.random.default_rng(5).normal(size=(6, 4, 3))
 
 def total_of(source: Any, spec: str = SPEC, **parameters: object) -> list[int]:
     mechanism = StatisticMechanism(executed_of(documents(spec, **parameters)[SUM_POOL]))
-    secret = mechanism.read({"V": source}, Circumstances())
+    secret = mechanism.read({"V": source}, RunContext())
     assert isinstance(secret, Pool)
     return list(secret.total)
 
@@ -180,7 +180,7 @@ def test_a_bad_record_becomes_zero_and_no_other(bad: Any) -> None:
     damaged = table.with_columns(pl.Series("V_2", values, dtype=pl.String))
     assert total_of(damaged) == exact_total(wanted)
     with pytest.raises(DataError) as caught:
-        StatisticMechanism(executed_of(documents()[SUM_POOL])).read({"V": damaged}, Circumstances(strict=True))
+        StatisticMechanism(executed_of(documents()[SUM_POOL])).read({"V": damaged}, RunContext(strict=True))
     assert caught.value.diagnostics[0].code == "PS0809"
 
 
@@ -217,7 +217,7 @@ def test_an_input_is_named() -> None:
     mechanism = StatisticMechanism(executed_of(documents()[SUM_POOL]))
     for data in ({}, {"V": RECORDS, "W": RECORDS}):
         with pytest.raises(DataError) as caught:
-            mechanism.read(data, Circumstances())
+            mechanism.read(data, RunContext())
         assert caught.value.diagnostics[0].code == "PS0801"
 
 

@@ -195,9 +195,9 @@ def test_releases_draw_it_too(family: str) -> None:
 
 
 def _circumstances() -> Any:
-    from privspec.execute.family import Circumstances
+    from privspec.execute.family import RunContext
 
-    return Circumstances()
+    return RunContext()
 
 
 def test_simulation_by_default() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from privspec.execute import family
-from privspec.execute.keeper import Keeper
+from privspec.execute.keeper import DataOwnerReport
 from privspec.explain.auditor import auditor_page
 from privspec.explain.document import Accuracy, Paragraph, Points, Sentence
 from privspec.explain.facts import Facts, Judgement
@@ -335,8 +335,8 @@ RULES = {"clip": Done.CLIPPED, "map": Done.NOT_LISTED, "drop": Done.LEFT_OUT}
 
 def treated(case: Case, data: Made) -> set[Done]:
     """What is done with data as they are read, as their keeper is told: pages have no part in it."""
-    keeper = Keeper()
-    case.mechanism.read(data.files, family.Circumstances(case.model, keeper=keeper, randomness=SimulationRandomness(2)))
+    keeper = DataOwnerReport()
+    case.mechanism.read(data.files, family.RunContext(case.model, keeper=keeper, randomness=SimulationRandomness(2)))
     found = {Done.LEFT_OUT for said in keeper.remarks.values() if any("are cut" in one for one in said)}
     rules = {one["name"]: RULES[one["rule"]] for one in case.document["problem"]["data"]}
     for (name, _), fit in keeper.fits.items():
@@ -358,7 +358,7 @@ def released(case: Case, data: Made, seed: int = 1, times: int = 0) -> dict[str,
     for place in range(times or case.times):
         random = SimulationRandomness(seed * 100_000 + place)
         if secret is None or again:
-            circumstances = family.Circumstances(model=case.model, randomness=random)
+            circumstances = family.RunContext(model=case.model, randomness=random)
             secret = case.mechanism.read(data.files, circumstances)
         pair = [secret.draw(random).outputs for _ in range(2)]
         for name in pair[0]:

@@ -190,7 +190,7 @@ def check_ways(case: Case, data: Made, seen: set[Done]) -> None:
 
 def reports(case: Case, data: Made, name: str, times: int = 20, seed: int = 9) -> list[Any]:
     """Reports of the rows of a data set, so many times."""
-    circumstances = family.Circumstances(model=case.model, randomness=SimulationRandomness(5))
+    circumstances = family.RunContext(model=case.model, randomness=SimulationRandomness(5))
     secret = case.mechanism.read(data.files, circumstances)
     return [secret.draw(SimulationRandomness(seed * 100_000 + place)).outputs[name] for place in range(times)]
 
@@ -391,7 +391,7 @@ def keys(case: Case, said: Accuracy, data: Made, folder: Path) -> None:
             rows.append([*([f"p{place} {person}"] if kept else []), *cells])
     path = folder / "keys.csv"
     path.write_text("\n".join([",".join(header), *(",".join(row) for row in rows)]) + "\n", "utf-8")
-    circumstances = family.Circumstances(model=case.model, randomness=SimulationRandomness(5))
+    circumstances = family.RunContext(model=case.model, randomness=SimulationRandomness(5))
     secret = case.mechanism.read({held.name: path}, circumstances)
     errors = []
     for place in range(TIMES):

@@ -17,7 +17,7 @@ from privspec.core.matrices import DyadicMatrix
 from privspec.core.spans import Source
 from privspec.families.family import Settings
 from privspec.families.systems import family
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.laws.staircase import Stepped
 from privspec.pipeline import Request, solve
 from privspec.stated import parse_exact
@@ -162,7 +162,7 @@ def worlds(part: Document, block: Document) -> Iterator[list[dict[float, float] 
 
 def steps_let_through(law: Document, moved: Fraction) -> dict[float, float]:
     """Losses where answers are so many steps of the lattice apart: cells by cells, for a step into them each."""
-    one = read(Stepped, Item(law, "law"))
+    one = read(Stepped, JsonNode(law, "law"))
     assert isinstance(one, Stepped) and not one.point
     cells, rest = divmod(math.floor(moved), one.width)
     last, found = len(one.weights) + 40 * one.period, dict[float, float]()

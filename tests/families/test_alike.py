@@ -18,7 +18,7 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.core.matrices import multiply
 from privspec.execute.data import read_inputs
-from privspec.execute.family import Circumstances, Simulation
+from privspec.execute.family import RunContext, Simulation
 from privspec.families.gaussian.execution import output_deviations, read_executed
 from privspec.families.gaussian.runs import LinearMechanism, Parts
 from privspec.kernel import judge
@@ -407,7 +407,7 @@ def test_a_run_adds_up_messages_each_with_noise(name: str) -> None:
         for number, party in enumerate(parts.names):
             place, inputs = parts.held(number)
             own = {one.held.name: data[one.held.name][place : place + 1] for one in inputs}
-            sent = mechanism.of_party(party).read(own, Circumstances()).draw(randomness)
+            sent = mechanism.of_party(party).read(own, RunContext()).draw(randomness)
             messages.append({"plan_sha256": plan["digest"], "outputs": sent.outputs})
         sums.append((mechanism.combine(plan["digest"], messages).outputs["O"].ravel() - aim) / scale)
     assert np.abs(np.mean(sums, axis=0)).max() < 5 / 60**0.5

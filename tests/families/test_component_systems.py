@@ -24,7 +24,7 @@ from privspec.core.spans import Source
 from privspec.families.systems import bracket
 from privspec.kernel import judge
 from privspec.kernel.core.numbers import gaussian_delta_up
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.noise.samplers import SimulationRandomness
 from privspec.pipeline import Request, solve
 from privspec.plan import Plan, verify
@@ -192,7 +192,7 @@ def more_of_the_line(plan: Document) -> None:
 def test_plans_that_lie_about_a_share_are_refused(plan: Plan, change: Callable[[Document], None], word: str) -> None:
     forged = copy.deepcopy(json.loads(plan.to_json()))
     change(forged)
-    found = judge(Item(resign(forged), "plan"))
+    found = judge(JsonNode(resign(forged), "plan"))
     assert not found.ok
     assert word in "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)
 
@@ -322,7 +322,7 @@ def test_a_share_beside_a_delta_may_be_gaussian(tmp_path: Path, within: str) -> 
     forged["mechanism"]["choices"]["e3"] = forged["guarantees"][3]["epsilon"] = "0.3"
     forged["guarantees"][3]["achieved"]["epsilon"] = "0.3"
     components(forged)[2]["shares"][1]["amounts"][0][1] = "3/10"
-    assert not judge(Item(resign(forged), "plan")).ok
+    assert not judge(JsonNode(resign(forged), "plan")).ok
 
 
 def test_two_lines_of_one_number_and_numbers_in_the_loss_are_refused(tmp_path: Path) -> None:
@@ -466,7 +466,7 @@ privacy: (often.O, single.O) is (1, 1e-6)-DP wrt x
     assert verify(plan.to_json()).ok
     forged = json.loads(plan.to_json())
     forged["mechanism"]["choices"]["r"] = str(3 * each)
-    assert not judge(Item(resign(forged), "plan")).ok
+    assert not judge(JsonNode(resign(forged), "plan")).ok
 
 
 def test_a_chosen_amount_beside_outputs_of_other_kinds_is_refused_by_its_name() -> None:
@@ -498,7 +498,7 @@ def test_plans_that_lie_about_runs_are_refused(tmp_path: Path) -> None:
     def verdict(change: Callable[[Document], None]) -> str:
         forged = copy.deepcopy(json.loads(plan.to_json()))
         change(forged)
-        found = judge(Item(resign(forged), "plan"))
+        found = judge(JsonNode(resign(forged), "plan"))
         return "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)
 
     def parts(document: Document) -> Any:
@@ -614,7 +614,7 @@ def test_the_worked_example_with_a_protocol_that_is_chosen(tmp_path: Path, price
     assert set(plan.document["mechanism"]["choices"]) == {"protocol", "e1", "e2"}
     forged = copy.deepcopy(json.loads(plan.to_json()))
     forged["mechanism"]["choices"]["protocol"] = "curator"
-    assert not judge(Item(resign(forged), "plan")).ok
+    assert not judge(JsonNode(resign(forged), "plan")).ok
     assert "published “average”" in plan.explain("public")
     data = {"x": [1.0] * 20}
     release = plan.run(data, randomness=SimulationRandomness(1))
@@ -671,7 +671,7 @@ def test_parts_without_a_common_line_have_a_composed_bound(first: str, second: s
     assert found == pytest.approx({key: float(value) for key, value in bound.items()}, rel=1e-8)
     forged = copy.deepcopy(json.loads(plan.to_json()))
     forged["exposures"][0]["bound"][next(iter(bound))] = "0.3"
-    assert not judge(Item(resign(forged), "plan")).ok  # less than what is derived
+    assert not judge(JsonNode(resign(forged), "plan")).ok  # less than what is derived
 
 
 # --- what does not compose -------------------------------------------------------------------------------------
@@ -781,6 +781,6 @@ def test_parts_keep_the_records_that_the_line_says(shared: Plan, path: tuple[Any
         at = at[key]
     assert at[path[-1]] != value
     at[path[-1]] = value
-    found = judge(Item(resign(forged), "plan"))
+    found = judge(JsonNode(resign(forged), "plan"))
     assert not found.ok
     assert words in " ".join(claim.text for claim in found.claims)

@@ -16,11 +16,11 @@ from scipy import stats
 from privspec.api import Problem
 from privspec.cli import run_command_line
 from privspec.core.diagnostics import PrivspecError
-from privspec.execute.family import Circumstances, simulate
+from privspec.execute.family import RunContext, simulate
 from privspec.execute.run import _run as run
 from privspec.families.keys.execution import KeyMechanism, text_of
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.noise.samplers import SimulationRandomness
 from privspec.plan import Plan
 from tests.plans import mutate, solved_text
@@ -105,8 +105,8 @@ def test_lines_of_accuracy_hold_or_say_what_is_possible(tmp_path, capsys):
     assert met["accuracy"][0]["value"] < 0.1
     both = with_sizes("geometric(0.1)", SQUARED, accuracy="accuracy: E[ mean(|shown - sizes|) ] <= 4\n")
     assert solved_text(both)["accuracy"][0]["value"] < 4
-    assert not judge(Item(mutate(met, ("accuracy", 0, "value"), 0.0), "plan")).ok
-    assert not judge(Item(mutate(met, ("problem", "blocks", 0, "accuracy", 0, "bound"), "1/1000"), "plan")).ok
+    assert not judge(JsonNode(mutate(met, ("accuracy", 0, "value"), 0.0), "plan")).ok
+    assert not judge(JsonNode(mutate(met, ("problem", "blocks", 0, "accuracy", 0, "bound"), "1/1000"), "plan")).ok
     path = tmp_path / "never.priv"
     path.write_text(spec(line="shown is (1, 1e-5)-DP wrt people", accuracy=LINE.format(12, "0.1")), "utf-8")
     assert run_command_line(["solve", str(path)]) == 4
@@ -253,7 +253,7 @@ def test_every_engine_counts_the_same_keys(tmp_path):
     by_id = SURE.replace("table(", "table(person in id, ").replace("one record", person).replace("(20, ", "(60, ")
     for mechanism, twice in ((plain, 6), (KeyMechanism.of_plan(solved_text(by_id)), 3)):
         found = [
-            mechanism.read({"people": source}, Circumstances(randomness=SimulationRandomness(1))).content
+            mechanism.read({"people": source}, RunContext(randomness=SimulationRandomness(1))).content
             for source in sources
         ]
         assert found[0]["café",] == twice  # its two ways of writing are one person's each time
@@ -300,16 +300,16 @@ def test_one_person_counts_once_for_each_key():
     frame = pl.DataFrame({"person": [who for who, _ in crowd + one], "district": [where for _, where in crowd + one]})
     mechanism = KeyMechanism.of_plan(plan)
     seen = [
-        mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(seed))).content
+        mechanism.read({"people": frame}, RunContext(randomness=SimulationRandomness(seed))).content
         for seed in range(40)
     ]
     assert all(counts[("park",)] == 300 for counts in seen)
     assert all(len(counts) == 4 and set(counts.values()) == {300, 1} for counts in seen)
     assert 2 <= sum(("cellar",) in counts for counts in seen) <= 26  # three of nine keys are drawn: 13.3 of 40
-    rules = mechanism.read({"people": frame}, Circumstances(randomness=SimulationRandomness(1))).rules
+    rules = mechanism.read({"people": frame}, RunContext(randomness=SimulationRandomness(1))).rules
     assert "3 records of each person (1 in one cell) are kept" in " ".join(rules)
     without = frame.with_columns(person=pl.lit(None, dtype=pl.String))
-    assert mechanism.read({"people": without}, Circumstances(randomness=SimulationRandomness(1))).content == {}
+    assert mechanism.read({"people": without}, RunContext(randomness=SimulationRandomness(1))).content == {}
 
 
 def test_files_hold_texts_and_no_formulas(tmp_path):
@@ -359,7 +359,7 @@ def test_releases_follow_the_law_of_the_plan():
     plan = solved_text(spec(f"worst[ mean(|shown - {COUNT}|) ]", line="shown is (0.8, 0.02)-DP wrt people"))
     keys, counts = KeyMechanism.of_plan(plan).executed, {"few": 3, "half": 6, "many": 40}
     data = table_of(*(name for name, count in counts.items() for _ in range(count)))
-    secret = KeyMechanism.of_plan(plan).read({"people": data}, Circumstances())
+    secret = KeyMechanism.of_plan(plan).read({"people": data}, RunContext())
     assert {key: count for (key,), count in secret.content.items()} == counts
     randomness, draws = SimulationRandomness(17), 4000
     seen: dict[str, list[int | None]] = {name: [] for name in counts}

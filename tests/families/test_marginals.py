@@ -18,11 +18,11 @@ from privspec.solvers.marginals import least_worst
 
 from privspec.api import Problem
 from privspec.execute import release as releases
-from privspec.execute.family import Circumstances, Simulation, mechanism_of
+from privspec.execute.family import RunContext, Simulation, mechanism_of
 from privspec.families.gaussian import drawing as execution
 from privspec.families.gaussian.drawing import centred, whole_part
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.model.targets import labels_of
 from privspec.noise.samplers import SimulationRandomness
 from privspec.problem import marginals
@@ -141,7 +141,7 @@ def test_pure_epsilon_is_shared_by_the_tables(every_size, unit):
     assert sum(each / b for b in scales) <= Fraction(7, 10)
     assert float(sum(each / b for b in scales)) == pytest.approx(0.7, rel=1e-9)
     exact = truth(sizes, rows, mechanism.executed.block.tables)
-    secret = mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
+    secret = mechanism.read({"t": pl.DataFrame(rows)}, RunContext())
     spread = np.asarray(secret.deviations()["O"])
     assert (spread**2).sum() == pytest.approx(plan["loss"]["value"], rel=1e-4)
     for approximate, size in ((False, 200), (True, 600)):
@@ -171,8 +171,8 @@ LAPLACE = [
 @pytest.mark.parametrize(("path", "value", "words"), LAPLACE, ids=lambda value: str(value)[:44])
 def test_forged_scales_are_refused(every_size, path, value, words):
     plan = solve(text([3, 2, 4], "marginals(t, up_to = 2)", privacy="O is 1-DP wrt t, adding or removing one record"))
-    assert judge(Item(plan, "plan")).ok
-    report = judge(Item(mutate(plan, path, value), "plan"))
+    assert judge(JsonNode(plan, "plan")).ok
+    report = judge(JsonNode(mutate(plan, path, value), "plan"))
     assert not report.ok
     assert words in " ".join(claim.text for claim in report.claims if not claim.holds)
 
@@ -275,7 +275,7 @@ def test_releases_have_the_errors_that_are_predicted(every_size, privacy):
     plan = solve(text(sizes, privacy=privacy))
     mechanism, rows = mechanism_of(plan), rows_of(sizes, 50)
     exact = truth(sizes, rows, mechanism.executed.block.tables)
-    secret = mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
+    secret = mechanism.read({"t": pl.DataFrame(rows)}, RunContext())
     spread = np.asarray(secret.deviations()["O"])
     for approximate, size in ((False, 150), (True, count)):
         found = mechanism.simulate(Simulation(size, 5, {"t": pl.DataFrame(rows)}, approximate))
@@ -298,7 +298,7 @@ def test_tables_of_one_release_agree_with_each_other(every_size):
 def test_rows_that_do_not_fit_are_left_out_or_moved(every_size):
     rows = {"c0": ["0", "7", "x"], "c1": ["1", "1", "0"], "c2": ["0", "0", "3"]}
     for privacy, left in ((ADDING, 2), ("O is 1-GDP wrt t, replacing one record", 3)):
-        secret = mechanism_of(solve(text([3, 2, 4], privacy=privacy))).read({"t": rows}, Circumstances())
+        secret = mechanism_of(solve(text([3, 2, 4], privacy=privacy))).read({"t": rows}, RunContext())
         assert int(secret.content[()]) == left
 
 
@@ -316,7 +316,7 @@ def test_the_rows_of_adult_are_released_as_predicted():
     rows = {f"c{i}": frame[name].to_numpy() for i, name in enumerate(domain)}
     sizes, tables = list(domain.values()), mechanism.executed.block.tables
     exact = truth(sizes, rows, tables)
-    spread = np.asarray(mechanism.read(data, Circumstances()).deviations()["O"])
+    spread = np.asarray(mechanism.read(data, RunContext()).deviations()["O"])
     found = mechanism.simulate(Simulation(200, 11, data, approximate=True)) - exact
     assert sqrt(float((found**2).mean())) == pytest.approx(6.41, abs=0.05)
     at = 0
@@ -327,7 +327,7 @@ def test_the_rows_of_adult_are_released_as_predicted():
         assert abs(squares.mean() - predicted) <= 5 * squares.std(ddof=1) / sqrt(200), own
         at += size
     # one release with exact noise
-    secret = mechanism.read(data, Circumstances())
+    secret = mechanism.read(data, RunContext())
     error = (secret.draw(SimulationRandomness(2)).outputs["O"] - exact) / spread
     assert float((error**2).mean()) == pytest.approx(1, abs=0.02)
 
@@ -372,7 +372,7 @@ def test_releases_along_columns_in_order_have_the_errors_that_are_predicted(ever
         if 0 in table:
             values = np.stack([values[a : b + 1].sum(axis=0) for a in range(3) for b in range(a, 3)])
         exact.append(values.reshape(-1))
-    truly, secret = np.concatenate(exact), mechanism.read({"t": pl.DataFrame(rows)}, Circumstances())
+    truly, secret = np.concatenate(exact), mechanism.read({"t": pl.DataFrame(rows)}, RunContext())
     spread = np.asarray(secret.deviations()["O"])
     assert (spread**2).sum() == pytest.approx(plan["loss"]["value"], rel=1e-4)
     for approximate, size in ((False, 100), (True, 600)):
@@ -404,13 +404,13 @@ def test_people_of_several_records_are_hidden_as_wholes(every_size):
     assert plan["loss"]["value"] == pytest.approx(9 * one["loss"]["value"], rel=1e-9)
     assert plan["guarantees"][0]["because"][-1] == "people"
     rows = {"user": ["a"] * 9 + ["b", "c"], "c0": [0, 1, 2] * 3 + [0, 0], "c1": [0] * 11}
-    secret = mechanism_of(plan).read({"t": pl.DataFrame(rows)}, Circumstances())
+    secret = mechanism_of(plan).read({"t": pl.DataFrame(rows)}, RunContext())
     assert int(secret.content[()]) == 5
     forged = copy.deepcopy(plan)
     forged["problem"]["data"][0]["kept"] = None
-    assert not judge(Item(resign(forged), "plan")).ok
+    assert not judge(JsonNode(resign(forged), "plan")).ok
     forged["problem"]["data"][0]["kept"] = plan["problem"]["data"][0]["kept"] | {"most": 9}
-    assert not judge(Item(resign(forged), "plan")).ok
+    assert not judge(JsonNode(resign(forged), "plan")).ok
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from privspec.core.diagnostics import DataError, SpecError
 from privspec.core.spans import Source
 from privspec.execute.data import Grid, count_cells
 from privspec.families.decision import sealed
-from privspec.kernel.core.linear import Held
+from privspec.kernel.core.linear import InputLayout
 from privspec.model.build import load_model
 from privspec.model.domains import Between, Cut, IntegerRange
 from privspec.noise.samplers import SimulationRandomness
@@ -49,7 +49,7 @@ COLUMNS = (
     ("pay", ("-10", "20"), None, None, (), True),
     ("hours", ("0", "60"), None, None, (), True),
 )
-HELD = Held("people", 0, 8, "cells", (), Fraction(0), None, None, COLUMNS, None, None)
+HELD = InputLayout("people", 0, 8, "cells", (), Fraction(0), None, None, COLUMNS, None, None)
 
 
 def frame(rows: list[tuple[str, float, float]]) -> Any:

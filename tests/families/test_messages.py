@@ -259,9 +259,9 @@ def test_a_message_is_of_one_party_alone() -> None:
 
 
 def _circumstances() -> Any:
-    from privspec.execute.family import Circumstances
+    from privspec.execute.family import RunContext
 
-    return Circumstances()
+    return RunContext()
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

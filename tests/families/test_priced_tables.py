@@ -10,7 +10,7 @@ import pytest
 
 from privspec.api import Problem
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from tests.plans import Document, resign, solved_text
 
 COUNT = """\
@@ -108,7 +108,7 @@ def test_forged_tables() -> None:
     plan = solved_text(REPORT.replace("LOW", "0.1").replace("HIGH", "10"))
 
     def verdict(plan: Document) -> str:
-        return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(Item(plan, "plan")).failed)
+        return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(JsonNode(plan, "plan")).failed)
 
     assert verdict(plan) == ""
     lower = copy.deepcopy(plan)

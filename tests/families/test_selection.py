@@ -23,7 +23,7 @@ from privspec.families.selection.family import (
     steps_at,
 )
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import Drawn, Listed, tables_of
@@ -252,7 +252,7 @@ def test_several_selections_and_counts_share_one_budget():
 
 
 def forged(document, path, value):
-    report = judge(Item(mutate(document, path, value), "plan"))
+    report = judge(JsonNode(mutate(document, path, value), "plan"))
     assert not report.ok, path
     return " ".join(claim.text for claim in report.claims)
 
@@ -310,7 +310,7 @@ def test_parts_read_the_columns_that_they_are_about():
         f"privacy: all outputs are 1-DP wrt people, {RECORD}\n"
     ).solve()
     assert plan.verify().ok
-    report = judge(Item(mutate(plan.document, ("problem", "data", 0, "name"), "others"), "plan"))
+    report = judge(JsonNode(mutate(plan.document, ("problem", "data", 0, "name"), "others"), "plan"))
     assert not report.ok
 
 

@@ -17,8 +17,8 @@ from privspec.families.family import Settings, compiler_of
 from privspec.families.gaussian.family import Linear
 from privspec.families.systems.family import _Solver
 from privspec.families.systems.splits import Line, Lines, Split, rounded_down
-from privspec.kernel.core.problem import Case
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.problem import PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import SystemRules, read_system, shares_of
 from privspec.manual import template_text
@@ -351,8 +351,8 @@ def test_curves_of_the_kernel_are_below_what_parts_cost(plan: Plan) -> None:
     """Solved again at shares between and beyond those of the witnesses, no part costs less than its curve says."""
     model = model_of(city())
     solver = _Solver(model, compiler_of(model).lower(model), Settings(alternatives=False))
-    rules, case = SystemRules(), read(Case, Item(plan.document, "plan"))
-    assert isinstance(case, Case)
+    rules, case = SystemRules(), read(PlanUnderCheck, JsonNode(plan.document, "plan"))
+    assert isinstance(case, PlanUnderCheck)
     shares = shares_of(case, rules.parts(case, read_system(case)))
     for k, curve in enumerate(shares.curves):
         for factor in (0.3, 0.83, 0.97, 1.01, 1.3, 3):

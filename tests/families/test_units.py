@@ -12,7 +12,7 @@ import pytest
 from privspec.api import Problem
 from privspec.execute.run import _run as run
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.noise.samplers import SimulationRandomness
 
 UNITS = [Fraction(10) ** power for power in (-6, -3, 3, 6, 9)]
@@ -115,7 +115,7 @@ def released(plan, unit):
 def test_a_spec_in_other_units_is_the_same_mechanism(name, unit):
     """Loss, bound, noise and releases go with the unit; the plan is verified and runs."""
     (plain, _), (plan, factor) = solved(name, Fraction(1)), solved(name, unit)
-    assert judge(Item(plan, "plan")).ok
+    assert judge(JsonNode(plan, "plan")).ok
     assert plan["loss"]["value"] == pytest.approx(plain["loss"]["value"] * factor, rel=1e-6)
     assert plan["loss"]["lower_bound"] == pytest.approx(plain["loss"]["lower_bound"] * factor, rel=2e-6)
     assert plan["status"] == plain["status"]
@@ -135,7 +135,7 @@ def test_moments_of_money_are_solved(measure):
     asked = "[count(t), sum(t.x), sum(t.x^2), sum(t.x^3), sum(t.x^4)]"
     variables = "input t in table(x in grid(0, 200000, 1000))\n  output m"
     plan = json.loads(Problem(text(variables, "", f"E[ ||m - {asked}||^2 ]", RECORD.format(measure))).solve().to_json())
-    assert judge(Item(plan, "plan")).ok
+    assert judge(JsonNode(plan, "plan")).ok
     assert plan["loss"]["value"] <= 1.05 * plan["loss"]["lower_bound"] or measure != "1-GDP"
     found = run(plan, {"t": {"x": np.full(10**4, 2e5)}}, randomness=SimulationRandomness(1))
     off = (found.values["m"] - 1e4 * 2e5 ** np.arange(5)) / found.deviations["m"]

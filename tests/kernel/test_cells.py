@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from privspec.kernel import judge
 from privspec.kernel.cells import CellBlock, lower_bound, read_cells
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from tests.plans import mutate, solved, solved_text
 
 SPEC = """spec cells
@@ -32,7 +32,7 @@ def plan(values="{0, 0.25, 0.5, 0.75, 1}", loss="worst[ (z - x)^2 ]", epsilon="2
 
 
 def block_of(document):
-    found = read(CellBlock, Item(document["problem"]["blocks"][0], "block"))
+    found = read(CellBlock, JsonNode(document["problem"]["blocks"][0], "block"))
     assert isinstance(found, CellBlock)
     return found
 
@@ -103,12 +103,12 @@ def test_any_multipliers_are_a_bound():
             "rows": rng.normal(0, 0.05, block.cells).tolist(),
             "ends": rng.uniform(0, 1, (block.cells, 2)).tolist(),
         }
-        assert float(lower_bound(block, Fraction(2), Item(witness, "bound"))) <= found["loss"]["value"]
+        assert float(lower_bound(block, Fraction(2), JsonNode(witness, "bound"))) <= found["loss"]["value"]
 
 
 def test_rows_are_exact_and_spend_the_epsilon():
     found = plan(epsilon="0.7", loss="worst[ |z - x| ]")
-    cells = read_cells(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
+    cells = read_cells(JsonNode(found["problem"]["blocks"][0], "block"), JsonNode(found["mechanism"], "mechanism"))
     assert all(sum(row) == cells.total for row in cells.rows)
     assert 0.7 - 1e-9 < cells.epsilon() <= Fraction(7, 10)
     assert cells.block.cell(Fraction(1, 8)) == 1
@@ -121,7 +121,7 @@ def said(report):
 
 def test_forged_plans_are_refused():
     found = plan()
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     rows, wide = found["mechanism"]["table"]["rows"], 5
     at = ("mechanism", "table", "rows")
     moved = list(rows)
@@ -145,7 +145,7 @@ def test_forged_plans_are_refused():
         (("claims", "bound", "rows"), [9.0] * (len(ends) - 1), "no such mechanism has a loss below"),
         (("problem", "blocks", 0, "source"), "y", "about other data"),
     ):
-        report = judge(Item(mutate(found, path, value), "plan"))
+        report = judge(JsonNode(mutate(found, path, value), "plan"))
         assert not report.ok, path
         if words != "is not of":
             assert words in said(report), (path, said(report))
@@ -155,12 +155,12 @@ def test_a_bound_that_is_not_proved_is_left_out():
     found = plan()
     bare = mutate(mutate(found, ("claims",), {}), ("status",), "feasible")
     bare = mutate(mutate(bare, ("loss", "lower_bound"), None), ("loss", "relative_gap"), None)
-    assert judge(Item(bare, "plan")).ok
-    assert not judge(Item(mutate(bare, ("status",), "optimal"), "plan")).ok
+    assert judge(JsonNode(bare, "plan")).ok
+    assert not judge(JsonNode(mutate(bare, ("status",), "optimal"), "plan")).ok
 
 
 def test_blocks_that_are_none_are_refused():
     block = solved("rounded_answers")["problem"]["blocks"][0]
     for key, value in (("values", ["2", "0"]), ("values", ["0"]), ("power", 3), ("weight", "0"), ("count", 2)):
         with pytest.raises(Refused):
-            read(CellBlock, Item(block | {key: value}, "block"))
+            read(CellBlock, JsonNode(block | {key: value}, "block"))

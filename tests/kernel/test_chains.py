@@ -17,7 +17,7 @@ from privspec.api import Problem
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
 from privspec.kernel.chains import read_chain, read_proof, told_beyond, variance
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.strategies.sequences import MOST_RATIOS, reached_by_laws, reached_by_windows
 from privspec.problem.form import Numbers
 from tests.plans import mutate, solved_text
@@ -168,7 +168,7 @@ def test_the_laws_of_the_answer_are_those_of_all_sequences(case, size):
     plan = solved_text(CASES[case])
     (block,) = plan["problem"]["blocks"]
     mechanism = plan["mechanism"] | {"scale": size}
-    chain = read_chain(Item(block, "block"), Item(mechanism, "mechanism"))
+    chain = read_chain(JsonNode(block, "block"), JsonNode(mechanism, "mechanism"))
     assert float(reached_by_laws(chain)) == pytest.approx(true_epsilon(block, chain.scale, chain.unit), rel=1e-9)
 
 
@@ -308,14 +308,14 @@ def test_influence_is_that_of_the_paper(back, ahead, laws):
     """A single pair of values at entry 3 of 6 with a quilt of its own; every other pair has the empty one."""
     plan = solved_text(spec(laws, 6, "{a, b}", "histogram(x)", loss="E[ ||O - y||^2 ]"))
     (block,) = plan["problem"]["blocks"]
-    chain = read_chain(Item(block, "block"), Item(plan["mechanism"] | {"scale": "1000000"}, "mechanism"))
+    chain = read_chain(JsonNode(block, "block"), JsonNode(plan["mechanism"] | {"scale": "1000000"}, "mechanism"))
     ((start, step),) = laws_of(block)
     ratios = quilt_by_hand(start, step, 2, 6, back, ahead)
     for (a, b), ratio in ratios.items():
         chosen = [0] * (6 * 2 * 2 * 2)
         at = ((2 * 2 + a) * 2 + b) * 2
         chosen[at : at + 2] = back, ahead
-        item = Item(Numbers((1, 6, 2, 2, 2), Fraction(1), tuple(chosen)).to_json(), "quilts")
+        item = JsonNode(Numbers((1, 6, 2, 2, 2), Fraction(1), tuple(chosen)).to_json(), "quilts")
         if ratio is None:
             with pytest.raises(Exception, match="for certain"):
                 read_proof("quilts", item, chain).epsilon(chain)
@@ -346,7 +346,7 @@ def test_windows_and_far_answers_are_on_their_sides_of_the_truth(seed):
     proved = 0
     for scale in (Fraction(3, 4), Fraction(4)):
         made = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": str(scale)}
-        chain = read_chain(Item(block, "block"), Item(made, "mechanism"))
+        chain = read_chain(JsonNode(block, "block"), JsonNode(made, "mechanism"))
         true = true_epsilon(block, scale, Fraction(1))
         assert float(reached_by_laws(chain)) == pytest.approx(true, rel=1e-9, abs=1e-12)
         for distance in (1, 2, 3):
@@ -366,7 +366,7 @@ def test_answers_beyond_all_others_are_as_the_means_say():
     block = solved_text(CASES["three"])["problem"]["blocks"][0]
     scale = Fraction(2)
     made = {"family": "chain", "noise": "discrete-laplace", "unit": "1", "scale": "2"}
-    chain = read_chain(Item(block, "block"), Item(made, "mechanism"))
+    chain = read_chain(JsonNode(block, "block"), JsonNode(made, "mechanism"))
     (drawn,) = chances_of(block)
     for t, a, b, up in [(0, 2, 0, 1), (2, 0, 1, -1), (3, 1, 0, 1)]:
         means = []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.plan import verify
 from tests.families.test_designs import REPORTS
 from tests.plans import Document, resign, solved_text
@@ -24,7 +24,7 @@ def plan() -> Document:
 
 def failures(plan: Document) -> tuple[str, str]:
     """What the kernel finds wrong, and what whoever reads the spec again finds wrong."""
-    found = judge(Item(resign(plan), "plan"))
+    found = judge(JsonNode(resign(plan), "plan"))
     again = verify(json.dumps(resign(plan)))
     return tuple("; ".join(f"{c.name}: {c.text}" for c in report.failed) for report in (found, again))  # type: ignore[return-value]
 

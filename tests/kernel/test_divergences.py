@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from privspec.core.diagnostics import SpecError
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.divergences import Curved
 from privspec.kernel.measures import GAUSSIAN, RENYI, ZERO_CONCENTRATED, Measure
 from tests.plans import mutate, resign, solved_text
@@ -120,7 +120,7 @@ def test_linear_bounds_hold_of_all_laws_that_satisfy_the_measure(seed: int) -> N
     """For any level and any t, whatever a forged plan writes there."""
     draw = random.Random(seed)
     p, q = laws(seed, 4)
-    at = Item([draw.choice([0.0, 1e-9, draw.random(), 10 * draw.random(), 1e6]) for _ in p], "at")
+    at = JsonNode([draw.choice([0.0, 1e-9, draw.random(), 10 * draw.random(), 1e6]) for _ in p], "at")
     rho, mu = Fraction(needed_rho(p, q) * (1 + 1e-6)), Fraction(needed_mu(p, q) * (1 + 1e-6))
     order = 1 + 5 * draw.random()
     renyi = Fraction(max(divergence(p, q, order), divergence(q, p, order)) * (1 + 1e-6))
@@ -129,7 +129,9 @@ def test_linear_bounds_hold_of_all_laws_that_satisfy_the_measure(seed: int) -> N
         (RENYI, {"order": Fraction(order), "epsilon": renyi}, 7.0),
         (GAUSSIAN, {"mu": mu}, draw.uniform(-5, 5)),
     ):
-        most, up, down = curve(measure, amounts).support(Item(level, "level"), Item(2.5, "multiplier"), at, len(p))
+        most, up, down = curve(measure, amounts).support(
+            JsonNode(level, "level"), JsonNode(2.5, "multiplier"), at, len(p)
+        )
         pairs = zip(p, q, up, down, strict=True)
         assert sum(u * a - v * b for a, b, u, v in pairs) <= most * WHOLE, (measure, level)
 
@@ -139,7 +141,7 @@ def test_linear_bounds_hold_of_all_laws_that_satisfy_the_measure(seed: int) -> N
     [(0.5, 1, [1.0]), (2, -1, [1.0]), (2, 1, [-1.0]), (2, 1, [1.0, 1.0]), (2000, 1, [1.0]), (2, "1", [1.0])],
 )
 def test_what_is_no_linear_bound_is_refused(level: float, multiplier: Any, at: list[float]) -> None:
-    items = Item(level, "level"), Item(multiplier, "multiplier"), Item(at, "at")
+    items = JsonNode(level, "level"), JsonNode(multiplier, "multiplier"), JsonNode(at, "at")
     with pytest.raises(Refused):
         curve(ZERO_CONCENTRATED, {"rho": Fraction(1)}).support(*items, 1)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.frequencies import (
     FrequencyBlock,
     Sets,
@@ -141,7 +141,7 @@ def said(report):
 
 def test_forged_plans_are_refused():
     found = solved_text(text(more="accuracy:\n  E[ ||O - histogram(word)||^2 ] <= 1000\n"))
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     at, chance = ("problem", "blocks", 0), Fraction(found["mechanism"]["kinds"][0]["chance"])
     kind = ("mechanism", "kinds", 0)
     asked = (*at, "accuracy", 0, "bound")
@@ -181,12 +181,12 @@ def test_forged_plans_are_refused():
         (("problem", "obligations", 0, "units", 0, "kind"), "entry", ""),
         (("accuracy",), [], "is not what"),
     ):
-        report = judge(Item(mutate(found, path, value), "plan"))
+        report = judge(JsonNode(mutate(found, path, value), "plan"))
         assert not report.ok, path
         assert words in said(report), (path, said(report))
     for bound in (5000.0, 1.0):
         told = mutate(mutate(found, asked, str(bound)), ("accuracy", 0, "bound"), bound)
-        assert judge(Item(told, "plan")).ok == (bound == 5000)
+        assert judge(JsonNode(told, "plan")).ok == (bound == 5000)
 
 
 def test_what_is_worse_is_not_called_optimal():
@@ -195,16 +195,16 @@ def test_what_is_worse_is_not_called_optimal():
     k, ratio = 50, Fraction(exp(0.5)) - Fraction(1, 10**12)
     chance = Fraction(int(ratio / (ratio + k - 1) * 2**128), 2**128)
     one = read_frequencies(
-        Item(found["problem"]["blocks"][0], "block"),
-        Item({"family": "frequencies", "kinds": [{"subset": 1, "chance": str(chance)}], "of": None}, "mechanism"),
+        JsonNode(found["problem"]["blocks"][0], "block"),
+        JsonNode({"family": "frequencies", "kinds": [{"subset": 1, "chance": str(chance)}], "of": None}, "mechanism"),
     )
     forged = mutate(found, ("mechanism", "kinds"), [{"subset": 1, "chance": str(chance)}])
     value = float(one.error(Fraction(1)))
     forged = mutate(forged, ("loss", "value"), value)
     gap = float((Fraction(value) - Fraction(found["loss"]["lower_bound"])) / Fraction(value))
     forged = mutate(forged, ("loss", "relative_gap"), gap)
-    assert not judge(Item(forged, "plan")).ok
-    assert judge(Item(mutate(forged, ("status",), "feasible"), "plan")).ok
+    assert not judge(JsonNode(forged, "plan")).ok
+    assert judge(JsonNode(mutate(forged, ("status",), "feasible"), "plan")).ok
 
 
 OWN = text(line="O is epsilon[p]-DP wrt word[p], replacing one p").replace(
@@ -217,7 +217,7 @@ def test_forged_figures_of_each_are_refused():
     assert found["status"] == "optimal"
     least = sum(least_loss(block(5), Fraction(str(one))) for one in (0.5, 1, 2, 1, 0.5, 3, 1))
     assert found["loss"]["value"] == pytest.approx(float(least))
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     of = found["mechanism"]["of"]["rows"]
     for path, value, words in (
         (("mechanism", "of", "rows"), of[::-1], "more than some own figure allows"),
@@ -229,7 +229,7 @@ def test_forged_figures_of_each_are_refused():
         (("guarantees", 0, "because"), [], "another is stated"),
         (("problem", "obligations", 0, "measure", "each", 0, "amounts", 0, 1), "1/4", "some own figure"),
     ):
-        report = judge(Item(mutate(found, path, value), "plan"))
+        report = judge(JsonNode(mutate(found, path, value), "plan"))
         assert not report.ok, path
         assert words in said(report), (path, said(report))
 
@@ -248,4 +248,4 @@ def test_blocks_that_are_none_are_refused():
         ("party", None),
     ):
         with pytest.raises(Refused):
-            read(FrequencyBlock, Item(own | {key: value}, "block"))
+            read(FrequencyBlock, JsonNode(own | {key: value}, "block"))

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 from privspec.families.keys.family import steps_of
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.keys import KeyBlock, Keys, best_kept, count_bound, read_keys
 from privspec.kernel.laws.threshold import composed
 from tests.plans import mutate, solved_text
@@ -36,7 +36,7 @@ def plan(loss=ALONE, epsilon="1", delta="1e-3", unit="adding or removing one rec
 
 
 def keys_of(document) -> Keys:
-    return read_keys(Item(document["problem"]["blocks"][0], "block"), Item(document["mechanism"], "mechanism"))
+    return read_keys(JsonNode(document["problem"]["blocks"][0], "block"), JsonNode(document["mechanism"], "mechanism"))
 
 
 def law(keys: Keys, count: int) -> dict[object, Fraction]:
@@ -161,7 +161,7 @@ def least_of_tables(chances, epsilon: float, delta: float, power: int) -> float:
 def test_bounds_of_counts_are_the_optimum_of_all_tables(law, epsilon, delta, power):
     loss = "E[ mean(|shown - sizes|) ]" if power == 1 else "E[ mean((shown - sizes)^2) ]"
     found = solved_text(BOUNDED.format(law=law, loss=loss, epsilon=epsilon, delta=delta))
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     block = keys_of(found).block
     assert block.sizes is not None
     chances = [float(chance * block.sizes.unit) for chance in block.sizes.rows[0]]
@@ -178,7 +178,7 @@ def test_any_multipliers_are_a_bound(loss):
     keys, witness = keys_of(found), found["claims"]["bound"]
     amounts = (keys.block, Fraction(1), Fraction("1e-3"))
     value = found["loss"]["value"]
-    assert 0.85 * value < float(count_bound(*amounts, Item(witness, "bound"))) <= value
+    assert 0.85 * value < float(count_bound(*amounts, JsonNode(witness, "bound"))) <= value
     rng = np.random.default_rng(8)
     for _ in range(5):
         other = copy.deepcopy(witness)
@@ -188,14 +188,14 @@ def test_any_multipliers_are_a_bound(loss):
         other["up"] = [v * rng.uniform(0, 2) for v in other["up"]]
         if other["weights"] is not None:
             other["weights"] = [v * rng.uniform(0, 2) for v in other["weights"]]
-        assert float(count_bound(*amounts, Item(other, "bound"))) <= value
+        assert float(count_bound(*amounts, JsonNode(other, "bound"))) <= value
 
 
 def test_forged_bounds_are_refused():
     found = solved_text(
         BOUNDED.format(law="geometric(0.05)", loss="E[ mean(|shown - sizes|) ]", epsilon=1, delta="1e-3")
     )
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     columns, at = found["claims"]["bound"]["columns"], ("claims", "bound")
     place = next(i for i, one in enumerate(columns) if one["outcome"] and not one["first"])
     negative = [-1.0, *columns[place]["up"][1:]]
@@ -212,11 +212,11 @@ def test_forged_bounds_are_refused():
         (("loss", "among"), "all mechanisms that show only keys that occur", "is not what the bound is about"),
         (("loss", "lower_bound"), found["loss"]["value"], "relative_gap is not what"),
     ):
-        report = judge(Item(mutate(found, path, forged), "plan"))
+        report = judge(JsonNode(mutate(found, path, forged), "plan"))
         assert not report.ok, path
         assert words in said(report), (path, said(report))
     best = mutate(mutate(found, ("loss", "lower_bound"), found["loss"]["value"]), ("loss", "relative_gap"), 0.0)
-    assert "has a loss below" in said(judge(Item(mutate(best, ("status",), "optimal"), "plan")))
+    assert "has a loss below" in said(judge(JsonNode(mutate(best, ("status",), "optimal"), "plan")))
 
 
 @pytest.mark.parametrize(("share", "delta", "moves"), [(0.5, 0.1, 2), (0.3, 0.0, 4), (1.0, 0.02, 3)])
@@ -275,7 +275,7 @@ privacy:
 def test_persons_of_several_records_by_both_laws(verb, limit):
     """Gaussian thresholds as the kernel reads them: another scale, middle, share or limit is refused."""
     found = solved_text(VISITS.format(verb=verb, limit=limit))
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     (kept, most) = (found["problem"]["data"][0]["kept"], int(limit[0]))
     assert kept["most"] == most
     wrong = [(("problem", "data", 0, "kept", "most"), most - 1, "another number of them")]
@@ -302,7 +302,7 @@ def test_persons_of_several_records_by_both_laws(verb, limit):
     ):
         wrong.append((("claims",), claims, words))
     for path, value, words in wrong:
-        report = judge(Item(mutate(found, path, value), "plan"))
+        report = judge(JsonNode(mutate(found, path, value), "plan"))
         assert not report.ok, (path, value)
         assert words in said(report), (path, said(report))
 
@@ -314,7 +314,7 @@ def said(report) -> str:
 @pytest.mark.parametrize("loss", [ALONE, COUNTS])
 def test_forged_plans_are_refused(loss):
     found = plan(loss)
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     steps, at = found["mechanism"]["steps"]["rows"], ("mechanism", "steps", "rows")
     columns = found["problem"]["blocks"][0]["columns"]
     earlier = [steps[0] + 10**30, *steps[1:-1], steps[-1] - 10**30]
@@ -339,7 +339,7 @@ def test_forged_plans_are_refused(loss):
         (("loss", "value"), 0.0, "is not what"),
         (("loss", "lower_bound"), 0.9 if loss == ALONE else 900.0, ""),
     ):
-        report = judge(Item(mutate(found, path, value), "plan"))
+        report = judge(JsonNode(mutate(found, path, value), "plan"))
         assert not report.ok, path
         assert words in said(report), (path, said(report))
 
@@ -348,8 +348,8 @@ def test_more_counts_than_noise_hides_are_no_plan():
     """Another centre is as private, but its loss is another; keys alone have none."""
     found = plan(COUNTS)
     moved = mutate(found, ("mechanism", "centre"), found["mechanism"]["centre"] + 1)
-    assert "is not what" in said(judge(Item(moved, "plan")))
-    assert "none are released" in said(judge(Item(mutate(plan(), ("mechanism", "centre"), 1), "plan")))
+    assert "is not what" in said(judge(JsonNode(moved, "plan")))
+    assert "none are released" in said(judge(JsonNode(mutate(plan(), ("mechanism", "centre"), 1), "plan")))
 
 
 def test_a_plan_that_is_not_the_best_is_not_called_so():
@@ -361,15 +361,15 @@ def test_a_plan_that_is_not_the_best_is_not_called_so():
     bound = found["loss"]["lower_bound"]
     gap = float((Fraction(loss) - Fraction(bound)) / Fraction(loss))
     other = mutate(mutate(other, ("loss", "value"), loss), ("loss", "relative_gap"), gap)
-    assert "optimal" in said(judge(Item(other, "plan")))
-    assert judge(Item(mutate(other, ("status",), "feasible"), "plan")).ok
+    assert "optimal" in said(judge(JsonNode(other, "plan")))
+    assert judge(JsonNode(mutate(other, ("status",), "feasible"), "plan")).ok
 
 
 def test_blocks_that_are_none_are_refused():
     block = plan()["problem"]["blocks"][0]
     sizes = {"shape": [2], "unit": "1/2", "rows": [1, 1]}
     law_of_sizes = block | {"kind": "expected", "sizes": sizes, "at_least": 2}
-    assert isinstance(read(KeyBlock, Item(law_of_sizes, "block")), KeyBlock)
+    assert isinstance(read(KeyBlock, JsonNode(law_of_sizes, "block")), KeyBlock)
     for wrong in (
         block | {"weight": "0"},
         block | {"accuracy": [{"error": "missed", "at_least": 0, "weight": "1", "kind": "worst"}]},
@@ -381,7 +381,7 @@ def test_blocks_that_are_none_are_refused():
         block | {"columns": []},
     ):
         with pytest.raises(Refused):
-            read(KeyBlock, Item(wrong, "block"))
+            read(KeyBlock, JsonNode(wrong, "block"))
 
 
 def test_a_law_of_sizes_averages_what_is_beyond_it():
@@ -389,7 +389,7 @@ def test_a_law_of_sizes_averages_what_is_beyond_it():
     keys = keys_of(plan(delta="0.4"))
     sizes = {"shape": [4], "unit": "1/4", "rows": [2, 1, 0, 1]}
     raw = plan()["problem"]["blocks"][0] | {"kind": "expected", "sizes": sizes, "at_least": 1}
-    block = read(KeyBlock, Item(raw, "block"))
+    block = read(KeyBlock, JsonNode(raw, "block"))
     assert isinstance(block, KeyBlock)
     kept = [*keys.kept(), *[Fraction(1)] * 4]
     exact = sum(weight * (1 - kept[n - 1]) for n, weight in ((1, 2), (2, 1), (4, 1))) / 4

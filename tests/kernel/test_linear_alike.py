@@ -19,7 +19,7 @@ from privspec.kernel.core.linear import Difference, Matrix, Part, Places
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import Alike
+from privspec.kernel.participation import ExchangeableUnits
 from privspec.kernel.strategies.dense import Dense
 from privspec.plan import Plan
 from tests import plans
@@ -36,11 +36,11 @@ def box(start: int, stop: int, length: int = 1, amount: int = 1) -> Part:
     return Part(start, stop, length, "box", 1, F(amount))
 
 
-TWO = Alike(1, (2, 1, 3), (0, 1, 0))
+TWO = ExchangeableUnits(1, (2, 1, 3), (0, 1, 0))
 """Six numbers of two classes, of 5 and 1."""
-PAIRS = Alike(2, (1, 2), (0, 1))
+PAIRS = ExchangeableUnits(2, (1, 2), (0, 1))
 """Three pairs of two classes."""
-ONE = Alike(6, (1,), (0,))
+ONE = ExchangeableUnits(6, (1,), (0,))
 LAYOUTS: dict[str, tuple[Places, Difference]] = {
     "entries": ({0: (0, TWO)}, Difference((box(0, 6, amount=2),), 1)),
     "two entries": ({0: (0, TWO)}, Difference((box(0, 6),), 2)),
@@ -50,8 +50,14 @@ LAYOUTS: dict[str, tuple[Places, Difference]] = {
     "entries of pairs": ({0: (0, PAIRS)}, Difference((box(0, 6),), 1)),
     "two pairs": ({0: (0, PAIRS)}, Difference((box(0, 6, 2),), 2)),
     "everything": ({0: (0, TWO)}, Difference((box(0, 6, 6),), 1)),
-    "one voter": ({0: (0, TWO), 6: (2, Alike(1, (3, 3), (0, 1)))}, Difference((box(0, 6), box(6, 12, amount=3)), 1)),
-    "two voters": ({0: (0, TWO), 6: (2, Alike(1, (3, 3), (0, 1)))}, Difference((box(0, 6), box(6, 12, amount=3)), 2)),
+    "one voter": (
+        {0: (0, TWO), 6: (2, ExchangeableUnits(1, (3, 3), (0, 1)))},
+        Difference((box(0, 6), box(6, 12, amount=3)), 1),
+    ),
+    "two voters": (
+        {0: (0, TWO), 6: (2, ExchangeableUnits(1, (3, 3), (0, 1)))},
+        Difference((box(0, 6), box(6, 12, amount=3)), 2),
+    ),
     "a voter beside what is laid out": ({0: (0, TWO), 6: (2, ONE)}, Difference((box(0, 6), box(6, 12, amount=3)), 1)),
     "everything of two inputs": ({0: (0, TWO), 6: (2, ONE)}, Difference((box(0, 6, 6), box(6, 12, 6, amount=3)), 1)),
     "vectors": ({0: (0, PAIRS)}, Difference((Part(0, 6, 2, "l1", 2, F(3)),), 1)),
@@ -349,7 +355,7 @@ def test_the_kernel_counts_how_many_of_a_class_move_at_once(key: str) -> None:
     """Where one unit alone is a class, three at once move the other class at least twice; guarantees follow."""
     plan = json.loads(solved(key))
     strategy = plan["mechanism"]["executed"]["strategy"]
-    places: Places = {0: (0, Alike(1, (4, 8), (0, 1)))}
+    places: Places = {0: (0, ExchangeableUnits(1, (4, 8), (0, 1)))}
     rows, step = strategy["shape"][0], F(2) ** int(strategy["unit"][2:])
     whole = [strategy["rows"][2 * i : 2 * i + 2] for i in range(rows)]
     moves = units_of(Difference((box(0, 12),), 3), places)

@@ -20,7 +20,7 @@ from privspec.kernel import judge
 from privspec.kernel.core.linear import (
     COUNTED,
     Difference,
-    Held,
+    InputLayout,
     Linear,
     Matrix,
     Measured,
@@ -32,7 +32,7 @@ from privspec.kernel.core.linear import (
 )
 from privspec.kernel.core.linear_privacy import losses, term_of
 from privspec.kernel.core.problem import Data, Frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.rows import doubles
 from privspec.kernel.strategies.dense import Dense
@@ -219,7 +219,7 @@ def release(rows: list[list[int]], noise: Noise, of: list[list[int]] | None = No
     """Noise on answers about one input of numbers in [0, 1], each answer an output by itself."""
     n, k = len(rows[0]), len(rows)
     rebuilt = of or np.eye(k, dtype=int).tolist()
-    held = Held("x", 0, n, "entries", (n,), F(0), F(1), None, (), None, None)
+    held = InputLayout("x", 0, n, "entries", (n,), F(0), F(1), None, (), None, None)
     outputs = tuple(Released(f"O{i}", i, i + 1, (1,), False) for i in range(len(rebuilt)))
     problem = Linear(
         changed.pop("held", (held,)), outputs, fmpq_mat(rows), (F(0),) * len(rebuilt), (),
@@ -239,7 +239,7 @@ ENTRY = Difference((box(0, 2),), 1)
 def frame(trust: str) -> Frame:
     """What the rules have to know of a problem: whose word is taken, and who holds what."""
     data = (Data("x", "", "clip", None, 1),)
-    return Frame("", "", "", Trust(trust, 0), data, (), (), (), (Item({}, "block"),))
+    return Frame("", "", "", Trust(trust, 0), data, (), (), (), (JsonNode({}, "block"),))
 
 
 def reached(
@@ -247,7 +247,7 @@ def reached(
 ) -> Fraction:
     """At least mu^2 of Gaussian noise, epsilon of others, for whoever sees some outputs, or all of them."""
     names = seen or tuple(output.name for output in one.problem.released)
-    witness = Item({"inverse": inverse, "scaling": None}, "witness")
+    witness = JsonNode({"inverse": inverse, "scaling": None}, "witness")
     (loss,) = losses(one, frame(trust), names, (difference,), witness)
     return loss.mu_squared if one.noise.shape == "gaussian" else loss.figure("epsilon")
 
@@ -284,7 +284,7 @@ def test_numbers_stand_between_the_points_of_a_lattice() -> None:
 
 def test_balls_stand_on_shares_of_their_radius() -> None:
     """(1/2, 1/2) of a ball of radius 1 is rounded to (1, 1), which is 2 away from nothing, and not 1."""
-    held = (Held("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, None),)
+    held = (InputLayout("x", 0, 6, "entries", (3, 2), F(-1), F(1), (F(1), 2, 1), (), None, None),)
     record = Difference((ball(0, 6, 2, 1),), 1)
     rows = [[1, 0] * 3, [0, 1] * 3]
     noise = Noise("laplace", (F(1), F(1)))
@@ -296,7 +296,7 @@ def test_balls_stand_on_shares_of_their_radius() -> None:
 def test_a_record_that_lies_in_several_cells_moves_all_that_these_are_in() -> None:
     """A quarter in each of four cells rounds each of four counts to a half; one cell by itself moves one of them."""
     columns = tuple((name, ("0", "1"), None, None, (), True) for name in ("a", "b"))
-    held = (Held("x", 0, 4, "cells", (4,), F(0), None, None, columns, None, None),)
+    held = (InputLayout("x", 0, 4, "cells", (4,), F(0), None, None, columns, None, None),)
     for shape, figure in (("cell", 3), ("swap", 4), ("kept", 3), ("replaced", 6)):
         record = Difference((Part(0, 4, 4, shape, 4, F(1)),), 1)
         counts = release(np.eye(4, dtype=int).tolist(), Noise("laplace", (F(1),) * 4), held=held, grid=F(1, 2))
@@ -319,7 +319,7 @@ options:
   noise family laplace
 """
     for other in (text, text.replace("count(people, by = {d})", "sum(people.age, by = {d})")):
-        report = judge(Item(plans.solved_text(other), "plan"))
+        report = judge(JsonNode(plans.solved_text(other), "plan"))
         assert report.ok, report.failed
 
 
@@ -351,10 +351,10 @@ def test_mixed_answers(seed: int) -> None:
 def test_matrices_are_of_their_shape_and_no_finer_than_fits() -> None:
     """Entries are exact: each has its own denominator, which many of them cannot all have at any length."""
 
-    def sparse(places: list[int], unit: str, size: int = 2) -> Item:
+    def sparse(places: list[int], unit: str, size: int = 2) -> JsonNode:
         values = {"shape": [len(places)], "unit": unit, "rows": [1] * len(places)}
         listed = {"shape": [len(places)], "unit": "1", "rows": places}
-        return Item({"form": "sparse", "shape": [size, size], "places": listed, "values": values}, "matrix")
+        return JsonNode({"form": "sparse", "shape": [size, size], "places": listed, "values": values}, "matrix")
 
     assert read_matrix(sparse([0, 3], "1/3"), 2, 2) == fmpq_mat([[1, 0], [0, 1]]) / 3
     assert read_matrix(sparse([], "2^-300", 1024), 1024, 1024) == fmpq_mat(1024, 1024)

@@ -12,9 +12,9 @@ from flint import arb, ctx
 from privspec.solvers.totals import Row, deviations, ramp_of
 
 from privspec import registry
-from privspec.execute.family import Circumstances, Simulation, mechanism_of
+from privspec.execute.family import RunContext, Simulation, mechanism_of
 from privspec.kernel import judge
-from privspec.kernel.core.linear import Held, Released
+from privspec.kernel.core.linear import InputLayout, Released
 from privspec.kernel.strategies.banded import BITS, roots
 from privspec.kernel.streams import (
     MOST_ALIGNED,
@@ -106,7 +106,7 @@ def test_the_bound_is_below_certified_optima(n, k, optimum, share):
 
 
 def executed(n, band, seed=0, amount=1, ramp=None, lengths=None, sizes=None):
-    held = Held("x", 0, n, "entries", (n,), Fraction(0), Fraction(amount), None, (), None, None)
+    held = InputLayout("x", 0, n, "entries", (n,), Fraction(0), Fraction(amount), None, (), None, None)
     block = Stream(held, Released("O", 0, n, (n,), defined=True), Fraction(1, 2), "", ())
     lengths = lengths or (n // 3, n - n // 3 - 2, 2)
     sizes = sizes or [v / 16 for v in np.random.default_rng(seed).integers(10, 40, 3).tolist()]
@@ -215,7 +215,7 @@ def test_runs_are_off_by_what_is_predicted(domain):
     data = np.random.default_rng(1).random((60, each)) / 4
     given = {"x": data if each > 1 else data[:, 0]}
     wanted = np.cumsum(data, axis=0).reshape(-1)
-    spread = mechanism.read(given, Circumstances()).deviations()["O"].reshape(-1)
+    spread = mechanism.read(given, RunContext()).deviations()["O"].reshape(-1)
     for approximate, count in ((True, 4000), (False, 60)):
         draws = mechanism.simulate(Simulation(count, 3, given, approximate))
         off = (draws.reshape(count, -1) - wanted) / spread
@@ -229,7 +229,7 @@ def test_noise_is_near_the_best_of_its_band(exactly):
     row = Row(256, 4, 64, exactly, 64)
     ramp = ramp_of(row)
     lengths, sizes, _ = deviations(row, ramp)
-    held = Held("x", 0, 256, "entries", (256,), Fraction(0), Fraction(1), None, (), None, None)
+    held = InputLayout("x", 0, 256, "entries", (256,), Fraction(0), Fraction(1), None, (), None, None)
     block = Stream(held, Released("O", 0, 256, (256,), defined=True), Fraction(1, 256), "", ())
     exact, step = tuple(Fraction(float(size)) for size in sizes), Fraction(1, 2**30)
     found, pattern = (

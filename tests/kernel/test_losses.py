@@ -20,7 +20,7 @@ from privspec.kernel.laws.voting import BY_NAME, Ballots
 from privspec.kernel.losses import CHANCES, PrivacyLoss, covers, delta_of, kept, pair_of, response
 from privspec.kernel.voting import Executed, RuleAt, Total, Vote
 
-NONE = Fraction(0)
+ZERO = Fraction(0)
 
 
 def gaussian(mu: float) -> PrivacyLoss:
@@ -191,7 +191,7 @@ def test_votes_count_by_electorates_in_which_all_others_agree(
     ballots = Ballots("first choice", tuple(alternatives), 1, "first choice")
     rule = RuleAt(BY_NAME[family], Fraction(number))
     vote = Vote(
-        "vote", "voter", "seat", voters, False, ballots, None, Total((), NONE), "", (), None, ()
+        "vote", "voter", "seat", voters, False, ballots, None, Total((), ZERO), "", (), None, ()
     )  # fmt: skip
     unit = SimpleNamespace(adding=False, kind="party", count=1)
     case: Any = SimpleNamespace(frame=SimpleNamespace(obligations=[SimpleNamespace(units=[unit])]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privspec.kernel import judge
 from privspec.kernel.changes import Records
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.marginals import Marginals, Residuals, read_executed
 from privspec.kernel.strategies.residuals import _by_classes, _classes, _transformed, worst_move
 from privspec.problem import marginals
@@ -52,7 +52,7 @@ def block(sizes, tables, weights=None):
     term = [{"table": i, "weight": str(w)} for i, w in enumerate(weights or [1] * len(tables))]
     said = {"source": "x", "columns": columns, "records": None, "worst": False, "loss": "", "families": []}
     said |= {"released": [{"name": "O", "shape": [size], "tables": [list(own) for own in tables]}], "terms": [term]}
-    found = read(Marginals, Item(said | {"form": "marginals"}, "block"))
+    found = read(Marginals, JsonNode(said | {"form": "marginals"}, "block"))
     assert isinstance(found, Marginals)
     return found
 
@@ -139,7 +139,7 @@ def test_columns_that_are_alike_are_looked_at_by_their_number():
 )
 def test_a_sound_plan_is_judged_whole(line):
     found = plan(line=line)
-    report = judge(Item(found, "plan"))
+    report = judge(JsonNode(found, "plan"))
     assert report.ok, [claim for claim in report.claims if not claim.holds]
     assert {claim.name for claim in report.claims} >= {"privacy", "rounding", "view", "loss", "bound", "unbiased"}
     assert found["status"] == "optimal" or found["mechanism"]["family"] == "laplace"
@@ -199,7 +199,7 @@ FORGERIES = [
 
 
 def refusals(forged):
-    report = judge(Item(forged, "plan"))
+    report = judge(JsonNode(forged, "plan"))
     assert not report.ok
     return " ".join(claim.text for claim in report.claims if not claim.holds)
 
@@ -228,7 +228,7 @@ def test_more_noise_than_need_be_is_private_and_not_optimal():
     found = plan()
     more = [str(Fraction(one) * 2) for one in found["mechanism"]["deviations"]]
     told = mutate(found, ("mechanism", "deviations"), more)
-    case = judge(Item(told, "plan"))
+    case = judge(JsonNode(told, "plan"))
     assert [claim.holds for claim in case.claims if claim.name == "privacy"] == [True]
     assert not case.ok
 
@@ -243,7 +243,7 @@ def test_the_pairs_of_a_move_are_a_set_of_columns():
 
 def test_losses_are_the_largest_of_their_terms():
     found = plan(loss="max(E[ (O[j] - y[j])^2 ] for j in 1..35)")
-    done = read_executed(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
+    done = read_executed(JsonNode(found["problem"]["blocks"][0], "block"), JsonNode(found["mechanism"], "mechanism"))
     largest = max(float(done.variance(table)) for table in done.block.tables)
     assert found["loss"]["value"] == pytest.approx(largest, rel=1e-12)
     assert found["status"] == "optimal"

@@ -7,7 +7,7 @@ import pytest
 from privspec.solvers.marginals import strategies
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.marginals import _gram, asked_of, kinds_of, read_executed
 from privspec.problem import marginals
 from tests.plans import mutate, solved_text
@@ -38,7 +38,7 @@ def plan(asked="up_to = 2, cumulative = {age}", line=ADDING):
 
 
 def executed(found):
-    return read_executed(Item(found["problem"]["blocks"][0], "block"), Item(found["mechanism"], "mechanism"))
+    return read_executed(JsonNode(found["problem"]["blocks"][0], "block"), JsonNode(found["mechanism"], "mechanism"))
 
 
 def floats(matrix):
@@ -141,7 +141,7 @@ FORGERIES = [
 
 @pytest.mark.parametrize(("path", "value", "words"), FORGERIES, ids=lambda value: str(value)[:44])
 def test_forged_plans_are_refused(path, value, words):
-    report = judge(Item(mutate(plan(), path, value), "plan"))
+    report = judge(JsonNode(mutate(plan(), path, value), "plan"))
     assert not report.ok
     assert words in " ".join(claim.text for claim in report.claims if not claim.holds)
 
@@ -156,6 +156,6 @@ def test_forged_plans_are_refused(path, value, words):
 )
 def test_a_sound_plan_is_judged_whole(line):
     found = plan(line=line)
-    report = judge(Item(found, "plan"))
+    report = judge(JsonNode(found, "plan"))
     assert report.ok, [claim for claim in report.claims if not claim.holds]
     assert found["status"] == "optimal"

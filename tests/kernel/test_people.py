@@ -23,7 +23,7 @@ from privspec.kernel.allowed import gauge, owners_of
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.linear import Difference, Part
 from privspec.kernel.moves import units_of
-from privspec.kernel.participation import Kept, of_person
+from privspec.kernel.participation import ContributionBound, of_person
 from privspec.kernel.strategies import dense
 from privspec.kernel.strategies.dense import Dense
 from privspec.plan import Plan
@@ -31,22 +31,28 @@ from tests.plans import Document, resign, solved_text
 
 F = Fraction
 Ends = tuple[int, ...]
-TABLES: dict[str, list[tuple[Ends, Kept]]] = {
-    "one table": [((0, 1, 2, 3), Kept("person", 3, None))],
-    "at most one in a cell": [((0, 1, 2, 3), Kept("person", 3, 1))],
-    "at most two in a cell": [((0, 1, 2, 3), Kept("person", 3, 2))],
-    "more than all cells hold": [((0, 1), Kept("person", 5, 2))],
-    "two tables": [((0, 1), Kept("person", 2, None)), ((0, 1, 2), Kept("person", 2, None))],
-    "two tables, one in a cell": [((0, 1, 2), Kept("person", 2, 1)), ((0, 1), Kept("person", 2, 1))],
-    "both ends of a number": [((0, 0, 2, 2), Kept("person", 2, 1))],
-    "one cell with two ends": [((0, 0), Kept("person", 3, 2))],
-    "two numbers": [((0, 0, 0, 0), Kept("person", 3, 1))],
-    "a number, and another table": [((0, 0, 2, 2), Kept("person", 3, 2)), ((0, 1), Kept("person", 3, 1))],
+TABLES: dict[str, list[tuple[Ends, ContributionBound]]] = {
+    "one table": [((0, 1, 2, 3), ContributionBound("person", 3, None))],
+    "at most one in a cell": [((0, 1, 2, 3), ContributionBound("person", 3, 1))],
+    "at most two in a cell": [((0, 1, 2, 3), ContributionBound("person", 3, 2))],
+    "more than all cells hold": [((0, 1), ContributionBound("person", 5, 2))],
+    "two tables": [((0, 1), ContributionBound("person", 2, None)), ((0, 1, 2), ContributionBound("person", 2, None))],
+    "two tables, one in a cell": [
+        ((0, 1, 2), ContributionBound("person", 2, 1)),
+        ((0, 1), ContributionBound("person", 2, 1)),
+    ],
+    "both ends of a number": [((0, 0, 2, 2), ContributionBound("person", 2, 1))],
+    "one cell with two ends": [((0, 0), ContributionBound("person", 3, 2))],
+    "two numbers": [((0, 0, 0, 0), ContributionBound("person", 3, 1))],
+    "a number, and another table": [
+        ((0, 0, 2, 2), ContributionBound("person", 3, 2)),
+        ((0, 1), ContributionBound("person", 3, 1)),
+    ],
 }
 """Of each table the cell of which its coordinates are ends, and what is kept."""
 
 
-def held(name: str) -> list[tuple[int, int, Kept, Ends]]:
+def held(name: str) -> list[tuple[int, int, ContributionBound, Ends]]:
     found, start = [], 0
     for ends, kept in TABLES[name]:
         found.append((start, start + len(ends), kept, ends))
@@ -107,7 +113,7 @@ def test_lengths_cover_all_that_a_person_changes(
 
 def test_a_histogram_with_equal_noise_is_exact_however_large() -> None:
     """Twenty records, one in a cell: a length of the root of twenty, not of twenty."""
-    (one,) = of_person([(0, 300, Kept("person", 20, 1), tuple(range(300)))], adding=True)
+    (one,) = of_person([(0, 300, ContributionBound("person", 20, 1), tuple(range(300)))], adding=True)
     answers = fmpq_mat(np.eye(300, dtype=int).tolist())
     found = Dense(answers).quadratic_sensitivity(units_of(Difference((Part(*one[0]),), 1)))
     assert 20 <= found < 20 * (1 + 1e-9)

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.sizes import cbrt_down
 from tests.plans import Document, resign, solved_text
 
@@ -94,6 +94,6 @@ def test_forgeries(plan: Document, name: str) -> None:
     forge, why = FORGERIES[name]
     forged = copy.deepcopy(plan)
     forge(forged)
-    found = judge(Item(resign(forged), "plan"))
+    found = judge(JsonNode(resign(forged), "plan"))
     assert not found.ok
     assert why in "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)

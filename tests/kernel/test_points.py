@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.knorm import NORMS
 from privspec.kernel.points import Error, PointBlock, Points, least_loss, loss_of, moment, rate, whole
 from privspec.noise.vectors import approximate
@@ -145,7 +145,7 @@ FORGERIES = [
 @pytest.mark.parametrize(("path", "value", "words"), FORGERIES, ids=lambda value: str(value)[:40])
 def test_forged_plans_are_refused(path, value, words):
     forged = mutate(plan(loss="E[ ||z - x||^2 ]"), path, value)
-    report = judge(Item(forged, "plan"))
+    report = judge(JsonNode(forged, "plan"))
     assert not report.ok
     assert words in " ".join(claim.text for claim in report.claims if not claim.holds)
 
@@ -158,7 +158,7 @@ def test_a_bound_beyond_the_one_derived_is_refused():
         ("loss", "relative_gap"),
         (found["loss"]["value"] - 7) / found["loss"]["value"],
     )
-    report = judge(Item(higher, "plan"))
+    report = judge(JsonNode(higher, "plan"))
     assert not report.ok
     assert "no such noise has a loss below 6" in " ".join(claim.text for claim in report.claims if not claim.holds)
 
@@ -167,18 +167,18 @@ def test_another_metric_is_another_line():
     """A plan for the largest difference, whose spec is said to be about the length: the noise is too small for it."""
     other = plan(distance="chebyshev", loss="E[ ||z - x||_inf ]")
     told = mutate(other, ("problem", "obligations", 0, "measure", "distance"), "manhattan")
-    privacy = [claim for claim in judge(Item(told, "plan")).claims if claim.name == "privacy"]
+    privacy = [claim for claim in judge(JsonNode(told, "plan")).claims if claim.name == "privacy"]
     assert [claim.holds for claim in privacy] == [True]  # of a larger distance the same noise keeps more
     base = plan(distance="manhattan", loss="E[ ||z - x||_1 ]")
     told = mutate(base, ("problem", "obligations", 0, "measure", "distance"), "euclidean")
-    report = judge(Item(told, "plan"))
+    report = judge(JsonNode(told, "plan"))
     assert not report.ok
     assert "1.4142136 per unit of euclidean" in " ".join(claim.text for claim in report.claims)
     told = mutate(base, ("problem", "obligations", 0, "measure", "distance"), "hamming")
-    assert not judge(Item(told, "plan")).ok
+    assert not judge(JsonNode(told, "plan")).ok
 
 
 def test_a_sound_plan_is_judged_whole():
-    report = judge(Item(solved("location_reports"), "plan"))
+    report = judge(JsonNode(solved("location_reports"), "plan"))
     assert report.ok
     assert {claim.name for claim in report.claims} >= {"privacy", "rounding", "view", "loss", "bound"}

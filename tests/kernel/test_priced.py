@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from tests.plans import Document, resign, solved_text
 
 SPEC = """\
@@ -36,13 +36,13 @@ def plan() -> Document:
 
 def verdict(plan: Document) -> str:
     """All that does not hold, or "" where everything does."""
-    return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(Item(plan, "plan")).failed)
+    return "; ".join(f"{claim.name}: {claim.text}" for claim in judge(JsonNode(plan, "plan")).failed)
 
 
 def test_the_plan_holds(plan: Document) -> None:
     assert verdict(plan) == ""
     assert plan["status"] == "optimal"
-    claims = {claim.name for claim in judge(Item(plan, "plan")).claims}
+    claims = {claim.name for claim in judge(JsonNode(plan, "plan")).claims}
     assert {"choices", "privacy", "accuracy", "loss", "bound"} <= claims
 
 

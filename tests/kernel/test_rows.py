@@ -11,7 +11,7 @@ from flint import fmpq, fmpq_mat
 
 from privspec.api import Problem
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.rows import Intervals, denominator, gram, intervals, laid_out, less, moved_by, row_squares, weighed
 from privspec.problem import linear
 from privspec.problem.form import document
@@ -77,7 +77,7 @@ def test_plans_are_as_good_as_those_of_rows_laid_out(given, loss, monkeypatch):
     text = SPEC.format(**given, loss=loss)
     found = json.loads(Problem(text, {}).solve().to_json())
     assert found["problem"]["blocks"][0]["target"]["form"] == "intervals"
-    assert judge(Item(found, "plan")).ok
+    assert judge(JsonNode(found, "plan")).ok
     monkeypatch.setattr(linear, "TALL", 10**6)
     plain = json.loads(Problem(text, {}).solve().to_json())
     assert "form" not in plain["problem"]["blocks"][0]["target"]
@@ -102,15 +102,15 @@ def test_rows_that_are_not_in_a_row_are_laid_out():
 
 def test_ends_beyond_the_columns_are_refused():
     stated = document(linear.rows_of(np.tril(np.ones((4, 4)))[np.arange(20) % 4]))
-    read = intervals(Item(stated, "target"))
+    read = intervals(JsonNode(stated, "target"))
     assert read is not None
     assert read.ends[:4] == (1, 2, 3, 4)
     for key, values in (("ends", [5] * 20), ("starts", [2] * 20), ("starts", [-1] * 20), ("ends", [1] * 19)):
         forged = {**stated, key: {**stated[key], "rows": values, "shape": [len(values)]}}
         with pytest.raises(Refused, match="begin and end"):
-            intervals(Item(forged, "target"))
+            intervals(JsonNode(forged, "target"))
     with pytest.raises(Refused):
-        intervals(Item({**stated, "more": 1}, "target"))
+        intervals(JsonNode({**stated, "more": 1}, "target"))
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,6 @@ def test_ends_beyond_the_columns_are_refused():
 def test_forged_rows_are_refused(place, value, words):
     """Other ranges have other figures."""
     forged = mutate(solved_text(SPEC.format(**TABLE, **SQUARES)), ("problem", "blocks", 0, "target", *place), value)
-    report = judge(Item(forged, "plan"))
+    report = judge(JsonNode(forged, "plan"))
     assert not report.ok
     assert words in " ".join(claim.text for claim in report.claims if not claim.holds)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import privspec.kernel
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.designs import chosen_case
 from privspec.kernel.forms import HOMES, rules_of
 from privspec.kernel.judging import judge, read_case
@@ -144,7 +144,7 @@ def holds_by_theorems(document: Document) -> None:
     assert whole.ok and alone.ok
     kept = [[claim.text for claim in one.claims if claim.name == "privacy"] for one in (whole, alone)]
     assert set(kept[1]) <= set(kept[0])
-    case, design = read_case(Item(document, "plan"))
+    case, design = read_case(JsonNode(document, "plan"))
     own = case if design is None else chosen_case(case, design)
     rules_of(own.block.form(*HOMES)).privacy(own)
     term, lines = promised(own)

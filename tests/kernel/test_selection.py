@@ -12,7 +12,7 @@ import pytest
 
 from privspec.kernel import judge
 from privspec.kernel.core.problem import Unit, read_frame
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.laws.exponential import Target, epsilon_up, ratio_up, steps_of
 from privspec.kernel.laws.voting import BY_NAME
 from privspec.kernel.selection import (
@@ -45,7 +45,7 @@ def block_of(size, share, records=None, loss="ranks", by=()):
     score = {"form": "counts"} if share is None else {"form": "ranks", "share": str(share)}
     return read(
         Selected,
-        Item(
+        JsonNode(
             {
                 "form": "selection",
                 "source": "people",
@@ -237,7 +237,7 @@ def test_no_bound_is_above_the_best_table(size, records, share):
     """What data far apart prove, and what any multipliers prove, is no more than the best table has."""
     plan = listed(size, records, share, 1)
     assert plan["status"] == "optimal"
-    block = read(Selected, Item(plan["problem"]["blocks"][0], "block"))
+    block = read(Selected, JsonNode(plan["problem"]["blocks"][0], "block"))
     best = Fraction(plan["loss"]["value"])
     unit = replace(REPLACING)
     for far in (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2)):
@@ -252,7 +252,7 @@ def test_no_bound_is_above_the_best_table(size, records, share):
             if random.random() < 0.3
         ]
         weights = random.dirichlet(np.ones(len(tables))).tolist()
-        witness = Item({"pairs": pairs, "weights": weights}, "bound")
+        witness = JsonNode({"pairs": pairs, "weights": weights}, "bound")
         assert of_tables(block, witness).at(Fraction(1)) <= best
 
 
@@ -276,9 +276,9 @@ def said(report):
 
 
 def refused(plan, cases):
-    assert judge(Item(plan, "plan")).ok, said(judge(Item(plan, "plan")))
+    assert judge(JsonNode(plan, "plan")).ok, said(judge(JsonNode(plan, "plan")))
     for path, value, words in cases:
-        report = judge(Item(mutate(plan, path, value), "plan"))
+        report = judge(JsonNode(mutate(plan, path, value), "plan"))
         assert not report.ok, path
         assert words in said(report), (path, said(report))
 
@@ -354,7 +354,7 @@ def test_a_mean_that_is_simulated_is_tested_and_what_bounds_it_is_proved():
     group = plan["claims"]["bound"]["groups"][0]
     witness, low = ("claims", "bound", "groups", 0), plan["loss"]["lower_bound"]
     assert 0.2 * plan["loss"]["value"] < low < plan["loss"]["value"]
-    (said,) = (claim for claim in judge(Item(plan, "plan")).claims if claim.name == "loss")
+    (said,) = (claim for claim in judge(JsonNode(plan, "plan")).claims if claim.name == "loss")
     assert said.status == "tested" and "tested, not proved" in said.text
     assert said.text not in Plan.of(plan).explain("auditor")
     apart = 1 - (low * 1.01) / plan["loss"]["value"]
@@ -414,7 +414,7 @@ def test_chances_beside_thresholds_are_those_of_all_tables(share, gaps):
         for apart, close in ((1, 1 - 1e-9), (2, 0.85)):
             points = list(range(1 if apart == 1 else 1 + steps, sought.size + 1, steps * apart))
             witness = {"cells": 4, "groups": [{"group": 0, "thresholds": [place], "records": points}]}
-            found = averaged(sought, Fraction(1), Item(witness, "bound")).cells
+            found = averaged(sought, Fraction(1), JsonNode(witness, "bound")).cells
             for j, cell in enumerate(found):
                 assert Fraction(cell, 2**96) <= wanted[j]
                 if apart == 1 or (j == 0 and share == "1/2"):
@@ -430,12 +430,12 @@ def test_no_threshold_proves_more_than_the_best_table(loss, epsilon):
         f"loss: {loss}\nprivacy: m is {epsilon}-DP wrt people, replacing one record\n"
     )
     assert plan["status"] == "optimal"
-    block = read(Selected, Item(plan["problem"]["blocks"][0], "block"))
+    block = read(Selected, JsonNode(plan["problem"]["blocks"][0], "block"))
     found = []
     for places in ([0], [1], [0, 1])[: 3 if "|" in loss else 2]:
         group = {"group": 0, "thresholds": places, "records": [5]}
-        witness = read_witness(block, Item({"cells": 5, "groups": [group]}, "bound"))
-        lines = read_frame(Item(plan["problem"], "problem")).obligations
+        witness = read_witness(block, JsonNode({"cells": 5, "groups": [group]}, "bound"))
+        lines = read_frame(JsonNode(plan["problem"], "problem")).obligations
         found.append(float(least(block, lines, None, witness)))
     assert 0.5 * plan["loss"]["value"] < max(found) <= plan["loss"]["value"]
 
@@ -450,7 +450,7 @@ def test_zero_concentrated_privacy_of_the_exponential_mechanism():
 
 def test_laws_of_tables_count_records_as_mechanisms_do():
     plan = listed(3, 4, "median(people.age)", 1)
-    block = read(Selected, Item(plan["problem"]["blocks"][0], "block"))
+    block = read(Selected, JsonNode(plan["problem"]["blocks"][0], "block"))
     assert isinstance(block.score, Ranks)
     assert len(tables_of(block)) == 15
     even = Listed(block, tuple((1, 1, 1) for _ in range(15)), 3, drops=False)

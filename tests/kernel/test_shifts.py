@@ -14,7 +14,7 @@ from privspec.solvers.stepped import solve, stairs
 from privspec.kernel import judge
 from privspec.kernel.core.linear import read_linear
 from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.shifts import ADDITIVE, EVERY, OF_PURE, ByLaw, by_law, least
 from tests.plans import mutate, resign, solved_text
@@ -260,7 +260,7 @@ def test_figures_of_parties_are_epsilons_of_a_law_and_not_its_delta() -> None:
     plan["loss"] |= {"value": variance, "lower_bound": None, "relative_gap": None, "among": ""}
     for achieved in ({"epsilon": "1/2"}, {"epsilon": "1/2", "delta": "0"}, {"epsilon": "1000", "delta": "0"}):
         guarantee |= {"because": ["stepped", "post-processing"], "achieved": achieved}
-        report = judge(Item(resign(plan), "plan"))
+        report = judge(JsonNode(resign(plan), "plan"))
         assert not report.ok and ("alone" in str(report.failed) or "more than some party" in str(report.failed))
 
 
@@ -376,8 +376,8 @@ def test_numbers_of_an_interval_are_not_judged_by_steps() -> None:
 @pytest.mark.parametrize("loss", [SQUARE, SIZE])
 def test_multipliers_and_the_closed_form_are_of_one_loss(loss: str) -> None:
     plan = plan_of("0.7", loss)
-    frame = read_frame(Item(plan["problem"], "problem"))
-    block = read_linear(Item(plan["problem"]["blocks"][0], "block"), frame)
+    frame = read_frame(JsonNode(plan["problem"], "problem"))
+    block = read_linear(JsonNode(plan["problem"]["blocks"][0], "block"), frame)
     found = float(by_law(frame, block, 0).at(Fraction(7, 10)))
     assert plan["loss"]["lower_bound"] <= found <= plan["loss"]["value"] * (1 + 1e-12)
     assert found == pytest.approx(plan["loss"]["value"], rel=3e-4)
@@ -398,7 +398,7 @@ privacy: all outputs are 2-DP wrt (x, y), replacing everything
 @pytest.mark.slow
 def test_steps_in_a_system_have_a_curve() -> None:
     plan = solved_text(SYSTEM)
-    assert judge(Item(plan, "plan")).ok
+    assert judge(JsonNode(plan, "plan")).ok
     loss = plan["loss"]
     assert 0 <= loss["relative_gap"] < 1e-3
     steps = next(name for name, one in plan["mechanism"]["components"].items() if "O" in name)
@@ -410,6 +410,6 @@ def test_steps_in_a_system_have_a_curve() -> None:
         ((*part, "shares", 0, "amounts", 0, 1), "1", "is not what the line asks"),
         ((*part, "loss", "lower_bound"), loss["value"], "relative_gap"),
     ):
-        report = judge(Item(mutate(plan, path, value), "plan"))
+        report = judge(JsonNode(mutate(plan, path, value), "plan"))
         said = " ".join(claim.text for claim in report.claims)
         assert not report.ok and words in said, (path, said)

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from privspec.families.systems import bracket
 from privspec.kernel import judge
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.divergences import delta_up, pure_mu_up
 from privspec.kernel.measures import APPROXIMATE, BY_DISTANCE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import composed_proves
@@ -52,7 +52,7 @@ def plan() -> Document:
 
 def verdict(plan: Document) -> str:
     """All that does not hold, or "" where everything does."""
-    found = judge(Item(plan, "plan"))
+    found = judge(JsonNode(plan, "plan"))
     return "; ".join(f"{claim.name}: {claim.text}" for claim in found.failed)
 
 

@@ -15,7 +15,7 @@ from privspec.core.spans import Source
 from privspec.families.decision import Infeasible, sealed
 from privspec.families.family import Settings, compiler_of
 from privspec.kernel import Report, judge
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import read_law
 from privspec.kernel.quality.tables_forms import Amount
 from privspec.model.build import load_model
@@ -436,15 +436,15 @@ def test_a_total_variation_is_not_rewarded() -> None:
     term = {"weight": "-1", "values": [0, 1], "laws": [law]}
     amount = {"average": None, "variations": [term], "worst": [], "prices": [], "constant": "0"}
     with pytest.raises(Refused, match="less than 0"):
-        read(Amount, Item(amount, "loss"))
-    read(Amount, Item(amount | {"variations": [term | {"weight": "1"}]}, "loss"))
+        read(Amount, JsonNode(amount, "loss"))
+    read(Amount, JsonNode(amount | {"variations": [term | {"weight": "1"}]}, "loss"))
 
 
 def test_denominators_without_end_are_refused() -> None:
     shares = [Fraction(1, p**60) for p in PRIMES]
     law = [[str(share), str(1 - share)] for share in shares]
     with pytest.raises(Refused, match="common denominator"):
-        read_law(Item(law, "law"), (len(law), 2))
+        read_law(JsonNode(law, "law"), (len(law), 2))
 
 
 def _set(value: Any) -> Callable[[Any, Any], None]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privspec.execute.data import located
 from privspec.execute.drawing import atom_of, read_places, symbol
-from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn, Exposure
+from privspec.execute.family import BlockMechanism, BlockSecret, Drawn, Exposure, RunContext
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.kernel.chains import Chain, ChainBlock, read_chain, variance
@@ -34,7 +34,7 @@ class ChainMechanism(BlockMechanism[Chain, list[int]]):
     READ = read_chain
 
     @staticmethod
-    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> list[int]:
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[int]:
         """The place of every entry among its values."""
         declared = Declared(block.source, (len(block.added.rows) // len(block.offset.values()),))
         given = located(block.source, given_for(block.source, data))

@@ -45,7 +45,7 @@ from privspec.kernel.chains import (
     told_beyond,
     units_of,
 )
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.core.reading import Refused as Unknown
 from privspec.kernel.measures import PURE
 from privspec.kernel.strategies.sequences import MOST_RATIOS, affordable, network_laws, work_of_windows
@@ -103,7 +103,7 @@ class Correlated:
         """
         block = block_of(model)
         mechanism = {"family": "chain", "noise": "discrete-laplace", "unit": str(step_of(block)), "scale": "1"}
-        found = read_chain(Item(document(block), "block"), Item(mechanism, "mechanism"))
+        found = read_chain(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism"))
         laws = None
         if affordable(found):
             laws = _listed_laws(found) if block.network else _chain_laws(found)
@@ -187,7 +187,7 @@ class Proof:
 
     def reached(self, chain: Chain) -> Fraction:
         """The epsilon given the model, as the kernel derives it."""
-        return read_proof(self.by, Item(self.witness, "witness"), chain).epsilon(chain)
+        return read_proof(self.by, JsonNode(self.witness, "witness"), chain).epsilon(chain)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privspec.core.diagnostics import InternalError
 from privspec.core.matrices import ExactVector, integers
 from privspec.execute.data import Grid, place_entries, read_inputs
-from privspec.execute.family import Circumstances
+from privspec.execute.family import RunContext
 from privspec.families.decision import Alternative, decimal_up, gaussian_prices
 from privspec.families.family import Settings
 from privspec.families.gaussian.drawing import DRAWN, DrawnMechanism, DrawnSecret, six_digits
@@ -170,7 +170,7 @@ class StreamMechanism(DrawnMechanism[Banded, ExactVector]):
     READ = read_banded
 
     @staticmethod
-    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> ExactVector:
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> ExactVector:
         """The numbers on the grid of a spec that has no plan yet."""
         return read_inputs((Grid(block.held, Fraction(1, 2**24), kept=source.kept),), data, circumstances)
 
@@ -188,7 +188,7 @@ class StreamMechanism(DrawnMechanism[Banded, ExactVector]):
         """Data that are all zero, clipped to the domain."""
         return place_entries(self.grid, np.zeros(self.grid.size))
 
-    def kept(self, data: Mapping[str, Any], circumstances: Circumstances) -> ExactVector:
+    def kept(self, data: Mapping[str, Any], circumstances: RunContext) -> ExactVector:
         return read_inputs((self.grid,), data, circumstances)
 
     def secret(self, content: ExactVector, strict: bool) -> StreamSecret:

@@ -20,14 +20,14 @@ from privspec.execute.family import (
     EXACT_BYTES,
     BlockMechanism,
     BlockSecret,
-    Circumstances,
     Drawn,
     Executed,
+    RunContext,
     Simulation,
     refuse_unknown,
 )
 from privspec.execute.keeper import given_for
-from privspec.kernel.core.linear import Held, Matrix
+from privspec.kernel.core.linear import InputLayout, Matrix
 from privspec.kernel.core.problem import Data
 from privspec.kernel.marginals import Marginals, Residuals, Separate, Strategies, read_executed, ways_of
 from privspec.kernel.rows import doubles
@@ -131,7 +131,7 @@ def six_digits(values: Array) -> Array:
 def grid_of(block: Marginals, source: Data) -> Grid:
     """The table as data are read into it."""
     size = prod(block.sizes)
-    held = Held(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
+    held = InputLayout(block.source, 0, size, "cells", (), Fraction(0), None, None, block.columns, block.records, None)
     return Grid(held, Fraction(1), source.rule == "drop", None, source.kept)
 
 
@@ -142,7 +142,7 @@ class TableMechanism(DrawnMechanism[Residuals | Separate | Strategies, Counts]):
     READ = read_executed
 
     @staticmethod
-    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> Counts:
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> Counts:
         """The number of all records."""
         return {(): counted(grid_of(block, source), ((),), data, circumstances)[0]}
 
@@ -163,7 +163,7 @@ class TableMechanism(DrawnMechanism[Residuals | Separate | Strategies, Counts]):
         """An empty table."""
         return {own: np.zeros(shape, dtype=np.int64) for own, shape in self.shapes.items()}
 
-    def kept(self, data: Mapping[str, Any], circumstances: Circumstances) -> Counts:
+    def kept(self, data: Mapping[str, Any], circumstances: RunContext) -> Counts:
         """The records by every set of columns."""
         refuse_unknown(data, (self.source.name,))
         block, shapes = self.executed.block, self.shapes
@@ -186,7 +186,7 @@ class TableMechanism(DrawnMechanism[Residuals | Separate | Strategies, Counts]):
 
 
 def counted(
-    grid: Grid, subsets: Sequence[Subset], data: Mapping[str, Any], circumstances: Circumstances
+    grid: Grid, subsets: Sequence[Subset], data: Mapping[str, Any], circumstances: RunContext
 ) -> list[NDArray[np.int64]]:
     """The records by each of some sets of columns, in the shape of their sizes.
 

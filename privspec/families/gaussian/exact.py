@@ -30,7 +30,7 @@ from privspec.kernel.changes import Piece, boxed
 from privspec.kernel.core.linear import Difference, Places, Release, read_linear, read_release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.moves import units_of
 from privspec.kernel.placed import SCOPE, loads, placed
 from privspec.kernel.quality.linear import COMBINED, COVARIANCE_LIMIT, Figures, enters, proved, together
@@ -43,7 +43,7 @@ from privspec.problem.linear import Sparse, grid_of
 from privspec.problem.linear_differences import PairDifferences
 from privspec.solvers.programs import MEETING, Array, box_scaling, shorter
 
-Judge = Callable[[Frame, Release, Item], tuple[Fraction, tuple[str, ...]]]
+Judge = Callable[[Frame, Release, JsonNode], tuple[Fraction, tuple[str, ...]]]
 """What a witness proves of the loss, and of which mechanisms."""
 SCALING_BITS = 50
 """Bits of the numbers that scale a box."""
@@ -59,7 +59,7 @@ def achieved(problem: Problem, frame: Frame, release: Release, views: list[dict[
     budgets = problem.budgets if noise.gaussian else deltas if steps else problem.epsilons
     for index, (asked, view) in enumerate(zip(frame.obligations, views, strict=True)):
         moved = release.problem.differences[index]
-        amount = largest_loss(release, frame, asked.seen, moved, Item(view, "claims.views"))
+        amount = largest_loss(release, frame, asked.seen, moved, JsonNode(view, "claims.views"))
         allowed = [b for b, one in zip(budgets, problem.system.views, strict=True) if one.index == index]
         most = (max if asked.measure.each else min)((b for b in allowed if b is not None), default=None)
         if most is None or amount > most:
@@ -159,14 +159,14 @@ class Stated:
     @cached_property
     def frame(self) -> Frame:
         """The frame of the problem."""
-        return read_frame(Item(self.whole, "problem"))
+        return read_frame(JsonNode(self.whole, "problem"))
 
     @cached_property
     def release(self) -> Release:
         """What is executed."""
-        linear = read_linear(Item(self.whole["blocks"][0], "block"), self.frame)
-        family = Item(self.mechanism.release.noise.family, "family")
-        return read_release(family, Item(self.executed, "executed"), linear, self.frame)
+        linear = read_linear(JsonNode(self.whole["blocks"][0], "block"), self.frame)
+        family = JsonNode(self.mechanism.release.noise.family, "family")
+        return read_release(family, JsonNode(self.executed, "executed"), linear, self.frame)
 
     @cached_property
     def figures(self) -> Figures:
@@ -202,7 +202,7 @@ class Stated:
 
     def _laplace(self) -> dict[str, Any] | None:
         """Where Laplace noise enters: at one place, or at all inputs, outputs or places named; and its scales there."""
-        block, nothing = self.release.problem, Item(None, "sites")
+        block, nothing = self.release.problem, JsonNode(None, "sites")
         alone = max(self.release.senders) > 1
         inputs = [one.name for one in block.held if alone or max(block.places[one.start][1].copies) == 1]
         groups = [inputs, [one.name for one in block.released]]
@@ -232,7 +232,7 @@ class Stated:
         found = []
         for judge, stated in tried:
             try:
-                derived, words = judge(self.frame, self.release, Item(stated, "claims.bound"))
+                derived, words = judge(self.frame, self.release, JsonNode(stated, "claims.bound"))
             except Refused:
                 continue
             found.append(Bound(stated, min(max(float_down(derived), 0.0), self.loss()), words[0]))
@@ -300,7 +300,7 @@ def bound_witness(
         deviations = np.sqrt(release.row_variances())
         root = inputs.to_float() if messages and inputs is not None else mechanism.release.output_map(system.target)
         guide = root * deviations
-    scene = Scene(dual.scope, system.target, rows, weights, maps, guide, dual.owners)
+    scene = DualProblem(dual.scope, system.target, rows, weights, maps, guide, dual.owners)
     return {
         "loss_weights": None if shares is None else [str(share) for share in shares],
         "prices": None if prices is None else [str(price) for price in prices],
@@ -391,7 +391,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Scene:
+class DualProblem:
     """The errors that a bound is about: rows (q, m) with weights (q,) over the outputs, target (m, n).
 
     `maps` (m, K): where noise is confined; `guide` (m, k): a root of a covariance near the best one; `owners` (n,): the
@@ -407,7 +407,7 @@ class Scene:
     owners: NDArray[np.intp] | None = None
 
 
-def witness(scene: Scene, views: Sequence[Seen]) -> dict[str, Any]:
+def witness(scene: DualProblem, views: Sequence[Seen]) -> dict[str, Any]:
     """What the kernel reads as the proof of a lower bound."""
     charged = [view for view in views if np.any(view.weights > 0)]
     heaviest = max(float(np.max(view.weights * view.budget**-2, initial=0.0)) for view in charged)
@@ -475,7 +475,7 @@ def _balanced(moment: Array) -> tuple[sparse.csc_array, dict[str, Any]]:
 
 
 def _vectors(
-    scene: Scene, views: Sequence[Seen], parts: list[sparse.csc_array], columns: sparse.csc_array
+    scene: DualProblem, views: Sequence[Seen], parts: list[sparse.csc_array], columns: sparse.csc_array
 ) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
     """What the rows of the vectors stand for, these, and what they miss of being orthonormal."""
     if scene.scope == "messages":

@@ -19,9 +19,9 @@ from privspec.core.matrices import WORD, DyadicMatrix, ExactVector, Integers, in
 from privspec.core.records import dataclass, replace
 from privspec.execute.data import Grid, place_entries
 from privspec.execute.family import Plan, readable_plan
-from privspec.kernel.core.linear import Held, Matrix, Release, read_linear, read_release
+from privspec.kernel.core.linear import InputLayout, Matrix, Release, read_linear, read_release
 from privspec.kernel.core.problem import Data, Frame, read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.staircase import Noise
 from privspec.kernel.rows import Intervals, Rows, doubles, laid_out
 from privspec.noise.gaussian import GaussianNoise
@@ -126,9 +126,9 @@ def read_kernel(plan: Plan) -> tuple[Frame, Release]:
     """
     with readable_plan():
         mechanism, block = plan["mechanism"], block_of(plan)
-        frame = read_frame(Item(plan["problem"], "problem"))
-        linear = read_linear(Item(block, "problem.blocks[0]"), frame)
-        family, executed = Item(mechanism["family"], "family"), Item(mechanism["executed"], "executed")
+        frame = read_frame(JsonNode(plan["problem"], "problem"))
+        linear = read_linear(JsonNode(block, "problem.blocks[0]"), frame)
+        family, executed = JsonNode(mechanism["family"], "family"), JsonNode(mechanism["executed"], "executed")
         return frame, read_release(family, executed, linear, frame)
 
 
@@ -154,7 +154,7 @@ def read_executed(plan: Plan) -> Executed:
         )
 
 
-def _given(held: Held, data: Data) -> Held:
+def _given(held: InputLayout, data: Data) -> InputLayout:
     """An input as it is given: one that is read through a function alone by the name of that."""
     return replace(held, name=data.asserted[0].function) if data.asserted else held
 

@@ -31,7 +31,7 @@ from privspec.families.gaussian.problem import LinearSystem, Problem, lower
 from privspec.families.gaussian.release import Candidate, Dual, Mechanism
 from privspec.kernel.core.linear import Release
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import PriceableLinear, Priced, least
 from privspec.kernel.priced import at as frame_at
 from privspec.kernel.quality.linear import Proof, prove, shown
@@ -332,15 +332,15 @@ class Picked:
         mechanism = self.choice.chosen.mechanism
         if mechanism is None or mechanism.dual is None:
             return None
-        frame = read_frame(Item(whole, "problem"))
+        frame = read_frame(JsonNode(whole, "problem"))
         asked = read(Priced, frame.blocks[0])
         assert isinstance(asked, Priced)
         proof = self._proof(mechanism, mechanism.dual)
         try:
-            shows = Shows(self, frame, release, proof, prove(frame, release, Item(proof, "claims.bound")))
+            shows = Shows(self, frame, release, proof, prove(frame, release, JsonNode(proof, "claims.bound")))
             cells = shows.cells(loss) if self.search.found.rest is not None else shows.excluded()
             witness = {"proofs": [proof], "cells": cells}
-            derived, words = least(frame, asked, PriceableLinear(), release, Item(witness, "claims.bound"))
+            derived, words = least(frame, asked, PriceableLinear(), release, JsonNode(witness, "claims.bound"))
         except Refused:
             return None
         return witness, min(max(float_down(derived), 0.0), loss), words[0]
@@ -384,7 +384,7 @@ class Shows:
         def out(value: Fraction) -> bool:
             """Whether no mechanism meets the lines at an amount."""
             frame = frame_at(self.frame, search.found.node.name, value)
-            return shown(frame, self.release, self.proof, Item(self.stated(value), "mu").items()) > 0
+            return shown(frame, self.release, self.proof, JsonNode(self.stated(value), "mu").items()) > 0
 
         low = _largest(out, search.found.low, self.decision.value)
         return [{"upto": str(low), "proof": 0, "mu": self.stated(low)}, last] if low > search.found.low else [last]

@@ -23,7 +23,7 @@ from privspec.kernel import marginals
 from privspec.kernel.chains import FINEST
 from privspec.kernel.core.numbers import sqrt_up
 from privspec.kernel.core.problem import Obligation
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.marginals import Kinds, Strategies, asked_of, kinds_of, ordered_bound, read_strategies
 from privspec.kernel.measures import GAUSSIAN
 from privspec.kernel.strategies.residuals import WORST_COLUMNS, Subset
@@ -387,7 +387,7 @@ def _rounded(block: marginals.Marginals, found: Found, allowed: Fraction) -> tup
             parts.append({"columns": list(own), "strategy": strategy.to_json(), "reconstruction": estimates.to_json()})
         # no deviation is below 1 / mu
         said = {"family": "ordered", "parts": parts, "grid": GRID, "output_grid": f"2^{finest(mu**-2)}"}
-        return read_strategies(block, Item(said, "mechanism")), said
+        return read_strategies(block, JsonNode(said, "mechanism")), said
 
     def meets(one: tuple[Strategies, dict[str, Any]]) -> bool:
         return sqrt_up(one[0].of_one, 100) <= allowed * (1 - Fraction(1, 10**14))

@@ -21,7 +21,6 @@ from privspec.execute.data import Grid, data_rules, read_inputs, read_values
 from privspec.execute.family import (
     MESSAGE,
     PARTY,
-    Circumstances,
     Drawn,
     Exposure,
     FamilyMechanism,
@@ -29,6 +28,7 @@ from privspec.execute.family import (
     Mechanism,
     OwnMessage,
     Plan,
+    RunContext,
     Secret,
     Simulation,
     messages_by_party,
@@ -54,10 +54,10 @@ from privspec.families.gaussian.execution import (
     strategy_answers,
 )
 from privspec.families.gaussian.masks import WORD, Roster, added, read_key, take
-from privspec.kernel.core.linear import Held, Release
+from privspec.kernel.core.linear import InputLayout, Release
 from privspec.kernel.core.linear_privacy import largest_loss
 from privspec.kernel.core.problem import Frame
-from privspec.kernel.core.reading import Item, read
+from privspec.kernel.core.reading import JsonNode, read
 from privspec.kernel.strategies.dense import chosen_rows
 from privspec.kernel.trust import CURATOR
 from privspec.noise.samplers import Randomness, SimulationRandomness
@@ -197,7 +197,7 @@ class Parts:
         return WORD * -(-(room.bit_length() + 2) // WORD)
 
 
-def _largest(held: Held) -> Fraction:
+def _largest(held: InputLayout) -> Fraction:
     """The size of a number of an input, or of what sums have room for where it has no limit."""
     if held.ball:
         return held.ball[0]
@@ -236,7 +236,7 @@ class PartyMechanism(Mechanism):
         """Who it is from, what it says, and under which keys it is masked."""
         return (self.parts.index, MESSAGE, *((ROSTER,) if self.roster else ()))
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: RunContext) -> Secret:
         """The party's part of the answers.
 
         Raises: DataError.
@@ -340,7 +340,7 @@ class LinearMechanism(FamilyMechanism):
         return Parts(self.executed, self.trust).sums
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: RunContext) -> None:
         from privspec.families.gaussian.release import INPUT_GRID_BITS
         from privspec.problem.elaborate import data_of
         from privspec.problem.form import document
@@ -348,8 +348,8 @@ class LinearMechanism(FamilyMechanism):
 
         found = []
         for block in model.blocks:
-            held = read(Held, Item(document(held_of(block)), block.name))
-            assert isinstance(held, Held)
+            held = read(InputLayout, JsonNode(document(held_of(block)), block.name))
+            assert isinstance(held, InputLayout)
             step = grid_of(block, INPUT_GRID_BITS)
             said = data_of(model, model.nodes[block.name])
             name = model.through.get(block.name, block.name)
@@ -377,7 +377,7 @@ class LinearMechanism(FamilyMechanism):
     def outputs(self) -> tuple[str, ...]:
         return self.executed.outputs
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: RunContext) -> Secret:
         """The base vector of the data.
 
         Raises: DataError; UsageError PS0824.
@@ -465,7 +465,7 @@ class LinearExposure(Exposure):
             return None
         strategy = as_floats(release.strategy)
         scaling = [box_scalings(strategy, one, release.problem.places) for one in differences]
-        witness = Item({"inverse": None, "scaling": scaling}, "witness")
+        witness = JsonNode({"inverse": None, "scaling": scaling}, "witness")
         found = largest_loss(release, frame, tuple(self.outputs), differences, witness)
         if release.noise.law:
             epsilon = release.noise.law.epsilon

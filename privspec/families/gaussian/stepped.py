@@ -33,7 +33,7 @@ from privspec.families.gaussian.sizes import size_of
 from privspec.kernel.core.linear import Linear, read_linear
 from privspec.kernel.core.numbers import exp_up
 from privspec.kernel.core.problem import Frame, read_frame
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.staircase import LARGEST as LARGEST_LAW
 from privspec.kernel.laws.staircase import Stepped
 from privspec.kernel.measures import APPROXIMATE, PURE
@@ -159,9 +159,9 @@ def stepped_candidates(problem: Problem, *, bounded: bool = True) -> Iterator[Ca
 def _bound(problem: Problem) -> tuple[float | None, str]:
     """The largest bound of shifts, and what it is about."""
     whole = document(elaborate(problem.model))
-    frame = read_frame(Item(whole, "problem"))
-    block = read_linear(Item(whole["blocks"][0], "block"), frame)
-    found = [shown(frame, block, Item(one, "bound")) for one in shift_witnesses(frame, block)]
+    frame = read_frame(JsonNode(whole, "problem"))
+    block = read_linear(JsonNode(whole["blocks"][0], "block"), frame)
+    found = [shown(frame, block, JsonNode(one, "bound")) for one in shift_witnesses(frame, block)]
     value, words = max(found, default=(None, ("",)))
     return None if value is None else float_down(value), words[0]
 

@@ -20,7 +20,7 @@ from privspec.families.amounts import stated_mu
 from privspec.families.decision import Alternative, Decided, gaussian_prices, guarantee_head, increased, price, ranked
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Frame, Obligation, read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.participation import notes_of
 from privspec.model.graph import Model
 from privspec.model.requirements import Requirement
@@ -75,7 +75,7 @@ class Offer:
     reached: Sequence[Mapping[str, str]]
     notes: tuple[str, ...]
     witness: Mapping[str, Any]
-    bound: Callable[[Item], Fraction]
+    bound: Callable[[JsonNode], Fraction]
     among: str
     prices: Callable[[], Iterable[dict[str, Any]]]
     solver: Mapping[str, Any]
@@ -90,7 +90,7 @@ class Offer:
             self.name,
             self.loss,
             lambda: self._stated(system),
-            lambda: self.bound(Item(self.witness, "bound")),
+            lambda: self.bound(JsonNode(self.witness, "bound")),
             self.among,
             block.units,
             "worst" if getattr(block, "worst", False) else "expected",
@@ -122,7 +122,7 @@ class Structured(ABC):
     def lower(self, model: Model) -> System:
         """The problem, and its one block."""
         whole = document(elaborate(model))
-        return System(model, whole, read_frame(Item(whole, "problem")), self.READING.block_of(model))
+        return System(model, whole, read_frame(JsonNode(whole, "problem")), self.READING.block_of(model))
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decided:
         """The noise of least loss."""

@@ -20,13 +20,13 @@ from privspec.execute.cells import canonical_text, clean_text
 from privspec.execute.data import cut, ids_of, kept_rule, located
 from privspec.execute.drawing import RowLaw
 from privspec.execute.engines import records_of
-from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
+from privspec.execute.family import BlockMechanism, BlockSecret, Drawn, RunContext
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_strictly
 from privspec.execute.sources import is_frame, load_json, looked_up
 from privspec.execute.statistic import NO_PLACE, Attribute, Groups, Statistic
 from privspec.kernel.core.problem import Data
 from privspec.kernel.keys import KeyBlock, KeyColumn, Keys, read_keys
-from privspec.kernel.participation import Kept
+from privspec.kernel.participation import ContributionBound
 from privspec.noise.samplers import Randomness
 
 RULE = (
@@ -42,7 +42,7 @@ def text_of(cell: Any) -> str:
 
 
 def read_counts(
-    block: KeyBlock, kept: Kept | None, data: Mapping[str, Any], circumstances: Circumstances
+    block: KeyBlock, kept: ContributionBound | None, data: Mapping[str, Any], circumstances: RunContext
 ) -> dict[Key, int]:
     """How many records each key has, in the order of the keys; of each person those that are kept.
 
@@ -105,7 +105,7 @@ def _attribute(column: KeyColumn) -> Attribute:
 
 
 def _texts(
-    column: KeyColumn, cells: Sequence[Any], times: Sequence[int], name: str, circumstances: Circumstances
+    column: KeyColumn, cells: Sequence[Any], times: Sequence[int], name: str, circumstances: RunContext
 ) -> list[tuple[str, bool] | None]:
     """The text of each cell and whether it is one that is counted; None where it does not fit."""
     listed = bool(column.values) or column.lower is not None
@@ -135,7 +135,7 @@ class KeyMechanism(BlockMechanism[Keys, dict[Key, int]]):
     READ = read_keys
 
     @staticmethod
-    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> dict[Key, int]:
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> dict[Key, int]:
         return read_counts(block, source.kept, data, circumstances)
 
     @property

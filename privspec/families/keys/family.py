@@ -36,7 +36,7 @@ from privspec.families.family import Settings
 from privspec.kernel.changes import Records
 from privspec.kernel.core.numbers import ball, end, exp_down
 from privspec.kernel.core.problem import Unit
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.keys import (
     CLASSES,
     MOST_RECORDS,
@@ -177,7 +177,7 @@ def _witness(system: System) -> dict[str, Any] | None:
         "weights": None if found.weights is None else found.weights.tolist(),
     }
     amounts = (system.epsilon, system.delta)
-    more = count_bound(block, *amounts, Item(witness, "bound")) > least_loss(block, *amounts)
+    more = count_bound(block, *amounts, JsonNode(witness, "bound")) > least_loss(block, *amounts)
     return witness if more else None
 
 
@@ -185,7 +185,7 @@ def _bound(system: System, witness: dict[str, Any] | None) -> Fraction:
     """No mechanism that shows only keys that occur has less."""
     amounts = system.epsilon, system.delta
     least = least_loss(system.block, *amounts)
-    return least if witness is None else max(least, count_bound(system.block, *amounts, Item(witness, "bound")))
+    return least if witness is None else max(least, count_bound(system.block, *amounts, JsonNode(witness, "bound")))
 
 
 def _conflict(system: System, found: list[Found]) -> Infeasible:

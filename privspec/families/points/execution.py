@@ -22,7 +22,7 @@ from privspec.core.records import dataclass, replace
 from privspec.execute import family
 from privspec.execute.data import located
 from privspec.execute.drawing import Labels, RowLaw, TableLaw
-from privspec.execute.family import BlockSecret, Circumstances, Drawn, LocalReports, Simulation
+from privspec.execute.family import BlockSecret, Drawn, LocalReports, RunContext, Simulation
 from privspec.execute.keeper import given_for, refuse, refuse_strictly
 from privspec.execute.reading import Declared, Fields, batches, number, read_entries
 from privspec.kernel.cells import CellBlock, Cells, read_cells
@@ -140,7 +140,7 @@ class OwnReport(family.Mechanism):
         """Who it is from, and what it says."""
         return str(self.whole.held.party), MESSAGE
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The party's own point.
 
         Raises: DataError.
@@ -217,9 +217,7 @@ class PointMechanism(Reports[Points, list[list[Fraction]]]):
     READ = read_points
 
     @staticmethod
-    def content(
-        block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances
-    ) -> list[list[Fraction]]:
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[Fraction]]:
         return read_points_of(block, data, circumstances)
 
     @property
@@ -239,7 +237,7 @@ class PointMechanism(Reports[Points, list[list[Fraction]]]):
         return inside and all(on_grid)
 
 
-def read_points_of(block: PointBlock, data: Mapping[str, Any], circumstances: Circumstances) -> list[list[Fraction]]:
+def read_points_of(block: PointBlock, data: Mapping[str, Any], circumstances: RunContext) -> list[list[Fraction]]:
     """Exact points within the domain; how they fit is told to the keeper.
 
     Raises: DataError PS0801 to PS0809.
@@ -381,7 +379,7 @@ class CellMechanism(Reports[Cells, list[int]]):
     READ = read_cells
 
     @staticmethod
-    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> list[int]:
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[int]:
         return [block.cell(number) for (number,) in read_points_of(_as_points(block), data, circumstances)]
 
     @property

@@ -24,7 +24,7 @@ from privspec.families.decision import (
     promised,
 )
 from privspec.families.family import Settings
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.knorm import ratio_squared, root_up
 from privspec.kernel.points import (
     CLASSES,
@@ -121,7 +121,7 @@ class Points:
         """
         block = block_of(model)
         mechanism = {"family": "points", "norm": "l2", "scale": "1", "unit": "1"}
-        return System(model, block, read_points(Item(document(block), "block"), Item(mechanism, "mechanism")))
+        return System(model, block, read_points(JsonNode(document(block), "block"), JsonNode(mechanism, "mechanism")))
 
     def decide(self, model: Model, system: System, settings: Settings) -> Decision | Infeasible:
         """The best of the norms that are allowed."""

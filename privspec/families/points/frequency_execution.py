@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privspec.core.records import replace
 from privspec.execute.data import located
 from privspec.execute.drawing import Atom, Numbers, Words, read_places
-from privspec.execute.family import BlockSecret, Circumstances, Drawn, Simulation
+from privspec.execute.family import BlockSecret, Drawn, RunContext, Simulation
 from privspec.execute.keeper import given_for
 from privspec.execute.reading import Declared
 from privspec.families.points.execution import Reports
@@ -180,7 +180,7 @@ class HistogramMechanism(Reports[Frequencies, Places]):
     READ = read_frequencies
 
     @staticmethod
-    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> Places:
+    def content(block: Any, _source: Data, data: Mapping[str, Any], circumstances: RunContext) -> Places:
         source = located(block.source, given_for(block.source, data))
         declared = Declared(block.source, (block.count,), block.party)
         places = read_places(atom_of(block), declared, source, circumstances)

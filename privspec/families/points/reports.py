@@ -37,7 +37,7 @@ from privspec.families.decision import (
 from privspec.families.family import Settings
 from privspec.kernel.cells import CLASSES, NOTE, CellBlock, Cells, lower_bound, units_of
 from privspec.kernel.core.numbers import exp_down
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.frequencies import (
     AMONG,
     Frequencies,
@@ -119,7 +119,7 @@ class Reports:
             loss,
             lambda: _cells_stated(model, cells) | {"claims": {"bound": witness}},
             # no mechanism that sees the number itself has less
-            lambda: lower_bound(block, epsilon, Item(witness, "bound")),
+            lambda: lower_bound(block, epsilon, JsonNode(witness, "bound")),
             CLASSES[1],
             units_of(block),
             "worst" if block.costs is None else "expected",
@@ -149,7 +149,7 @@ def best_cells(block: CellBlock, epsilon: Fraction) -> tuple[Cells, dict[str, An
     # multipliers a little too large cost e^epsilon times as much: all are lowered alike until the bound is best
     tried = [{"rows": (found.rows * size * (1 - less)).tolist(), "ends": ends} for less in LOWERED]
     tried.append(_nearest(costs))
-    return as_cells(block, rows), max(tried, key=lambda one: lower_bound(block, epsilon, Item(one, "bound")))
+    return as_cells(block, rows), max(tried, key=lambda one: lower_bound(block, epsilon, JsonNode(one, "bound")))
 
 
 def _nearest(costs: NDArray[np.float64]) -> dict[str, Any]:

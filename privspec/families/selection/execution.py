@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from privspec.core.records import dataclass
 from privspec.execute.data import Grid, count_cells, kept_rule, located
 from privspec.execute.drawing import Labels, RowLaw
-from privspec.execute.family import BlockMechanism, BlockSecret, Circumstances, Drawn
+from privspec.execute.family import BlockMechanism, BlockSecret, Drawn, RunContext
 from privspec.execute.keeper import STRICT_RULE, given_for, refuse
 from privspec.execute.reading import number
 from privspec.execute.statistic import NO_PLACE, Attribute
 from privspec.families.voting.execution import sampler
-from privspec.kernel.core.linear import Held
+from privspec.kernel.core.linear import InputLayout
 from privspec.kernel.core.problem import Data, Frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.voting import BY_NAME
-from privspec.kernel.participation import Kept
+from privspec.kernel.participation import ContributionBound
 from privspec.kernel.selection import Drawn as Executed
 from privspec.kernel.selection import Listed, Selected, Where, read_drawn, tables_of
 from privspec.model.voting import lottery_of
@@ -93,7 +93,7 @@ def _condition(one: Where) -> Allowed:
 
 
 def counts_of(
-    block: Selected, data: Mapping[str, Any], circumstances: Circumstances, drops: bool, kept: Kept | None
+    block: Selected, data: Mapping[str, Any], circumstances: RunContext, drops: bool, kept: ContributionBound | None
 ) -> list[list[int]]:
     """How many records that count stand at each answer, group by group.
 
@@ -109,7 +109,7 @@ def counts_of(
     attributes = [*(Attribute(one.name, one.values, one.lower, one.upper) for one in groups), answers]
     attributes += map(_condition, block.where)
     cells = prod(one.size for one in attributes)
-    held = Held(block.source, 0, cells, "cells", (), None, None, None, (), block.records, None)
+    held = InputLayout(block.source, 0, cells, "cells", (), None, None, None, (), block.records, None)
     source = located(block.source, given_for(block.source, data))
     one = Grid(held, Fraction(1), drops, kept=kept)
     counted = count_cells(one, source, circumstances, attributes)
@@ -132,11 +132,11 @@ class SelectionMechanism(BlockMechanism[Executed | Listed, list[list[int]]]):
     BLOCK = Selected
 
     @classmethod
-    def read_plan(cls, block: Item, mechanism: Item, frame: Frame) -> Executed | Listed:
+    def read_plan(cls, block: JsonNode, mechanism: JsonNode, frame: Frame) -> Executed | Listed:
         return read_drawn(block, mechanism, frame)
 
     @staticmethod
-    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: Circumstances) -> list[list[int]]:
+    def content(block: Any, source: Data, data: Mapping[str, Any], circumstances: RunContext) -> list[list[int]]:
         return counts_of(block, data, circumstances, source.rule == "drop", source.kept)
 
     @property

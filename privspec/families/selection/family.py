@@ -33,7 +33,7 @@ from privspec.families.decision import (
 )
 from privspec.families.family import Settings
 from privspec.kernel.core.problem import Data, Obligation
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.exponential import Target
 from privspec.kernel.measures import PURE, PURE_MEASURES
 from privspec.kernel.selection import (
@@ -479,7 +479,7 @@ def _thresholds(block: Selected) -> dict[str, Any] | None:
 def _proved(system: System, witness: dict[str, Any]) -> Bounded | None:
     """What a witness proves, if that is anything."""
     try:
-        found = read_witness(system.block, Item(witness, "bound"))
+        found = read_witness(system.block, JsonNode(witness, "bound"))
         value = least(system.block, system.lines, system.data.kept, found)
     except Refused:
         return None

@@ -27,7 +27,7 @@ from privspec.execute.keeper import STRICT_RULE, given_for, refuse, refuse_stric
 from privspec.execute.reading import number
 from privspec.families.statistics.shapes import SphereReport
 from privspec.families.statistics.tables import Gatherer, Wanted, rows_of, to_steps
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.laws.statistics import Noise
 from privspec.kernel.statistics import read_executed
 from privspec.model.domains import Ball, L1Ball, L2Ball
@@ -257,7 +257,7 @@ def executed_of(plan: family.Plan) -> Executed:
     """Raises: UsageError PS0820 if the plan is not one that this version can execute."""
     with family.readable_plan():
         (block,) = plan["problem"]["blocks"]
-        found = read_executed(Item(block, "block"), Item(plan["mechanism"], "mechanism"))
+        found = read_executed(JsonNode(block, "block"), JsonNode(plan["mechanism"], "mechanism"))
     records = Records(found.records.count, found.records.dimension, found.records.radius)
     routes = library()[found.function].routes
     assert routes is not None
@@ -294,7 +294,7 @@ class StatisticMechanism(family.FamilyMechanism):
         return cls(executed_of(plan))
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.RunContext) -> None:
         from privspec.problem.statistics import records_of, routed_call
 
         call = routed_call(model)
@@ -307,7 +307,7 @@ class StatisticMechanism(family.FamilyMechanism):
     def outputs(self) -> tuple[str, ...]:
         return (self.executed.output,)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """Statistics of all parties; where noise enters at the pool, only their exact sum is kept.
 
         Raises: DataError PS0801 to PS0812.
@@ -347,7 +347,7 @@ class StatisticMechanism(family.FamilyMechanism):
             f"{asked.repetitions} exact draws",
             "take fewer, or draw from the shapes of the plan in doubles",
         )
-        secret = self._zeros() if data is None else self.read(data, family.Circumstances())
+        secret = self._zeros() if data is None else self.read(data, family.RunContext())
         randomness = SimulationRandomness(asked.seed)
         drawn = [secret.draw(randomness).outputs[self.executed.output] for _ in range(asked.repetitions)]
         return np.array(drawn).reshape(asked.repetitions, -1)
@@ -355,12 +355,12 @@ class StatisticMechanism(family.FamilyMechanism):
     def _zeros(self) -> family.Secret:
         size, parties = self.executed.route.size, self.executed.parties
         if self.executed.each_party:
-            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), family.Circumstances())
-        return Pool(self.executed, (0,) * size, family.Circumstances())
+            return EachParty(self.executed, np.zeros((parties, size), dtype=np.int64), family.RunContext())
+        return Pool(self.executed, (0,) * size, family.RunContext())
 
 
 def read_statistics(
-    executed: Executed, data: Mapping[str, Any], circumstances: family.Circumstances, only: str | None = None
+    executed: Executed, data: Mapping[str, Any], circumstances: family.RunContext, only: str | None = None
 ) -> Iterator[tuple[pl.Series, Steps]]:
     """Keys and exact statistics (M, k) of some parties at a time; of a single one, if `only` names it.
 
@@ -385,7 +385,7 @@ def bounded(
     party: str | None,
     records: Records,
     data: Any,
-    circumstances: family.Circumstances,
+    circumstances: family.RunContext,
     only: str | None = None,
 ) -> Iterator[tuple[pl.Series, Steps]]:
     """Keys of the parties of some rows, and their records in steps, each in its ball.
@@ -430,7 +430,7 @@ class _Sum:
         self.parties += len(keys)
         self._total = [a + b for a, b in zip(self._total, _column_sums(statistics), strict=True)]
 
-    def secret(self, circumstances: family.Circumstances) -> family.Secret:
+    def secret(self, circumstances: family.RunContext) -> family.Secret:
         """Once all are there."""
         return Pool(self.executed, tuple(self._total), circumstances)
 
@@ -460,7 +460,7 @@ class _Each:
         room[:] = statistics[: len(room)]
         self.parties += len(keys)
 
-    def secret(self, circumstances: family.Circumstances) -> family.Secret:
+    def secret(self, circumstances: family.RunContext) -> family.Secret:
         """Once all are there."""
         statistics = self._statistics
         if self.executed.personal:
@@ -510,7 +510,7 @@ class Pool(family.Secret):
 
     executed: Executed
     total: tuple[int, ...]
-    circumstances: family.Circumstances
+    circumstances: family.RunContext
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -530,7 +530,7 @@ class EachParty(family.Secret):
 
     executed: Executed
     statistics: NDArray[np.int32 | np.int64]
-    circumstances: family.Circumstances
+    circumstances: family.RunContext
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -593,7 +593,7 @@ class PartyMechanism(family.Mechanism):
         """Who it is from, and the noisy statistic."""
         return (str(self.executed.party), family.MESSAGE)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The party's own rows; data without a column of parties are all its own."""
         parts = [s for _, s in read_statistics(self.executed, data, circumstances, only=self.party) if len(s)]
         found = sum(len(part) for part in parts)

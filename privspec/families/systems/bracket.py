@@ -14,8 +14,8 @@ import numpy as np
 
 from privspec.families.decision import float_down
 from privspec.families.systems.splits import Curve, Lines, Split, corners, directed, minimised, rounded_down
-from privspec.kernel.core.problem import Case
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.problem import PlanUnderCheck
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.splits import Known
 from privspec.kernel.systems import Judged, Shares, SystemRules, read_system, shares_of
 
@@ -131,13 +131,13 @@ def _largest(shares: Shares, least: float, enough: float) -> float | None:
             return tried
 
 
-def judged(document: Mapping[str, Any]) -> tuple[Case, list[Judged]]:
+def judged(document: Mapping[str, Any]) -> tuple[PlanUnderCheck, list[Judged]]:
     """A plan as the kernel reads it, and its parts as the kernel judges them.
 
     Raises: Refused where one cannot be read.
     """
-    case, rules = read(Case, Item(document, "plan")), SystemRules()
-    assert isinstance(case, Case)
+    case, rules = read(PlanUnderCheck, JsonNode(document, "plan")), SystemRules()
+    assert isinstance(case, PlanUnderCheck)
     return case, rules.parts(case, read_system(case))
 
 
@@ -148,8 +148,8 @@ def _shares(
 
     Raises: Refused where there are none.
     """
-    case = read(Case, Item({**document, "claims": {"split": list(found)}}, "plan"))
-    assert isinstance(case, Case)
+    case = read(PlanUnderCheck, JsonNode({**document, "claims": {"split": list(found)}}, "plan"))
+    assert isinstance(case, PlanUnderCheck)
     return shares_of(case, parts, known)
 
 

@@ -63,7 +63,7 @@ class SystemMechanism(family.FamilyMechanism):
         return cls(tuple(family_of_plan(part).executes().of_plan(part) for part in plans), read, runs, sets)
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.RunContext) -> None:
         for part in parts_of(model):
             names = [node.name for node in part.model.inputs]
             own = {name: data[name] for name in names if name in data}
@@ -74,7 +74,7 @@ class SystemMechanism(family.FamilyMechanism):
         """What the parts release, one part after another."""
         return tuple(name for part in self.parts for name in part.outputs)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """Every part reads its own inputs; one that several parts have is read by each.
 
         Raises: as the parts do; DataError PS0801 for data of no part.
@@ -204,7 +204,7 @@ class PartySystem(family.Mechanism):
         said = (f"{name} {i + 1}" for i, part in self.parts for name in part.outputs[1:])
         return (self.index, *said)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The party's own data, part by part.
 
         Raises: as the parts do; DataError PS0801 for data of no part.

@@ -30,7 +30,7 @@ from privspec.families.systems.splits import (
     rounded_up,
 )
 from privspec.kernel.core.numbers import gaussian_delta_up
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.gaussian import mu_down
 from privspec.kernel.measures import APPROXIMATE, GAUSSIAN, PURE, ZERO_CONCENTRATED, Measure
 from privspec.kernel.systems import Composed, Judged, component_names, composed
@@ -123,7 +123,7 @@ class Made:
 
 def _components(plans: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     """The plans of all parts by their names."""
-    names = component_names([Item(plan["problem"], "problem") for plan in plans])
+    names = component_names([JsonNode(plan["problem"], "problem") for plan in plans])
     return dict(zip(names, map(_part, plans), strict=True))
 
 

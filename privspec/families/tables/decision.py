@@ -28,7 +28,7 @@ from privspec.families.tables.system import (
     view_of,
 )
 from privspec.kernel.core.problem import Frame, Guarantee, read_frame
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.core.tables import Table as Executed
 from privspec.kernel.quality.tables import contrasts, lower_bound
 from privspec.kernel.quality.tables_forms import Task
@@ -263,7 +263,7 @@ class SolvedTable(ABC):
     @cached_property
     def frame(self) -> Frame:
         """The problem's frame as the kernel reads it."""
-        return read_frame(Item(self.problem, "problem"))
+        return read_frame(JsonNode(self.problem, "problem"))
 
     @cached_property
     def task(self) -> Task:
@@ -295,7 +295,7 @@ class SolvedTable(ABC):
         for witness in self.witnesses():
             try:
                 asked = contrasts(self.task, self.executed, lines)
-                found = float_down(lower_bound(Item(witness, "claims"), self.task, asked))
+                found = float_down(lower_bound(JsonNode(witness, "claims"), self.task, asked))
             except Refused:
                 continue
             if best[0] is None or found > best[0]:

@@ -234,7 +234,7 @@ class Reports(family.Secret):
 
     law: TableLaw
     chosen: Codes
-    circumstances: family.Circumstances
+    circumstances: family.RunContext
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ def _longest(values: NDArray[Any]) -> NDArray[Any]:
     return np.array(max(values.reshape(-1).tolist(), key=lambda one: len(str(one))), dtype=values.dtype)
 
 
-def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: family.Circumstances) -> Reports:
+def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstances: family.RunContext) -> Reports:
     """Reads one record per row; what is held of it is the number of its table row (one or two bytes).
 
     An input without data of its own takes its columns from the only data there are.
@@ -277,7 +277,7 @@ def read_reports(law: TableLaw, rows: Rows, data: Mapping[str, Any], circumstanc
     return Reports(law, chosen, circumstances)
 
 
-def encode(rows: Rows, data: Mapping[str, Any], circumstances: family.Circumstances) -> dict[str, Codes]:
+def encode(rows: Rows, data: Mapping[str, Any], circumstances: family.RunContext) -> dict[str, Codes]:
     """The place of each value in its domain (n, places), by variable.
 
     Raises: DataError (PS0802 to PS0809).
@@ -304,7 +304,7 @@ def _source(name: str, data: Mapping[str, Any]) -> Any:
     return given_for(name, data)
 
 
-def _encode(variable: Variable, source: Any, circumstances: family.Circumstances) -> Codes:
+def _encode(variable: Variable, source: Any, circumstances: family.RunContext) -> Codes:
     """The place of each value in its domain (n, places)."""
     kind = small(max(len(atom.elements) for atom in variable.atoms))
     parts: list[Codes] = []
@@ -398,9 +398,7 @@ class OneRow(family.Secret):
         return family.Drawn({name: np.asarray(values[drawn]) for name, values in self.law.columns.values().items()})
 
 
-def read_central(
-    law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circumstances: family.Circumstances
-) -> OneRow:
+def read_central(law: TableLaw, rows: ModelRows, data: Mapping[str, Any], circumstances: family.RunContext) -> OneRow:
     """Reads every input in its declared shape.
 
     Raises: DataError (PS0802 to PS0809); UsageError (PS0820) if the table has no row for what the data amount to.
@@ -417,7 +415,7 @@ def read_central(
 
 
 def read_values(
-    rows: ModelRows, data: Mapping[str, Any], circumstances: family.Circumstances
+    rows: ModelRows, data: Mapping[str, Any], circumstances: family.RunContext
 ) -> tuple[dict[str, Value], tuple[str, ...]]:
     """The values of all inputs, and the rules that were applied to them.
 
@@ -446,7 +444,7 @@ def _ballots(rows: ModelRows, block: InputBlock, source: Any, texts: TextFiles) 
 
 
 def _read_ballots(
-    rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: family.Circumstances
+    rows: ModelRows, block: InputBlock, form: Form, source: Any, circumstances: family.RunContext
 ) -> Value:
     """The value of an input from its ballots, in any order."""
     strict, texts, keeper = circumstances.strict, circumstances.texts, circumstances.keeper
@@ -458,7 +456,7 @@ def _read_ballots(
     return rows.value(block, [value for value, count in each for _ in range(count)])
 
 
-def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: family.Circumstances) -> Value:
+def _read_value(rows: ModelRows, block: InputBlock, source: Any, circumstances: family.RunContext) -> Value:
     """The value of an input, each entry put into its domain by itself."""
     atom = atom_of(tuple(base_of(block.domain).elements()))
     places = read_places(atom, Declared(block.name, block.type.shape, block.index), source, circumstances)
@@ -544,7 +542,7 @@ class FiniteMechanism(family.FamilyMechanism):
         )
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.RunContext) -> None:
 
         rows = ModelRows(model, tuple(block.name for block in model.blocks), ())
         if is_local(model, rows, [requirement.measure.name for requirement in model.requirements]):
@@ -566,7 +564,7 @@ class FiniteMechanism(family.FamilyMechanism):
             return None
         return family.LocalReports(self.law, self.law.rows.texts if model is None else self._rows(model).texts)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """Local reports, one a row; else the inputs as the spec lays them out.
 
         Without a spec, rows are taken to be labelled by the inputs themselves.
@@ -609,7 +607,7 @@ class FiniteMechanism(family.FamilyMechanism):
         )
         row = 0
         if data is not None:
-            row = int(read_reports(self.law, LabelledRows(self.law.rows), data, family.Circumstances()).chosen[0])
+            row = int(read_reports(self.law, LabelledRows(self.law.rows), data, family.RunContext()).chosen[0])
         drawn = self.law.draw(np.full(asked.repetitions, row, dtype=np.intp), SimulationRandomness(asked.seed))
         figures = self.law.columns.figures()
         return np.take(figures, drawn, axis=0)
@@ -627,7 +625,7 @@ class OwnReport(family.Mechanism):
         """Who it is from, and the report."""
         return (family.PARTY, *self.whole.outputs)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The person's own values, in one row.
 
         Raises: DataError PS0811 unless there is exactly one; UsageError PS0844 where reports are not of single persons.

@@ -24,7 +24,7 @@ from privspec.families.tables.decision import LinearTable, explained, solved
 from privspec.families.tables.family import fairness_of, guarantee_of, mechanism_of
 from privspec.families.tables.system import TableSystem, to_program
 from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item, Refused, read
+from privspec.kernel.core.reading import JsonNode, Refused, read
 from privspec.kernel.priced import PriceableTable, Priced, least
 from privspec.kernel.quality.tables import Executed, among
 from privspec.kernel.quality.tables_forms import Task
@@ -244,7 +244,7 @@ class PricedTable:
 
     def _bound(self, whole: dict[str, Any], loss: float) -> tuple[dict[str, Any], float, str] | None:
         """The witness that no smaller amount will do, the cost that it proves, and the words for the mechanisms."""
-        frame = read_frame(Item(whole, "problem"))
+        frame = read_frame(JsonNode(whole, "problem"))
         asked = read(Priced, frame.blocks[0])
         assert isinstance(asked, Priced)
         own = read(Task, asked.block)
@@ -257,7 +257,7 @@ class PricedTable:
             for _ in range(PASSES):
                 made = self._cells(known, last)
                 try:
-                    derived, words = least(frame, asked, PriceableTable(), executed, Item(made, "claims.bound"))
+                    derived, words = least(frame, asked, PriceableTable(), executed, JsonNode(made, "claims.bound"))
                 except Refused:
                     continue
                 found = made, min(max(float_down(derived), 0.0), loss), words[0]
@@ -275,7 +275,7 @@ class PricedTable:
                 first = {"upto": show(at), "proof": 0, "mu": []}
                 made = {"proofs": [witness], "cells": [first, last]}
                 try:
-                    derived, words = least(frame, asked, PriceableTable(), executed, Item(made, "claims.bound"))
+                    derived, words = least(frame, asked, PriceableTable(), executed, JsonNode(made, "claims.bound"))
                 except Refused:
                     continue
                 if derived >= self.search.found.cost(at):

@@ -18,7 +18,7 @@ from privspec.families.decision import decimal_up
 from privspec.families.voting.plans import Judged, calibrated, forbidden, judge, limited, spent
 from privspec.families.voting.profiles import Averages, Estimate, unanimous_distance
 from privspec.families.voting.rules import DICTATOR, RULES, Draw, Rule, VotingSystem
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.voting import LARGEST as PLURALITY
 from privspec.kernel.voting import SCOPES, SHARES, bounds
 from privspec.model.values import show
@@ -101,7 +101,7 @@ def _proved(system: VotingSystem, witness: Witness) -> Iterator[VotingBound]:
     """What a witness proves of the loss, if anything."""
     lines = tuple(promise.obligation for promise in system.promises if promise.pure)
     try:
-        found = bounds(lines, system.votes, Item(witness, "bound"), system.loss, {})
+        found = bounds(lines, system.votes, JsonNode(witness, "bound"), system.loss, {})
     except Refused:
         return
     if system.loss.terms and found:

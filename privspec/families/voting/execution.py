@@ -25,7 +25,7 @@ from privspec.execute.ballots import NOT_ONE, Ballots, Form, read_ballots, refus
 from privspec.execute.drawing import Labels, symbol
 from privspec.execute.keeper import given_for, refuse
 from privspec.kernel.core.problem import read_frame
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.voting import Executed, read_executed
 from privspec.model import voting as lotteries
 from privspec.noise.samplers import Randomness, SimulationRandomness, SystemRandomness
@@ -217,7 +217,7 @@ def executed_of(plan: family.Plan) -> Executed:
     Raises: UsageError PS0820 if it is no plan of a vote.
     """
     with family.readable_plan():
-        return read_executed(Item(plan["mechanism"], "mechanism"), read_frame(Item(plan["problem"], "problem")))
+        return read_executed(JsonNode(plan["mechanism"], "mechanism"), read_frame(JsonNode(plan["problem"], "problem")))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -249,7 +249,7 @@ class VotingMechanism(family.FamilyMechanism):
         )
 
     @staticmethod
-    def fit(model: Model, data: Mapping[str, Any], circumstances: family.Circumstances) -> None:
+    def fit(model: Model, data: Mapping[str, Any], circumstances: family.RunContext) -> None:
         from privspec.problem.elaborate import data_of
 
         (block,) = model.blocks
@@ -270,7 +270,7 @@ class VotingMechanism(family.FamilyMechanism):
         """The alternatives as they are released, in their order."""
         return self.labels.values()[self.output]
 
-    def ballots(self, data: Mapping[str, Any], circumstances: family.Circumstances, only: str | None = None) -> Ballots:
+    def ballots(self, data: Mapping[str, Any], circumstances: family.RunContext, only: str | None = None) -> Ballots:
         """The ballots of a run.
 
         Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
@@ -291,7 +291,7 @@ class VotingMechanism(family.FamilyMechanism):
             circumstances.progress("ballots read", found.number, self.voters)
         return found
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The total points.
 
         Raises: DataError PS0801 to PS0805, PS0809, PS0811, PS0818.
@@ -340,7 +340,7 @@ class VotingMechanism(family.FamilyMechanism):
         return np.take(figures, [drawn(randomness) for _ in range(asked.repetitions)], axis=0)
 
     def _scores(self, base: Mapping[str, Any]) -> tuple[Fraction, ...]:
-        return total_points(self.points, self.ballots(base, family.Circumstances()))
+        return total_points(self.points, self.ballots(base, family.RunContext()))
 
     def _equal_ballots(self) -> tuple[Fraction, ...]:
         ballot = self.form.alternatives[: self.form.most]
@@ -389,7 +389,7 @@ class PartyMechanism(family.Mechanism):
         """Who it is from, and the report."""
         return (self.index, family.MESSAGE)
 
-    def read(self, data: Mapping[str, Any], circumstances: family.Circumstances) -> family.Secret:
+    def read(self, data: Mapping[str, Any], circumstances: family.RunContext) -> family.Secret:
         """The voter's own ballot; data without a column of voters are all its own.
 
         Raises: DataError PS0811 unless there is exactly one.
@@ -407,7 +407,7 @@ class PartyMechanism(family.Mechanism):
         """Reports of a voter with the given ballot, by default for the first alternative."""
         truth = 0
         if asked.data is not None:
-            secret = self.read(asked.data, family.Circumstances())
+            secret = self.read(asked.data, family.RunContext())
             assert isinstance(secret, _OneVoter)
             truth = secret.choice
         randomness, size = SimulationRandomness(asked.seed), len(self.whole.form.alternatives)

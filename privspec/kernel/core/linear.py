@@ -15,9 +15,9 @@ from flint import fmpq_mat, fmpz_mat
 from privspec.kernel.changes import PERSON
 from privspec.kernel.core.numbers import rational
 from privspec.kernel.core.problem import Frame, Obligation, View
-from privspec.kernel.core.reading import ENTRIES, Item, Positive, Refused, Size, Wholes, read, typed, wholes
+from privspec.kernel.core.reading import ENTRIES, JsonNode, Positive, Refused, Size, Wholes, read, typed, wholes
 from privspec.kernel.laws.staircase import Noise, read_law
-from privspec.kernel.participation import Alike, Ball, of_person, told_apart, wrong_person
+from privspec.kernel.participation import Ball, ExchangeableUnits, of_person, told_apart, wrong_person
 from privspec.kernel.rows import Rows, intervals
 from privspec.kernel.shares import SHARED, coalition, owners, senders
 
@@ -35,11 +35,11 @@ COUNTED = ("cell", "swap", *PERSON)
 EXECUTED = ("inputs", "strategy", "noise", "grid", "reconstruction", "output_grid", "rounding")
 
 Matrix = fmpq_mat
-Places = dict[int, tuple[int, Alike]]
+Places = dict[int, tuple[int, ExchangeableUnits]]
 """By the start of an input in the base vector: its first coordinate, and which units are added up."""
 
 
-def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
+def read_matrix(item: JsonNode, rows: int, columns: int) -> Matrix:
     """A matrix of a known shape: all entries, or the ascending row-major places of some and their values."""
     if rows * columns > ENTRIES:
         raise item.wrong("is too large")
@@ -60,7 +60,7 @@ def read_matrix(item: Item, rows: int, columns: int) -> Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class InputLayout:
     """An input: the numbers `start` to `stop`; `ball`: radius, dimension and norm; `columns` of a table.
 
     `units`: those of a class have one coordinate for each of their numbers, together. `step`: what entries are whole
@@ -77,7 +77,7 @@ class Held:
     ball: Ball | None
     columns: tuple[Column, ...]
     records: int | None
-    units: Alike | None
+    units: ExchangeableUnits | None
     step: Size | None = None
     gaps: bool | None = None
 
@@ -193,7 +193,7 @@ class Linear:
 
     FORM = "linear"
 
-    held: tuple[Held, ...]
+    held: tuple[InputLayout, ...]
     released: tuple[Released, ...]
     target: Rows
     offset: Numbers
@@ -216,7 +216,7 @@ class Linear:
             raise Refused("names an output twice")
         at = 0
         for held in self.held:
-            one = held.units or Alike(held.stop - held.start, (1,), (0,))
+            one = held.units or ExchangeableUnits(held.stop - held.start, (1,), (0,))
             if sum(one.counts) * one.length != held.stop - held.start or (held.cells and held.units):
                 raise Refused("has classes that are not of all units of an input, or of cells")
             self.places[held.start] = at, one
@@ -249,14 +249,14 @@ class Linear:
         """The differences of a line that bounds may rest on; refused where none are known."""
         return tuple(one.surely() for one in self.differences[line])
 
-    def moved(self, item: Item, frame: Frame, line: Obligation | View) -> tuple[Difference, ...]:
+    def moved(self, item: JsonNode, frame: Frame, line: Obligation | View) -> tuple[Difference, ...]:
         """What one unit can change in some inputs, where no line says so."""
         found = typed("tuple[Difference, ...]", item, __name__)
         assert isinstance(found, tuple)
         self.check(item, found, frame, line)
         return found
 
-    def check(self, item: Item, some: tuple[Difference, ...], frame: Frame, line: Obligation | View) -> None:
+    def check(self, item: JsonNode, some: tuple[Difference, ...], frame: Frame, line: Obligation | View) -> None:
         """Differences change inputs of their line, each as a whole; records are dropped only where they come and go.
 
         What one person changes follows from what is kept of their records.
@@ -315,10 +315,10 @@ READERS = {
     "Limit": {"errors": "Measured", "bound": "Size", "line": "int", "text": "str", "probability": "Size | None"},
     "Site": {"name": "str", "map": "Matrix", "copies": "Wholes"},
 }
-WORDS = {"Held.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2", *COUNTED)}
+WORDS = {"InputLayout.layout": ("entries", "cells"), "Part.shape": ("box", "l1", "l2", *COUNTED)}
 
 
-def read_linear(item: Item, frame: Frame) -> Linear:
+def read_linear(item: JsonNode, frame: Frame) -> Linear:
     """The block of a problem: its inputs are those of the frame, and every line moves those that it names."""
     found, lines = read(Linear, item), frame.obligations
     assert isinstance(found, Linear)
@@ -355,7 +355,7 @@ class Release:
     senders: Wholes
 
 
-def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Release:
+def read_release(family: JsonNode, item: JsonNode, problem: Linear, frame: Frame) -> Release:
     """The mechanism that is executed, of a family that the problem allows."""
     inputs, strategy, noise, grid, reconstruction, output_grid, rounding = item.fields(*EXECUTED)
     kinds = SHARED if frame.trust.means.shared else NOISES
@@ -396,7 +396,7 @@ def read_release(family: Item, item: Item, problem: Linear, frame: Frame) -> Rel
     return found
 
 
-def _step(item: Item, held: Held) -> Fraction:
+def _step(item: JsonNode, held: InputLayout) -> Fraction:
     """The grid of an input: one over a whole number, so that both ends of an interval lie on it; counts are whole."""
     (grid,) = item.stating({"name": held.name}, "grid")
     step = grid.exact()

@@ -21,9 +21,9 @@ from privspec.kernel.core.linear import (
     read_matrix,
     read_release,
 )
-from privspec.kernel.core.numbers import NONE, sqrt_up
-from privspec.kernel.core.problem import AskedMeasure, Bound, Case, Frame, Guarantee, View, read_guarantees
-from privspec.kernel.core.reading import Item, Refused
+from privspec.kernel.core.numbers import ZERO, sqrt_up
+from privspec.kernel.core.problem import AskedMeasure, Bound, Frame, Guarantee, PlanUnderCheck, View, read_guarantees
+from privspec.kernel.core.reading import JsonNode, Refused
 from privspec.kernel.laws.gaussian import Gaussian, GaussianShares
 from privspec.kernel.laws.knorm import KNorm
 from privspec.kernel.laws.laplace import Laplace, LaplaceShares
@@ -106,31 +106,31 @@ def change_of(release: Release, difference: Difference) -> Units:
     multiples = list[tuple[Fraction, ...]]()
     for held, step in zip(block.held, release.steps, strict=True):
         own = [part for part in difference.parts if held.start <= part.start < held.stop]
-        moved = {step * held.width} | {p.amount + abs(p.middle or NONE) for p in own if p.shape not in COUNTED}
+        moved = {step * held.width} | {p.amount + abs(p.middle or ZERO) for p in own if p.shape not in COUNTED}
         multiples += [tuple(moved)] * len(block.places[held.start][1].numbers)
     return replace(change, multiples=tuple(multiples))
 
 
-def inverse_of(release: Release, outputs: tuple[str, ...], witness: Item) -> Matrix | None:
+def inverse_of(release: Release, outputs: tuple[str, ...], witness: JsonNode) -> Matrix | None:
     """What a plan says is near an inverse root of the mixture that outputs are."""
     inverse, _ = witness.fields("inverse", "scaling")
     size = len(release.problem.rows_of(outputs))
     return None if inverse.absent else read_matrix(inverse, size, size)
 
 
-def hints(release: Release, outputs: tuple[str, ...], count: int, witness: Item) -> list[Hint]:
+def hints(release: Release, outputs: tuple[str, ...], count: int, witness: JsonNode) -> list[Hint]:
     """What a plan gives to help with each of so many differences; no witness is believed."""
     mixture, (_, scaling) = inverse_of(release, outputs, witness), witness.fields("inverse", "scaling")
     listed = [scaling] * count if scaling.absent else scaling.items(count)
     return [Hint(mixture, None if one.absent else [_scaling(own) for own in one.items()]) for one in listed]
 
 
-def _scaling(item: Item) -> list[Fraction] | None:
+def _scaling(item: JsonNode) -> list[Fraction] | None:
     return None if item.absent else [one.exact(0) for one in item.items()]
 
 
 def losses(
-    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
+    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: JsonNode
 ) -> list[Loss]:
     """What whoever sees some outputs learns at most of each difference."""
     term, helped = term_of(release, frame), hints(release, outputs, len(differences), witness)
@@ -139,17 +139,17 @@ def losses(
 
 
 def largest_loss(
-    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: Item
+    release: Release, frame: Frame, outputs: tuple[str, ...], differences: tuple[Difference, ...], witness: JsonNode
 ) -> Fraction:
     """The same in a figure: the mu, the delta at the epsilon of its law, or else the epsilon."""
     found = losses(release, frame, outputs, differences, witness)
-    return max((loss.figure(release.noise.keys[-1]) for loss in found), default=NONE)
+    return max((loss.figure(release.noise.keys[-1]) for loss in found), default=ZERO)
 
 
 # --- what a plan states of it ------------------------------------------------------------------------------------
 
 
-def questions_of(release: Release, guarantee: Guarantee, witness: Item) -> list[Question]:
+def questions_of(release: Release, guarantee: Guarantee, witness: JsonNode) -> list[Question]:
     """What a line asks of each difference; where parties have figures of their own, of those with each of them.
 
     Then the plan states the largest figure of all.
@@ -174,7 +174,7 @@ def _kind(measure: AskedMeasure) -> str:
     return f"{measure.name} {measure.amounts}"
 
 
-def read_promises(case: Case) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
+def read_promises(case: PlanUnderCheck) -> tuple[Release, Executed, list[tuple[Guarantee, Line]]]:
     """What is executed, as it was read and as a term; each guarantee with what it promises."""
     family, _, run, _ = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
     views, _ = case.claims.fields("views", "bound")
@@ -196,7 +196,7 @@ def read_promises(case: Case) -> tuple[Release, Executed, list[tuple[Guarantee, 
     return release, term_of(release, case.frame), list(zip(guarantees, found, strict=True))
 
 
-def judge(case: Case) -> Release:
+def judge(case: PlanUnderCheck) -> Release:
     """Every guarantee, from what is executed; the mechanism as it was read."""
     release, term, promises = read_promises(case)
     case.promised = term, [line for _, line in promises]
@@ -236,13 +236,17 @@ def _by_party(guarantee: Guarantee, found: Verdict) -> str:
 # --- what no line is about ---------------------------------------------------------------------------------------
 
 
-def let_through(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+def let_through(
+    case: PlanUnderCheck, release: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
+) -> Bound:
     """What some outputs tell of a unit that no line is about, rounded up; None where it has no limit."""
     found = _of_view(case, release, view, outputs, witness)
     return None if found is None else found.largest(release.noise.exposed)
 
 
-def _of_view(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Verdict | None:
+def _of_view(
+    case: PlanUnderCheck, release: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
+) -> Verdict | None:
     if view.difference.absent:
         witness.same({"inverse": None, "scaling": None})
         return None
@@ -250,14 +254,16 @@ def _of_view(case: Case, release: Release, view: View, outputs: tuple[str, ...],
     return Verdict(True, 0, tuple(losses(release, case.frame, outputs, differences, witness)))
 
 
-def let_through_together(case: Case, release: Release, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+def let_through_together(
+    case: PlanUnderCheck, release: Release, view: View, outputs: tuple[str, ...], witness: JsonNode
+) -> Bound:
     """The same of several units at once: lengths add up in answers that several move, and squares in others."""
     found = [(one, _of_view(case, release, one, outputs, witness)) for one in view.each()]
     alone = [None if own is None else own.largest(release.noise.exposed) for _, own in found]
     if None in alone or not release.noise.gaussian:
         return in_turn(alone)
     known, answers = list[tuple[set[int], Fraction]](), _answers(case, release, outputs, witness).tolist()
-    moved = [(one, max((loss.mu_squared for loss in own.losses), default=NONE)) for one, own in found if own]
+    moved = [(one, max((loss.mu_squared for loss in own.losses), default=ZERO)) for one, own in found if own]
     for one, square in moved:
         places = [release.problem.places[held.start] for held in release.problem.held if held.name in one.wrt]
         at = [i for start, alike in places for i in range(start, start + len(alike.numbers))]
@@ -267,10 +273,10 @@ def let_through_together(case: Case, release: Release, view: View, outputs: tupl
             known.remove((others, more))
             rows, length = rows | others, length + more
         known.append((rows, length))
-    return {"mu": sqrt_up(sum((length**2 for _, length in known), NONE), 100)}
+    return {"mu": sqrt_up(sum((length**2 for _, length in known), ZERO), 100)}
 
 
-def _answers(case: Case, release: Release, outputs: tuple[str, ...], witness: Item) -> Matrix:
+def _answers(case: PlanUnderCheck, release: Release, outputs: tuple[str, ...], witness: JsonNode) -> Matrix:
     """How what is seen of some outputs moves."""
     term = term_of(release, case.frame)
     if not isinstance(term, Noise):

@@ -7,7 +7,7 @@ from math import ceil, floor, isqrt, log10
 
 from flint import arb, ctx, fmpq
 
-NONE = Fraction(0)
+ZERO = Fraction(0)
 BITS = 128
 """Binary digits after the point of bounds on e^q."""
 LARGEST_LOG = 1000

@@ -13,9 +13,9 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from privspec.kernel.core.numbers import ball
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, read
 from privspec.kernel.measures import BY_PERSON, FIGURES, Measure, named
-from privspec.kernel.participation import Kept, in_turn
+from privspec.kernel.participation import ContributionBound, in_turn
 from privspec.kernel.trust import Asserted, Trust
 
 FORMAT = "privspec-problem/1.0"
@@ -103,7 +103,7 @@ class Data:
     party: str | None
     line: int
     asserted: tuple[Asserted, ...] | None = None
-    kept: Kept | None = None
+    kept: ContributionBound | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class View:
     wrt: tuple[str, ...]
     neighbours: str
     units: tuple[Unit, ...]
-    difference: Item
+    difference: JsonNode
     together: bool | None = None
 
     def __post_init__(self) -> None:
@@ -180,8 +180,8 @@ class Frame:
     public: tuple[Public, ...]
     obligations: tuple[Obligation, ...]
     views: tuple[View, ...]
-    blocks: tuple[Item, ...]
-    computed: Item | None = None
+    blocks: tuple[JsonNode, ...]
+    computed: JsonNode | None = None
 
     def __post_init__(self) -> None:
         names = {one.name for one in self.data}
@@ -191,7 +191,7 @@ class Frame:
             raise Refused(f"has {len(self.blocks)} blocks in place of 1")
 
 
-def read_frame(item: Item) -> Frame:
+def read_frame(item: JsonNode) -> Frame:
     """The frame of a problem."""
     found = read(Frame, item)
     assert isinstance(found, Frame)
@@ -219,7 +219,7 @@ class Guarantee:
     because: tuple[str, ...]
 
 
-def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:
+def read_guarantees(item: JsonNode, frame: Frame, chosen: dict[str, Fraction] | None = None) -> list[Guarantee]:
     """One guarantee for each obligation, in order, with its words, at the numbers that are chosen."""
     found = []
     for number, (one, asked) in enumerate(zip(item.items(len(frame.obligations)), frame.obligations, strict=True)):
@@ -235,8 +235,8 @@ def read_guarantees(item: Item, frame: Frame, chosen: dict[str, Fraction] | None
 
 
 PLAN = "privspec-plan/2.0"
-WORDS |= {"Case.format": (PLAN,), "Case.status": ("optimal", "feasible")}
-NOTHING = Item(None, "nothing")
+WORDS |= {"PlanUnderCheck.format": (PLAN,), "PlanUnderCheck.status": ("optimal", "feasible")}
+NOTHING = JsonNode(None, "nothing")
 SPARED = Fraction(1, 10**7)
 """An output is not protected if the best test that errs equally often either way may err less than this."""
 Bound = dict[str, Fraction] | None
@@ -268,24 +268,24 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Case:
+class PlanUnderCheck:
     """A plan with its frame read; other parts are read by the rules of its block. `found` grows claim by claim."""
 
     format: str
-    spec: Item
-    problem: Item
+    spec: JsonNode
+    problem: JsonNode
     status: str
-    loss: Item
-    alternatives: Item
-    mechanism: Item
-    guarantees: Item
-    accuracy: Item
-    assumptions: Item
-    claims: Item
-    remarks: Item
+    loss: JsonNode
+    alternatives: JsonNode
+    mechanism: JsonNode
+    guarantees: JsonNode
+    accuracy: JsonNode
+    assumptions: JsonNode
+    claims: JsonNode
+    remarks: JsonNode
     digest: str
-    fairness: Item = NOTHING
-    exposures: Item = NOTHING
+    fairness: JsonNode = NOTHING
+    exposures: JsonNode = NOTHING
     frame: Frame = field(init=False)
     found: list[Claim] = field(init=False, default_factory=list)
     promised: object = field(init=False, default=None)
@@ -295,7 +295,7 @@ class Case:
         self.frame = read_frame(self.problem)
 
     @property
-    def block(self) -> Item:
+    def block(self) -> JsonNode:
         return self.frame.blocks[0]
 
     def says(self, name: str, holds: bool, text: str, item: int | None = None, *, derived: bool = True) -> None:
@@ -318,31 +318,35 @@ def hides_nothing(bound: Bound) -> bool:
 class Rules:
     """How plans of one form of block are judged."""
 
-    def judge(self, case: Case) -> object:
+    def judge(self, case: PlanUnderCheck) -> object:
         """What is executed, as it was read, once every statement of a plan was judged, into `case.found`."""
         raise NotImplementedError
 
-    def privacy(self, case: Case) -> object:
+    def privacy(self, case: PlanUnderCheck) -> object:
         """What is executed, as it was read, once all that a plan promises was judged, whatever it is worth."""
         return self.judge(case)
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         """What outputs, or all messages where nobody is trusted, let through of a unit; `witness` helps to bound it."""
         witness.same(None)
         return None
 
-    def together(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def together(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         """The same of all units of a view that move at once: at most what one after the other lets through."""
         return in_turn([self.reach(case, executed, one, outputs, witness) for one in view.each()])
 
-    def exposed(self, case: Case, executed: object, view: View, witness: Item) -> tuple[Bound, list[str]]:
+    def exposed(self, case: PlanUnderCheck, executed: object, view: View, witness: JsonNode) -> tuple[Bound, list[str]]:
         """The bound on all that is seen, and the outputs that no line names and that are not protected."""
         whole, *single = witness.items(1 + len(view.unnamed))
         each = zip(view.unnamed, single, strict=True)
         bare = [name for name, own in each if hides_nothing(self.together(case, executed, view, (name,), own))]
         return self.together(case, executed, view, view.outputs, whole), bare
 
-    def judge_exposures(self, case: Case, executed: object) -> None:
+    def judge_exposures(self, case: PlanUnderCheck, executed: object) -> None:
         """One entry for each view, in order, with a bound at or above the one derived."""
         views = case.frame.views
         entries = case.exposures.items(len(views)) if views or not case.exposures.absent else []

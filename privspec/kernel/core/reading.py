@@ -25,7 +25,7 @@ class Refused(Exception):  # noqa: N818 - a verdict, not an error
     """A statement does not hold, or cannot be read; the message says which."""
 
 
-def parse(text: str) -> Item:
+def parse(text: str) -> JsonNode:
     """A JSON document without doubled keys, numbers that are not finite, and figures out of proportion."""
     before = sys.get_int_max_str_digits()
     try:
@@ -41,7 +41,7 @@ def parse(text: str) -> Item:
         inside = [part for some in lists for part in some]
     if any(isinstance(one, dict | list) for one in inside):
         raise Refused("the document nests too deeply")
-    return Item(value, "plan")
+    return JsonNode(value, "plan")
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -74,7 +74,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JsonNode:
     """A value of a document with its place in it."""
 
     value: object
@@ -83,7 +83,7 @@ class Item:
     def wrong(self, text: str) -> Refused:
         return Refused(f"{self.place} {text}")
 
-    def fields(self, *names: str, optional: tuple[str, ...] = ()) -> list[Item]:
+    def fields(self, *names: str, optional: tuple[str, ...] = ()) -> list[JsonNode]:
         """The values of an object that has just these keys, in this order; those of `optional` or null."""
         given = dict(self.entries())
         for key, item in given.items():
@@ -92,20 +92,20 @@ class Item:
         for name in names:
             if name not in given:
                 raise self.wrong(f"does not have {name}")
-        return [given.get(name, Item(None, f"{self.place}.{name}")) for name in (*names, *optional)]
+        return [given.get(name, JsonNode(None, f"{self.place}.{name}")) for name in (*names, *optional)]
 
-    def stating(self, known: dict[str, object], *names: str, optional: tuple[str, ...] = ()) -> list[Item]:
+    def stating(self, known: dict[str, object], *names: str, optional: tuple[str, ...] = ()) -> list[JsonNode]:
         """The values under `names` of an object that has these keys, and says what is known under all others."""
         found = self.fields(*known, *names, optional=optional)
         for item, value in zip(found, known.values(), strict=False):
             item.same(value)
         return found[len(known) :]
 
-    def entries(self) -> list[tuple[str, Item]]:
+    def entries(self) -> list[tuple[str, JsonNode]]:
         """The entries of an object whose keys are names of the user's."""
         if not isinstance(self.value, dict):
             raise self.wrong("is not an object")
-        return [(str(key), Item(value, f"{self.place}.{str(key)[:40]}")) for key, value in self.value.items()]
+        return [(str(key), JsonNode(value, f"{self.place}.{str(key)[:40]}")) for key, value in self.value.items()]
 
     def form(self, *known: str) -> str:
         """The `form` of an object, one of those that are known."""
@@ -117,13 +117,13 @@ class Item:
     def absent(self) -> bool:
         return self.value is None
 
-    def items(self, count: int | None = None) -> list[Item]:
+    def items(self, count: int | None = None) -> list[JsonNode]:
         """The entries of a list, `count` of them where that is given."""
         if not isinstance(self.value, list):
             raise self.wrong("is not a list")
         if count is not None and len(self.value) != count:
             raise self.wrong(f"has {len(self.value)} entries in place of {count}")
-        return [Item(value, f"{self.place}[{i}]") for i, value in enumerate(self.value)]
+        return [JsonNode(value, f"{self.place}[{i}]") for i, value in enumerate(self.value)]
 
     def text(self) -> str:
         if not isinstance(self.value, str):
@@ -184,7 +184,7 @@ class Item:
     def extents(self, count: int | None = None) -> list[int]:
         """The shape that an array says it has, in so many dimensions: to be asked of the array then."""
         shape = self.value.get("shape") if isinstance(self.value, dict) else None
-        return [extent.integer(0, ENTRIES) for extent in Item(shape, f"{self.place}.shape").items(count)]
+        return [extent.integer(0, ENTRIES) for extent in JsonNode(shape, f"{self.place}.shape").items(count)]
 
     def array(self, *shape: int) -> Grid:
         """An array of a known shape.
@@ -217,7 +217,7 @@ class Item:
         return Grid(shape, step, tuple(memoryview(raw).cast("q") if sys.byteorder == "little" else words))
 
 
-def wholes(item: Item) -> Wholes:
+def wholes(item: JsonNode) -> Wholes:
     """An array of whole numbers."""
     found = item.array(*item.extents(1))
     if found.unit != 1:
@@ -230,14 +230,14 @@ Whole = int
 Positive = int
 Size = Fraction
 PLAIN = {
-    "Item": lambda item: item,
+    "JsonNode": lambda item: item,
     "object": lambda item: item.value,
-    "str": Item.text,
-    "int": Item.integer,
+    "str": JsonNode.text,
+    "int": JsonNode.integer,
     "Whole": lambda item: item.integer(None),
     "Positive": lambda item: item.integer(1),
-    "bool": Item.flag,
-    "Fraction": Item.exact,
+    "bool": JsonNode.flag,
+    "Fraction": JsonNode.exact,
     "Size": lambda item: item.exact(0),
     "Grid": lambda item: item.array(*item.extents()),
     "Wholes": wholes,
@@ -249,7 +249,7 @@ of each entry of a list, that is read as a tuple; and under WORDS which words a 
 """
 
 
-def typed(kind: str, item: Item, home: str) -> object:
+def typed(kind: str, item: JsonNode, home: str) -> object:
     """A value of a type as an annotation of the module `home` names it."""
     if kind.endswith(" | None"):
         return None if item.absent else typed(kind[:-7], item, home)
@@ -272,7 +272,7 @@ def typed(kind: str, item: Item, home: str) -> object:
     return read(known[item.form(*known) if len(known) > 1 else min(known)], item)
 
 
-def read(kind: type, item: Item) -> object:
+def read(kind: type, item: JsonNode) -> object:
     """An object of a dataclass: its fields by their annotations, its `FORM` under "form"; a default may be left out."""
     own, form = [one for one in fields(kind) if one.init], getattr(kind, "FORM", "")
     names = [one.name for one in own if one.default is MISSING]

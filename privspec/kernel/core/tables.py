@@ -10,9 +10,9 @@ from fractions import Fraction
 from math import lcm
 
 from privspec.kernel.changes import Rows
-from privspec.kernel.core.numbers import BITS, NONE, sqrt_down
-from privspec.kernel.core.problem import Case, Guarantee, read_guarantees
-from privspec.kernel.core.reading import Grid, Item, Refused
+from privspec.kernel.core.numbers import BITS, ZERO, sqrt_down
+from privspec.kernel.core.problem import Guarantee, PlanUnderCheck, read_guarantees
+from privspec.kernel.core.reading import Grid, JsonNode, Refused
 from privspec.kernel.losses import FiniteLaws
 from privspec.kernel.promises import Line, Question, verdict
 from privspec.kernel.rules import PAIRS, derive
@@ -90,7 +90,7 @@ def triples(grid: Grid, levels: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def read_law(item: Item, size: tuple[int, int]) -> tuple[list[list[int]], int]:
+def read_law(item: JsonNode, size: tuple[int, int]) -> tuple[list[list[int]], int]:
     """Numerators and common denominator of the executed law, whose rows sum to one."""
     table, whole = [[p.exact(0) for p in row.items(size[1])] for row in item.items(size[0])], 1
     for below in {p.denominator for row in table for p in row}:
@@ -112,12 +112,12 @@ def let_through(table: Table, outputs: list[str], asked: Compared) -> dict[str, 
     (laws,) = derive(table.term, frozenset(outputs), change).loss.factors
     epsilon = laws.epsilon
     if epsilon is not None:
-        return {"epsilon": epsilon, "delta": NONE}
+        return {"epsilon": epsilon, "delta": ZERO}
     assert isinstance(laws, FiniteLaws)
-    return {"epsilon": NONE, "delta": laws.delta_up(NONE)}
+    return {"epsilon": ZERO, "delta": laws.delta_up(ZERO)}
 
 
-def judge(case: Case, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
+def judge(case: PlanUnderCheck, table: Table, compared: list[Compared], chosen: dict[str, Fraction]) -> list[Guarantee]:
     """Judge every guarantee: what its observer sees, and what the rows that it compares tell of each other."""
     frame, guarantees, every = case.frame, read_guarantees(case.guarantees, case.frame, chosen), set(table.outputs)
     local, term, lines = frame.trust.means.alone, table.term, list[Line]()

@@ -14,7 +14,7 @@ from math import ceil
 from flint import arb, ctx
 
 from privspec.kernel.changes import Change, Records
-from privspec.kernel.core.numbers import NONE, ball, end
+from privspec.kernel.core.numbers import ZERO, ball, end
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.divergences import Condition, Renyi
 from privspec.kernel.laws.law import Choice
@@ -41,7 +41,7 @@ class Target:
             raise Refused("is no share of the records")
 
     def aim(self, records: int) -> Fraction:
-        return min(max(self.share * records + self.offset, NONE), Fraction(records))
+        return min(max(self.share * records + self.offset, ZERO), Fraction(records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _passed(chance: arb, others: int) -> arb:
 def epsilon_up(ratio: Fraction) -> Fraction:
     """At least its logarithm."""
     with ctx.workprec(PRECISION):
-        return max(end(ball(ratio).log().upper()), NONE)
+        return max(end(ball(ratio).log().upper()), ZERO)
 
 
 @dataclass(frozen=True, slots=True)

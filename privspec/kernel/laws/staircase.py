@@ -15,14 +15,14 @@ from math import comb
 
 from privspec.kernel.changes import Units
 from privspec.kernel.core.numbers import BITS, exp_down
-from privspec.kernel.core.reading import Item, Positive, Refused, Size, Wholes, read
+from privspec.kernel.core.reading import JsonNode, Positive, Refused, Size, Wholes, read
 from privspec.kernel.laws.law import Law, NoisyView
 from privspec.kernel.losses import Loss, Response
 from privspec.kernel.strategies.dense import Scaling
 
 LARGEST = 4096
 """Most weights, and most cells that neighbours are apart."""
-NONE = Fraction(0)
+ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class Stepped:
             raise Refused("has neighbours that are too many cells apart")
         key, shifts = (self, cells, apart), range(apart, cells + 1, apart)
         if key not in KNOWN:
-            KNOWN[key] = _let_through(self, shifts) if shifts else NONE
-        return (KNOWN[key] + self.point) / self.total if cells else NONE
+            KNOWN[key] = _let_through(self, shifts) if shifts else ZERO
+        return (KNOWN[key] + self.point) / self.total if cells else ZERO
 
 
 KNOWN: dict[tuple[Stepped, int, int], Fraction] = {}
@@ -151,7 +151,7 @@ class Noise:
         return ("mu",) if self.gaussian else ("epsilon", "delta")
 
 
-def read_law(item: Item, rows: int) -> Stepped:
+def read_law(item: JsonNode, rows: int) -> Stepped:
     """The law of the one answer: what a law lets through of moves in several does not follow from their sum."""
     if rows != 1:
         raise item.wrong("are for several answers")

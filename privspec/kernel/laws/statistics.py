@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from privspec.kernel.changes import Change, OfParty
-from privspec.kernel.core.numbers import NONE, ball, end, sqrt_up
+from privspec.kernel.core.numbers import ZERO, ball, end, sqrt_up
 from privspec.kernel.core.reading import Refused
 from privspec.kernel.laws.law import Choice
 from privspec.kernel.losses import Loss, Response
@@ -183,4 +183,4 @@ class NoisyStatistic(Choice):
         moves = self.statistic.moves(change.count)
         noises = self.noises if change.party is None else (self.noises[change.party],)
         losses = [one.let_through(moves) for one in noises]
-        return max(losses, key=lambda loss: (loss.mu_squared, sum(loss.epsilons() or [], NONE)))
+        return max(losses, key=lambda loss: (loss.mu_squared, sum(loss.epsilons() or [], ZERO)))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from privspec.kernel.changes import Change, Records
     from privspec.kernel.losses import FiniteLaws, Loss
 
-NONE = Fraction(0)
+ZERO = Fraction(0)
 PRECISION, OFF = 256, Fraction(1, 2**220)
 KINDS, PAIRS, POWER_BITS = 5040, 3000, 2**16
 """Most kinds of ballots, pairs of profiles that are gone through, and binary digits of a power."""
@@ -112,7 +112,7 @@ class VotingRule(ABC):
     """Whether its law is (1 - w) S / sum S + w / m, with a w that is the same at any points of so many voters."""
     reported: ClassVar[bool] = False
     """Whether each voter's ballot may be made noisy by itself, so that nobody has to be trusted."""
-    off: ClassVar[Fraction] = NONE
+    off: ClassVar[Fraction] = ZERO
     """By how much its probabilities may be wrong together; then points have to be whole numbers."""
 
     def weights(self, number: Fraction, scores: Scores) -> list[Fraction]:
@@ -241,7 +241,7 @@ class ByPowers(VotingRule):
         pairs = comb(voters + kinds - 1, min(voters, kinds - 1, 64)) * kinds * kinds
         if group > 1 or not ballots.whole or pairs > PAIRS:
             return None
-        rest: dict[Scores, None] = {(NONE,) * ballots.size: None}
+        rest: dict[Scores, None] = {(ZERO,) * ballots.size: None}
         for _ in range(voters - 1):
             rest = dict.fromkeys(plus(one, kind) for one in rest for kind in ballots.kinds())
         worst = Fraction(1)
@@ -382,7 +382,7 @@ class Winner(Choice):
         if finite is not None:
             return Loss(factors=(finite,))
         with ctx.workprec(PRECISION):
-            return Loss(factors=(Response(max(end(ball(base).log().upper()) * power, NONE)),))
+            return Loss(factors=(Response(max(end(ball(base).log().upper()) * power, ZERO)),))
 
     def ratio(self, change: Records) -> Ratio:
         """(base, power): no ratio of what is seen of two neighbours is above base^power."""

@@ -22,18 +22,18 @@ from flint import fmpq
 
 from privspec.kernel import rows as matrices
 from privspec.kernel.allowed import among, grams, largest_mu_squared, mass, sent
-from privspec.kernel.core.linear import COUNTED, Held, Linear, Matrix, Measured, Release, read_matrix
+from privspec.kernel.core.linear import COUNTED, InputLayout, Linear, Matrix, Measured, Release, read_matrix
 from privspec.kernel.core.linear_privacy import judge, lattice_of, let_through, let_through_together
 from privspec.kernel.core.numbers import fraction, rational, sqrt_down, sqrt_up
-from privspec.kernel.core.problem import Bound, Case, Frame, Obligation, Rules, View
-from privspec.kernel.core.reading import Item
+from privspec.kernel.core.problem import Bound, Frame, Obligation, PlanUnderCheck, Rules, View
+from privspec.kernel.core.reading import JsonNode
 from privspec.kernel.quality.stated import CLOSE, judge_lines, judge_loss
 from privspec.kernel.rows import Rows, beside, gram, identity, laid_out, moved_by, row_squares, stacked, weighed
 from privspec.kernel.shifts import of_any_law
 from privspec.kernel.sizes import Worth, expected_sizes, laplace_variance, priced_terms, size_up, worth
 from privspec.kernel.strategies.dense import Dense, chosen_rows, products
 
-NONE = Fraction(0)
+ZERO = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ SHORT = 10**6
 class LinearRules(Rules):
     """Answers that are linear in the data, with additive noise: privacy first, then what the noise is worth."""
 
-    def judge(self, case: Case) -> object:
+    def judge(self, case: PlanUnderCheck) -> object:
         release, value, words = self.measured(case)
         bound = case.claims.fields("views", "bound")[1]
         derived, classes = (None, ("",)) if bound.absent else proved(case.frame, release, bound)
         judge_loss(case, value, derived, classes, "such mechanism", words)
         return release
 
-    def measured(self, case: Case) -> tuple[Release, Fraction, list[str]]:
+    def measured(self, case: PlanUnderCheck) -> tuple[Release, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
         release = self.privacy(case)
         _, sites, _, spread = case.mechanism.fields("family", "sites", "executed", optional=("output_covariance",))
@@ -119,19 +119,23 @@ class LinearRules(Rules):
         units = "squared " * (not block.errors.sizes) + "units of " + " and ".join(one.name for one in block.released)
         return release, found.value, [block.loss, units, "worst" if block.worst else "expected"]
 
-    def privacy(self, case: Case) -> Release:
+    def privacy(self, case: PlanUnderCheck) -> Release:
         return judge(case)
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         assert isinstance(executed, Release)
         return let_through(case, executed, view, outputs, witness)
 
-    def together(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def together(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         assert isinstance(executed, Release)
         return let_through_together(case, executed, view, outputs, witness)
 
 
-def offsets(case: Case, release: Release, found: Figures) -> None:
+def offsets(case: PlanUnderCheck, release: Release, found: Figures) -> None:
     """Over all inputs of the box averages are what is asked for, and grids move outputs by a share of their deviations.
 
     Numbers are rounded to the nearest point, vectors of a ball towards its centre; of a record each number that is
@@ -145,7 +149,7 @@ def offsets(case: Case, release: Release, found: Figures) -> None:
         most = Fraction(one.records) if one.cells and one.records else most
         own = grid * one.width / (1 if one.ball else 2)
         if one.step is not None and (one.step / (grid * one.width)).denominator == 1:
-            own = NONE  # all values are points
+            own = ZERO  # all values are points
         own *= 2 * sum(shared for *_, shared in one.columns) * (one.records or COUNT) if one.cells else 1
         reach += [most * copies for copies in block.places[one.start][1].numbers]
         steps += [own * copies for copies in block.places[one.start][1].numbers]
@@ -159,11 +163,11 @@ def offsets(case: Case, release: Release, found: Figures) -> None:
     case.says("unbiased", share <= BIAS**2, text)
     answers = Dense(release.strategy)
     whole = not any(steps) and not any(lattice_of(release).rounding(answers, list(range(answers.answers))))
-    answer = NONE if whole or release.round_outputs else release.grid / 2
+    answer = ZERO if whole or release.round_outputs else release.grid / 2
     # points of the lattice, as they are combined, may be points of the grid of the outputs
     beyond = [release.grid / matrices.denominator(noise), *block.offset]
     kept = whole and all((one / release.output_grid).denominator == 1 for one in beyond)
-    last = rational(NONE if kept else release.output_grid / 2)
+    last = rational(ZERO if kept else release.output_grid / 2)
     tables = [one for one in block.held if one.cells]
     parts = _moved(block, block.target, steps, tables), moved_by(noise, [answer * n for n in release.senders])
     share = _share([last + a + b for a, b in zip(*parts, strict=True)], found.spread)
@@ -172,7 +176,7 @@ def offsets(case: Case, release: Release, found: Figures) -> None:
     case.says("rounding", share <= ROUNDED**2, text)
 
 
-def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[Held]) -> list[fmpq]:
+def _moved(block: Linear, matrix: Rows, sizes: list[Fraction], together: list[InputLayout]) -> list[fmpq]:
     """How far each row moves where columns move by at most so much, or one of some tables in place of all of them."""
     tables = [slice(at, at + len(one.numbers)) for at, one in (block.places[held.start] for held in together)]
     return moved_by(matrix, sizes, tuple(table for table in tables if any(sizes[table])))
@@ -183,7 +187,7 @@ def _share(moved: list[fmpq], squares: list[fmpq]) -> Fraction:
     return fraction(max(a * a / (b or 1) for a, b in zip(moved, squares, strict=True)))
 
 
-def places(case: Case, release: Release, found: Figures, sites: Item) -> None:
+def places(case: PlanUnderCheck, release: Release, found: Figures, sites: JsonNode) -> None:
     """Noise enters where the problem lets it, as stated: Laplace noise itself, Gaussian noise in its covariance."""
     stated, key = sites.items(), {"laplace": "scale", "gaussian": "variance"}.get(release.noise.shape)
     if not stated or not isinstance(stated[0].value, dict) or set(stated[0].value) != {"at", key}:
@@ -226,7 +230,7 @@ IDLE = Fraction(1, 10**6)
 
 
 def enters(
-    release: Release, found: Figures, item: Item, names: list[str], values: list[float], lines: Obligations = ()
+    release: Release, found: Figures, item: JsonNode, names: list[str], values: list[float], lines: Obligations = ()
 ) -> bool:
     """Whether independent noise of these variances, or of these scales, at places is what is executed.
 
@@ -287,17 +291,17 @@ def listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, Item]], tuple[str, ...]]
+Proof = tuple[Worth, Fraction, list[tuple[int, Fraction, JsonNode]], tuple[str, ...]]
 """The worth, what is paid, each mass with the number of its line and the mu stated beside it, and the words."""
 
 
-def proved(frame: Frame, release: Release, item: Item) -> tuple[Fraction, tuple[str, ...]]:
+def proved(frame: Frame, release: Release, item: JsonNode) -> tuple[Fraction, tuple[str, ...]]:
     """What a witness proves of the loss, and the words for the mechanisms of which none has less."""
     proof = prove(frame, release, item)
     return of_any_law(frame, release, item, shown(frame, release, proof, [mu for *_, mu in proof[2]]), proof[3])
 
 
-def shown(frame: Frame, release: Release, proof: Proof, stated: list[Item]) -> Fraction:
+def shown(frame: Frame, release: Release, proof: Proof, stated: list[JsonNode]) -> Fraction:
     """What a proof shows at the amounts of a frame, with the mu that is stated for each of its masses."""
     (found, paid, masses, _), pure = proof, not release.noise.gaussian
     pairs = zip(masses, stated, strict=True)
@@ -305,7 +309,7 @@ def shown(frame: Frame, release: Release, proof: Proof, stated: list[Item]) -> F
     return found.at(Fraction(power)) - paid
 
 
-def prove(frame: Frame, release: Release, item: Item) -> Proof:
+def prove(frame: Frame, release: Release, item: JsonNode) -> Proof:
     """That the loss of noise like that of a release is at least worth.at(sum of masses times mu^2) - paid."""
     block, noise, pure = release.problem, release.noise, not release.noise.gaussian
     scope, shares, prices, *others = item.fields("scope", "loss_weights", "prices", "differences", "vectors", "slack")
@@ -335,7 +339,7 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
         raise scope.wrong("is not what the problem confines noise to")
     if not prices.absent:
         words = tuple(f"{word}, within the accuracy lines" for word in words)
-    parts, masses, spans = list[Matrix](), list[tuple[int, Fraction, Item]](), dict[int, range]()
+    parts, masses, spans = list[Matrix](), list[tuple[int, Fraction, JsonNode]](), dict[int, range]()
     for one in differences.items():
         number, mu, given = one.fields("requirement", "mu", "columns")
         o = number.integer(0, len(frame.obligations) - 1)
@@ -371,13 +375,13 @@ def prove(frame: Frame, release: Release, item: Item) -> Proof:
     return worth(asked, traces, kappa * noise.honest / noise.parties), asked.paid, masses, words
 
 
-def _defect(gram: Matrix, slack: Item) -> Fraction:
+def _defect(gram: Matrix, slack: JsonNode) -> Fraction:
     """At least the norm of gram + W W' - 1 (Frobenius): then gram <= 1 + defect."""
     off = gram - identity(gram.nrows())
     if not slack.absent:
         free = read_matrix(slack, gram.nrows(), slack.extents(2)[1])
         off += free * free.transpose()
-    return sqrt_up(sum(products(off, off), NONE))
+    return sqrt_up(sum(products(off, off), ZERO))
 
 
 def _pure_words(block: Linear) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from privspec.kernel.core.numbers import digits_down
-from privspec.kernel.core.problem import Case
+from privspec.kernel.core.problem import PlanUnderCheck
 
 OPTIMAL_GAP = Fraction(1, 10**6)
 Line = tuple[int, str, Fraction, Fraction]
@@ -16,7 +16,12 @@ CLOSE = 10**9
 
 
 def judge_loss(
-    case: Case, exact: Fraction | None, derived: Fraction | None, classes: tuple[str, ...], noun: str, words: list[str]
+    case: PlanUnderCheck,
+    exact: Fraction | None,
+    derived: Fraction | None,
+    classes: tuple[str, ...],
+    noun: str,
+    words: list[str],
 ) -> None:
     """The value is the nearest double of the exact one, and the bound at most the one that is derived, if there is any.
 
@@ -55,7 +60,7 @@ def near(apart: Fraction) -> str:
     return f"{float(max(apart, OPTIMAL_GAP)):.2g}"
 
 
-def judge_lines(case: Case, found: list[Line], spare: Fraction, *, stated: bool) -> None:
+def judge_lines(case: PlanUnderCheck, found: list[Line], spare: Fraction, *, stated: bool) -> None:
     """Each line with what it asks for at most, and what is: up to a share of it more; whether the plan states both."""
     known = [{"line": n, "text": t, "value": float(v), "bound": float(b)} for n, t, b, v in found]
     case.accuracy.same(known if stated else [])

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from privspec.kernel.core.numbers import BITS, NONE, exp_up, sqrt_up
-from privspec.kernel.core.problem import Bound, Case, Guarantee, Rules, View
-from privspec.kernel.core.reading import Grid, Item, Refused, read
+from privspec.kernel.core.numbers import BITS, ZERO, exp_up, sqrt_up
+from privspec.kernel.core.problem import Bound, Guarantee, PlanUnderCheck, Rules, View
+from privspec.kernel.core.reading import Grid, JsonNode, Refused, read
 from privspec.kernel.core.tables import Compared, Table, judge, let_through, read_law
 from privspec.kernel.divergences import Curved, HockeyStick
 from privspec.kernel.quality.stated import judge_lines, judge_loss
@@ -39,7 +39,7 @@ class Executed:
 class Tables(Rules):
     """A table drawn exactly: privacy first, then what it costs and the lines that it obeys."""
 
-    def judge(self, case: Case) -> Executed:
+    def judge(self, case: PlanUnderCheck) -> Executed:
         executed, value, words = self.measured(case)
         task, lines = executed.task, list(executed.guarantees)
         try:
@@ -50,7 +50,7 @@ class Tables(Rules):
             case.says("bound", False, str(reason))
         return executed
 
-    def privacy(self, case: Case) -> Executed:
+    def privacy(self, case: PlanUnderCheck) -> Executed:
         task = read(Task, case.block)
         assert isinstance(task, Task)
         prior = [str(weight) for weight in task.weights()] or None
@@ -67,10 +67,11 @@ class Tables(Rules):
         judge_rounds(case, task.rounds, rounds, [one.asked.get("epsilon") for one in guarantees])
         for one in guarantees:
             grouped = ["group-privacy"] if any(unit.count > 1 for unit in one.obligation.units) else []
-            Item(list(one.because), "because").same(["tables", *grouped, *(["repeated-votes"] if task.rounds else [])])
+            repeated = ["repeated-votes"] if task.rounds else []
+            JsonNode(list(one.because), "because").same(["tables", *grouped, *repeated])
         return Executed(task, table, chosen, tuple(guarantees))
 
-    def measured(self, case: Case) -> tuple[Executed, Fraction, list[str]]:
+    def measured(self, case: PlanUnderCheck) -> tuple[Executed, Fraction, list[str]]:
         """What is executed, its loss, and how that is said; all but the bound is judged."""
         executed = self.privacy(case)
         task, table, chosen, prior = executed.task, executed.table, executed.chosen, executed.task.weights()
@@ -79,15 +80,17 @@ class Tables(Rules):
             text = f"does not hold at {table.rows[wrong[0]]}" if wrong else "holds at every row"
             case.says("conditions", not wrong, f"line {line.line} {text}: {line.text}", number)
         limits = [(line, text, most, one.value(table, prior, chosen)) for line, text, one, most in task.accuracy]
-        lies = [(v.line, v.text, v.limit, max([NONE, *v.contrast().gaps(table).values()])) for v in task.manipulation]
-        judge_lines(case, limits + lies, NONE, stated=False)
+        lies = [(v.line, v.text, v.limit, max([ZERO, *v.contrast().gaps(table).values()])) for v in task.manipulation]
+        judge_lines(case, limits + lies, ZERO, stated=False)
         _fairness(case, task, table)
         loss, worth = task.loss, task.loss.value(table, prior, chosen) + task.errors(table, chosen)
         averaged = loss.average is not None or loss.variations or loss.prices or task.estimates is not None
         kind = "expected" if averaged or len(loss.worst) != 1 else "worst"
         return executed, worth, [task.expression, "units of the loss expression", kind]
 
-    def reach(self, case: Case, executed: object, view: View, outputs: tuple[str, ...], witness: Item) -> Bound:
+    def reach(
+        self, case: PlanUnderCheck, executed: object, view: View, outputs: tuple[str, ...], witness: JsonNode
+    ) -> Bound:
         """What the columns that look alike to an observer tell of the rows that a unit compares."""
         assert isinstance(executed, Executed)
         witness.same(None)
@@ -99,7 +102,7 @@ class Tables(Rules):
         return let_through(table, seen, asked)
 
 
-def chosen_numbers(case: Case, task: Task, scalars: Item, laws: Item) -> dict[str, Fraction]:
+def chosen_numbers(case: PlanUnderCheck, task: Task, scalars: JsonNode, laws: JsonNode) -> dict[str, Fraction]:
     """The numbers that the plan chose, and the masses of its laws by name."""
     found = {}
     for (name, low, high, over, under), item in zip(task.choices, scalars.fields(*task.ends()), strict=True):
@@ -114,7 +117,7 @@ def chosen_numbers(case: Case, task: Task, scalars: Item, laws: Item) -> dict[st
     return found
 
 
-def judge_rounds(case: Case, rounds: Rounds | None, said: Item, epsilons: list[Fraction | None]) -> None:
+def judge_rounds(case: PlanUnderCheck, rounds: Rounds | None, said: JsonNode, epsilons: list[Fraction | None]) -> None:
     """So many rounds share a budget, and every line asks for the share of one."""
     if rounds is None or said.absent:
         said.same(rounds)
@@ -125,7 +128,7 @@ def judge_rounds(case: Case, rounds: Rounds | None, said: Item, epsilons: list[F
     case.says("rounds", holds, text)
 
 
-def _fairness(case: Case, task: Task, table: Table) -> None:
+def _fairness(case: PlanUnderCheck, task: Task, table: Table) -> None:
     """The laws of groups are at most so far apart; `achieved` is no less than the largest distance."""
     listed = case.fairness.items(len(task.fairness)) if task.fairness or not case.fairness.absent else []
     for number, (one, item) in enumerate(zip(task.fairness, listed, strict=True)):
@@ -143,7 +146,7 @@ def among(task: Task) -> str:
     return f"all tables Pr({', '.join(task.outputs)} | {', '.join(task.of)}){counted}"
 
 
-def entries(item: Item, *extents: int, signed: bool = False) -> list[list[int]]:
+def entries(item: JsonNode, *extents: int, signed: bool = False) -> list[list[int]]:
     """Places [i, j, ..., z]: whole numbers below the extents, each place once, then a multiplier on the grid.
 
     Were one split into several, what is paid once for the largest of a pair would be paid for a part of it.
@@ -169,7 +172,7 @@ def contrasts(task: Task, table: Table, guarantees: list[Guarantee]) -> list[Con
     for compared, one in zip(task.compared, guarantees, strict=True):
         atoms, condition = one.obligation.measure.of.each_output, one.obligation.measure.of.condition(one.asked)
         bends = condition if isinstance(condition, Curved) else None
-        epsilon, slack = NONE, NONE
+        epsilon, slack = ZERO, ZERO
         if isinstance(condition, HockeyStick):
             epsilon, slack = condition.epsilon, condition.delta / (compared.inputs if atoms else 1)
         exponents = [sqrt_up(square * epsilon**2, 2 * BITS) for square in compared.squares] + [epsilon]
@@ -186,7 +189,7 @@ class Lagrangian:
     """What multipliers add up to: reduced costs (rows, columns) over 2^GRID, prices of scalars, and a constant."""
 
     def __init__(self, task: Task, asked: list[Contrast]) -> None:
-        self.task, self.asked, self.prior, self.constant = task, asked, task.weights(), NONE
+        self.task, self.asked, self.prior, self.constant = task, asked, task.weights(), ZERO
         self.reduced, self.prices = [[0] * len(task.columns) for _ in task.rows], dict[str, Fraction]()
 
     def costs(self, row: int, numbers: list[int] | tuple[int, ...], unit: Fraction) -> None:
@@ -195,9 +198,9 @@ class Lagrangian:
         self.reduced[row] = [old + n * top // bottom for old, n in zip(self.reduced[row], numbers, strict=True)]
 
     def price(self, name: str, amount: Fraction) -> None:
-        self.prices[name] = self.prices.get(name, NONE) + amount
+        self.prices[name] = self.prices.get(name, ZERO) + amount
 
-    def amount(self, amount: Amount, factor: Fraction, tangent: Item) -> None:
+    def amount(self, amount: Amount, factor: Fraction, tangent: JsonNode) -> None:
         """A factor >= 0 times an affine function that is nowhere above an amount.
 
         Of a worst case, rows weighed by numbers that sum to one; of a total variation, shares from 0 to 1 of what each
@@ -227,7 +230,7 @@ class Lagrangian:
             self.costs(row, [int(shown == value) for shown in values], scale)
             self.constant -= scale * laws[row].values()[value]
 
-    def add(self, witness: Item, beside: str) -> Item:
+    def add(self, witness: JsonNode, beside: str) -> JsonNode:
         """Multipliers of all that the problem asks of tables; what the witness says `beside` them.
 
         For multipliers of what is seen of two laws, the slack of their pair is paid for the largest of them.
@@ -286,15 +289,15 @@ class Lagrangian:
         """The least over all tables, masses of chosen laws, and numbers (but those left out) in their ranges."""
         prices, ends, total = dict(self.prices), self.task.ends(), self.constant
         for law, labels, weight in self.task.laws:
-            least = min(prices.pop(f"{law}:{label}", NONE) for label in labels)
+            least = min(prices.pop(f"{law}:{label}", ZERO) for label in labels)
             total += least
             if weight is not None:
-                prices[weight] = prices.get(weight, NONE) - least
+                prices[weight] = prices.get(weight, ZERO) - least
         scalars = (min(p * end for end in ends[name]) for name, p in prices.items() if name not in free)
         return sum(scalars, total + Fraction(sum(map(min, self.reduced)), ONE))
 
 
-def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
+def lower_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fraction:
     """What a witness proves of every table that meets the problem, and every number that is chosen."""
     shares = [task.ends()[weight] for *_, weight in task.laws if weight is not None]
     if any(not 0 <= low <= high <= 1 for low, high in shares):
@@ -306,7 +309,7 @@ def lower_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
     return found.value()
 
 
-def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fraction:
+def estimates_bound(witness: JsonNode, task: Task, asked: list[Contrast]) -> Fraction:
     """The loss of debiased estimates, for every scale alpha and every background law at once.
 
     With m_k = alpha T_k + s_k the mean of g_k over rows and draws (T_k that of t_k), the loss is
@@ -326,12 +329,12 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
     names = (alpha, *(f"mean {k}" for k in free))
 
     def mean(values: list[Fraction]) -> Fraction:
-        return sum((p * v for p, v in zip(prior, values, strict=True)), NONE)
+        return sum((p * v for p, v in zip(prior, values, strict=True)), ZERO)
 
-    spread, least, found, leaves = NONE, NONE, list[list[Fraction]](), list[Fraction]()
+    spread, least, found, leaves = ZERO, ZERO, list[list[Fraction]](), list[Fraction]()
     for k, (weight, (g, t, _)) in enumerate(zip(weights, moments, strict=True)):
         spread += weight * mean([(v - (mean(t) if k in free else 0)) ** 2 for v in t])
-        gap = min((a - b for a in g for b in g if a > b), default=NONE)
+        gap = min((a - b for a in g for b in g if a > b), default=ZERO)
         least += weight * gap / 2 * mean([abs(v - mean(t)) for v in t])
     for item in cuts.items():
         cut = Lagrangian(task, asked)
@@ -345,7 +348,7 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
                 raise means.wrong("has an entry for what is not there")
             for name, value in ((alpha, mean(moments[k][1])), *moments[k][2].items(), (f"mean {k}", Fraction(-1))):
                 cut.price(name, value * Fraction(z, ONE))
-        found.append([cut.value(names), *(cut.prices.get(name, NONE) for name in names)])
+        found.append([cut.value(names), *(cut.prices.get(name, ZERO) for name in names)])
     stack = [[task.ends()[alpha], *((min(moments[k][0]), max(moments[k][0])) for k in free)]]
     for node in tree.items():
         if not stack:
@@ -363,9 +366,9 @@ def estimates_bound(witness: Item, task: Task, asked: list[Contrast]) -> Fractio
             for k, own, side in zip(free, slopes, sides, strict=True):
                 constant += min(own * end - weights[k] * end * end for end in side)
             quotients = [(constant + slope * end) / end**2 for end in (low, high) if end]
-            leaves.append(min(quotients) if quotients and (low or constant >= 0) else NONE)
+            leaves.append(min(quotients) if quotients and (low or constant >= 0) else ZERO)
         elif high:  # alpha is above zero: there is none in a box that ends there
             leaves.append(least / high)
     if stack or not leaves:
         raise tree.wrong("leaves boxes open, or no table at all")
-    return max(NONE, min(leaves) - spread) + task.loss.constant
+    return max(ZERO, min(leaves) - spread) + task.loss.constant

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from privspec.kernel.core.numbers import BITS, NONE
+from privspec.kernel.core.numbers import BITS, ZERO
 from privspec.kernel.core.reading import Grid, Refused
 from privspec.kernel.core.tables import Compared, Table, triples
 from privspec.kernel.divergences import Curved
@@ -59,7 +59,7 @@ class Contrast:
             parts = [[weight * n for n in seen[row]] for row, weight in mixture.items()]
             laws.append(list(map(sum, zip(*parts, strict=True))))
         for a, b in self.pairs:
-            gains, most = [x - y for x, y in zip(laws[a], laws[b], strict=True)], NONE
+            gains, most = [x - y for x, y in zip(laws[a], laws[b], strict=True)], ZERO
             for v, first in reversed(self.above.get((a, b), dict.fromkeys(range(len(gains)))).items()):
                 if first is None:
                     most += max(0, gains[v])
@@ -77,7 +77,7 @@ class Contrast:
 
 def by_row(table: Table, costs: Grid | None, variations: list[Variation] | None = None) -> list[Fraction]:
     """The average cost of a draw, row by row, and total variations between the value drawn and a law of the row."""
-    found, whole = [NONE] * len(table.rows), table.denominator
+    found, whole = [ZERO] * len(table.rows), table.denominator
     if costs is not None:
         pairs = zip(table.numerators, costs.rows, strict=True)
         found = [costs.unit / whole * sum(n * cost for n, cost in zip(*pair, strict=True)) for pair in pairs]
@@ -86,7 +86,7 @@ def by_row(table: Table, costs: Grid | None, variations: list[Variation] | None 
             chances = law.values()
             every = zip(mass + [0] * (len(chances) - len(mass)), chances, strict=True)
             gaps = (Fraction(n, whole) - chance for n, chance in every)
-            found[row] += weight * sum((gap for gap in gaps if gap > 0), NONE)
+            found[row] += weight * sum((gap for gap in gaps if gap > 0), ZERO)
     return found
 
 
@@ -101,12 +101,12 @@ class Amount:
     constant: Fraction
 
     def value(self, table: Table, prior: list[Fraction], chosen: dict[str, Fraction]) -> Fraction:
-        total = self.constant + sum((weight * chosen[name] for name, weight in self.prices), NONE)
-        total += sum((w * max(by_row(table, costs, apart)) for w, costs, apart in self.worst), NONE)
+        total = self.constant + sum((weight * chosen[name] for name, weight in self.prices), ZERO)
+        total += sum((w * max(by_row(table, costs, apart)) for w, costs, apart in self.worst), ZERO)
         if self.average is None and not self.variations:
             return total
         mean = by_row(table, self.average, self.variations)
-        return total + sum((p * own for p, own in zip(prior, mean, strict=True)), NONE)
+        return total + sum((p * own for p, own in zip(prior, mean, strict=True)), ZERO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Condition:
 
     def totals(self, table: Table, chosen: dict[str, Fraction]) -> list[Fraction]:
         parts = [[value * chosen[name] for value in grid.values()] for name, grid in self.scalars]
-        return [sum(row, NONE) for row in zip(*parts, self.constant.values(), by_row(table, self.average), strict=True)]
+        return [sum(row, ZERO) for row in zip(*parts, self.constant.values(), by_row(table, self.average), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Fairness:
         found = self.contrast(table.view(self.outputs), prior, list(self.tolerances))
         gaps = [(gap, found.pairs[pair][1]) for pair, gap in found.gaps(table).items()]
         holds = all(gap <= most for gap, most in gaps)
-        return *max(gaps, key=lambda gap: gap[0], default=(NONE, NONE)), holds
+        return *max(gaps, key=lambda gap: gap[0], default=(ZERO, ZERO)), holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,16 +236,16 @@ class Task:
             if any(len(set(values)) > 1 for values in others.values()) or any(one.constant.values()):
                 raise Refused(f"line {one.line} has another background for each row")
             h = {name: -values[0] for name, values in others.items()}
-            origin = h.pop(single, NONE)
+            origin = h.pop(single, ZERO)
             found.append(([cost * average.unit - origin for cost in average.rows[0]], [v - origin for v in t], h))
         return found
 
     def errors(self, table: Table, chosen: dict[str, Fraction]) -> Fraction:
         """The average of sum_k w_k ((g_k - s_k) / alpha - t_k)^2."""
-        total, (alpha, weights) = NONE, self.estimates or ("", [])
+        total, (alpha, weights) = ZERO, self.estimates or ("", [])
         for weight, (g, t, h) in zip(weights, self.moments(alpha) if alpha else [], strict=True):
-            share = sum((value * chosen[name] for name, value in h.items()), NONE)
+            share = sum((value * chosen[name] for name, value in h.items()), ZERO)
             for p, row, truth in zip(self.weights(), table.numerators, t, strict=True):
                 squares = ((value - share - chosen[alpha] * truth) ** 2 for value in g)
-                total += weight * p * sum((n * square for n, square in zip(row, squares, strict=True)), NONE)
-        return total / (chosen[alpha] ** 2 * table.denominator) if alpha else NONE
+                total += weight * p * sum((n * square for n, square in zip(row, squares, strict=True)), ZERO)
+        return total / (chosen[alpha] ** 2 * table.denominator) if alpha else ZERO

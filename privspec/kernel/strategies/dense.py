@@ -32,7 +32,7 @@ SQUARINGS, DIGITS = 40, 106
 """Squarings of a matrix until its norm bounds its largest eigenvalue, each of which loses one of so many digits."""
 CLOSE = 1 + Fraction(1, 10**9)
 """Factor up to which a bound is not made better by a largest eigenvalue, which takes long to bound."""
-NONE = Fraction(0)
+ZERO = Fraction(0)
 LISTED = 4096
 """What a person may change is listed up to so many moves."""
 VERTICES = 16
@@ -87,11 +87,11 @@ class Lattice:
         answers = strategy.chosen(rows).matrix * rational(1 / self.grid)
         every = {point for points in self.points for point in points}
         if all((answers * rational(point)).numer_denom()[1] == 1 for point in every):
-            return [NONE] * len(rows)
+            return [ZERO] * len(rows)
         each = [[rational(point) for point in points] for points in self.points]
         scaled = answers.tolist()
         off = (any((v * p).q != 1 for v, own in zip(row, each, strict=True) if v for p in own) for row in scaled)
-        return [self.grid if one else NONE for one in off]
+        return [self.grid if one else ZERO for one in off]
 
     def together(self, strategy: Dense, change: Units) -> int:
         """Answers that are points of the lattice move by whole multiples of so many of its steps."""
@@ -105,7 +105,7 @@ class Lattice:
 
 def _largest(found: list[Fraction], change: Units) -> Fraction:
     """The sum of the largest of what units reach, of as many as change at once."""
-    total, left = NONE, change.count
+    total, left = ZERO, change.count
     for value, copies in sorted(zip(found, (copies for _, copies in change.units), strict=True), reverse=True):
         total += value * min(copies, left)
         left -= min(copies, left)
@@ -121,7 +121,7 @@ def largest_square(strategy: Matrix, change: Units, scaling: list[Scaling]) -> F
     columns, squares = turned.tolist(), products(turned, turned)
     found = [of_unit(columns, squares, unit, own) for (unit, _), own in zip(change.units, scaling, strict=True)]
     if change.count == 1:
-        return max(found, default=NONE)
+        return max(found, default=ZERO)
     return _largest(list(map(sqrt_up, found)), change) ** 2
 
 
@@ -260,9 +260,9 @@ def _eigenvalue(gram: Gram | list[list[int]]) -> Fraction:
 def of_vectors(gram: Gram, sizes: list[Fraction]) -> Fraction:
     """At least the largest sum of G_ij v_i'v_j over vectors v_i of at most these lengths, of any dimension."""
     rows = zip(sizes, gram, strict=True)
-    total = sum((a * b * abs(v) for a, row in rows for b, v in zip(sizes, row, strict=True)), NONE)
-    alone = sum((a * a * gram[i][i] for i, a in enumerate(sizes)), NONE)
-    return total if total <= alone * CLOSE else min(total, _eigenvalue(gram) * sum((a * a for a in sizes), NONE))
+    total = sum((a * b * abs(v) for a, row in rows for b, v in zip(sizes, row, strict=True)), ZERO)
+    alone = sum((a * a * gram[i][i] for i, a in enumerate(sizes)), ZERO)
+    return total if total <= alone * CLOSE else min(total, _eigenvalue(gram) * sum((a * a for a in sizes), ZERO))
 
 
 def corners(room: Room) -> list[Move] | None:

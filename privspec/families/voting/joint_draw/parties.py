@@ -18,7 +18,7 @@ from privspec.core.diagnostics import DataError, UsageError, VerificationError
 from privspec.core.files import AtomicFile, write_atomically
 from privspec.core.records import dataclass, replace
 from privspec.execute.ballots import refuse_number
-from privspec.execute.family import Circumstances, Drawn, Mechanism, Secret, Simulation, mechanism_of, refuse_joint_draw
+from privspec.execute.family import Drawn, Mechanism, RunContext, Secret, Simulation, mechanism_of, refuse_joint_draw
 from privspec.families.voting.execution import VotingMechanism
 from privspec.families.voting.joint_draw.terms import (
     KEY,
@@ -353,7 +353,7 @@ class JointMechanism(Mechanism):
     def outputs(self) -> tuple[str, ...]:
         return self.whole.outputs
 
-    def read(self, data: Mapping[str, Any], circumstances: Circumstances) -> Secret:
+    def read(self, data: Mapping[str, Any], circumstances: RunContext) -> Secret:
         """The first choices of all voters, in an order that says nothing of the file's.
 
         Raises: as `VotingMechanism.read`; UsageError PS0713 if the transcript cannot be written.
